@@ -1,0 +1,7 @@
+//! The PHP-free half of Weft.
+//!
+//! Futures run on one thread, the thread PHP runs on, inside the [`reactor::Reactor`]. What must live while PHP
+//! computes (an AMQP connection, an SQLite writer) owns a thread of its own and hands its completions over in batches.
+
+pub mod reactor;
+pub mod sql;

@@ -1,0 +1,219 @@
+//! The event loop of one process: Tokio on the PHP thread, completions by id.
+//!
+//! PHP never runs inside a Tokio task. A task only touches native data and leaves its outcome here; the scheduler
+//! outside asks [`Reactor::poll`] which operations are finished and takes their outcomes one by one.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, LocalSet};
+
+/// Names one operation for as long as the process lives; never reused.
+pub type OpId = u64;
+
+/// A single-threaded Tokio runtime whose tasks end in an outcome of type `T`.
+///
+/// Not `Send`: nothing spawned here can leave the thread, so values of the host language cannot either.
+pub struct Reactor<T: 'static> {
+    runtime: Runtime,
+    tasks: LocalSet,
+    shared: Rc<Shared<T>>,
+}
+
+struct Shared<T> {
+    state: RefCell<State<T>>,
+    finished: Notify,
+}
+
+struct State<T> {
+    next_id: OpId,
+    running: HashMap<OpId, AbortHandle>,
+    /// Outcomes nobody has taken yet.
+    outcomes: HashMap<OpId, T>,
+    /// Ids whose outcome has not been announced by `poll` yet, in order of completion.
+    unannounced: Vec<OpId>,
+}
+
+impl<T: 'static> Reactor<T> {
+    pub fn new() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            // `getaddrinfo` is the only caller of the blocking pool.
+            .max_blocking_threads(4)
+            .thread_name("weft-blocking")
+            .build()?;
+        let state = State {
+            next_id: 1,
+            running: HashMap::new(),
+            outcomes: HashMap::new(),
+            unannounced: Vec::new(),
+        };
+        Ok(Self {
+            runtime,
+            tasks: LocalSet::new(),
+            shared: Rc::new(Shared {
+                state: RefCell::new(state),
+                finished: Notify::new(),
+            }),
+        })
+    }
+
+    /// Starts an operation. It makes progress only inside [`poll`](Self::poll).
+    pub fn spawn(&self, future: impl Future<Output = T> + 'static) -> OpId {
+        let id = self.shared.reserve_id();
+        let shared = Rc::clone(&self.shared);
+        let handle = {
+            let _context = self.runtime.enter();
+            self.tasks.spawn_local(async move {
+                let outcome = future.await;
+                shared.finish(id, outcome);
+            })
+        };
+        self.shared
+            .state
+            .borrow_mut()
+            .running
+            .insert(id, handle.abort_handle());
+        id
+    }
+
+    /// Starts work that belongs to no caller and ends in no outcome, such as a connection's upkeep.
+    pub fn spawn_background(&self, future: impl Future<Output = ()> + 'static) {
+        let _context = self.runtime.enter();
+        self.tasks.spawn_local(future);
+    }
+
+    /// Runs native tasks and returns the ids finished since the last call, in order of completion.
+    ///
+    /// `Some(ZERO)` makes one pass without waiting, `None` waits until something finishes.
+    pub fn poll(&self, timeout: Option<Duration>) -> Vec<OpId> {
+        let shared = Rc::clone(&self.shared);
+        let finished = self.tasks.run_until(async move {
+            // One pass first: whatever is ready becomes visible without arming a timer.
+            tokio::task::yield_now().await;
+            if shared.has_unannounced() || timeout == Some(Duration::ZERO) {
+                return;
+            }
+            match timeout {
+                None => shared.finished.notified().await,
+                Some(limit) => {
+                    let _ = tokio::time::timeout(limit, shared.finished.notified()).await;
+                }
+            }
+        });
+        self.runtime.block_on(finished);
+        std::mem::take(&mut self.shared.state.borrow_mut().unannounced)
+    }
+
+    /// The outcome of a finished operation, once.
+    pub fn take(&self, id: OpId) -> Option<T> {
+        self.shared.state.borrow_mut().outcomes.remove(&id)
+    }
+
+    /// Drops the operation, running or finished; its future's destructors do the clean-up. Unknown ids are ignored.
+    pub fn cancel(&self, id: OpId) {
+        // The outcome is dropped after the borrow ends: its destructor may come back here.
+        let (handle, outcome) = {
+            let mut state = self.shared.state.borrow_mut();
+            (state.running.remove(&id), state.outcomes.remove(&id))
+        };
+        if let Some(handle) = handle {
+            handle.abort();
+        }
+        drop(outcome);
+    }
+
+    /// How many operations have been started and neither finished nor cancelled.
+    pub fn running(&self) -> usize {
+        self.shared.state.borrow().running.len()
+    }
+
+    /// Enters the runtime's context, for code that creates sockets or timers outside a task.
+    pub fn enter(&self) -> tokio::runtime::EnterGuard<'_> {
+        self.runtime.enter()
+    }
+}
+
+impl<T> Shared<T> {
+    fn reserve_id(&self) -> OpId {
+        let mut state = self.state.borrow_mut();
+        let id = state.next_id;
+        state.next_id += 1;
+        id
+    }
+
+    fn finish(&self, id: OpId, outcome: T) {
+        let mut state = self.state.borrow_mut();
+        if state.running.remove(&id).is_some() {
+            state.outcomes.insert(id, outcome);
+            state.unannounced.push(id);
+            self.finished.notify_one();
+        }
+    }
+
+    fn has_unannounced(&self) -> bool {
+        !self.state.borrow().unannounced.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reactor() -> Reactor<u32> {
+        Reactor::new().unwrap()
+    }
+
+    #[test]
+    fn a_finished_operation_is_announced_once_and_taken_once() {
+        let reactor = reactor();
+        let id = reactor.spawn(async { 7 });
+        assert_eq!(reactor.poll(None), vec![id]);
+        assert_eq!(reactor.poll(Some(Duration::ZERO)), vec![]);
+        assert_eq!(reactor.take(id), Some(7));
+        assert_eq!(reactor.take(id), None);
+    }
+
+    #[test]
+    fn a_zero_timeout_never_waits() {
+        let reactor = reactor();
+        let id = reactor.spawn(std::future::pending());
+        assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
+        assert_eq!(reactor.running(), 1);
+        reactor.cancel(id);
+        assert_eq!(reactor.running(), 0);
+    }
+
+    #[test]
+    fn a_cancelled_operation_runs_its_destructors_and_is_never_announced() {
+        let reactor = reactor();
+        let alive = Rc::new(());
+        let guard = Rc::clone(&alive);
+        let id = reactor.spawn(async move {
+            let _guard = guard;
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            1
+        });
+        reactor.poll(Some(Duration::ZERO));
+        reactor.cancel(id);
+        assert!(reactor.poll(Some(Duration::from_millis(1))).is_empty());
+        assert_eq!(Rc::strong_count(&alive), 1);
+    }
+
+    #[test]
+    fn a_wake_from_another_thread_ends_the_wait() {
+        let reactor = reactor();
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let id = reactor.spawn(async move { receiver.await.unwrap_or(0) });
+        std::thread::spawn(move || sender.send(3));
+        assert_eq!(reactor.poll(Some(Duration::from_secs(5))), vec![id]);
+        assert_eq!(reactor.take(id), Some(3));
+    }
+}

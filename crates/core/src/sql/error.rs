@@ -1,0 +1,87 @@
+use std::time::Duration;
+
+/// Everything that can go wrong between a statement and its result.
+///
+/// Messages name the statement, the server and the cause, never a parameter's value and never a password.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    #[error("invalid database DSN \"{dsn}\": {reason}")]
+    Dsn { dsn: String, reason: String },
+
+    #[error("cannot connect to {target}: {message}")]
+    Connect {
+        target: String,
+        failure: ConnectFailure,
+        message: String,
+    },
+
+    /// The connection broke after the statement was sent: whether it took effect is unknown.
+    #[error("connection to {target} lost: {message}")]
+    ConnectionLost { target: String, message: String },
+
+    #[error("{0}")]
+    Server(Box<ServerError>),
+
+    /// The statement's text and its parameters do not fit together; nothing was sent.
+    #[error("{message} [statement: {statement}]")]
+    Parameter { statement: String, message: String },
+
+    #[error(
+        "pool \"{pool}\" had no free connection within {waited:?}: {in_use} of {size} in use, {waiting} waiting"
+    )]
+    PoolExhausted {
+        pool: String,
+        waited: Duration,
+        size: usize,
+        in_use: usize,
+        waiting: usize,
+    },
+
+    #[error("pool \"{pool}\" is closed")]
+    PoolClosed { pool: String },
+
+    #[error("statement cancelled [statement: {statement}]")]
+    Cancelled { statement: String },
+
+    /// The caller broke the rules of the object, such as using a finished transaction.
+    #[error("{message}")]
+    Usage { message: String },
+}
+
+/// Why a connection could not be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectFailure {
+    /// Nothing listens there, or the host cannot be reached.
+    Refused,
+    Timeout,
+    /// The server refused user, password or database.
+    Authentication,
+    Tls,
+    /// The host name has no address.
+    Dns,
+    /// The peer answered in a way this client does not understand, or refused for another reason.
+    Protocol,
+}
+
+/// An error the database itself reported.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message} (SQLSTATE {sqlstate}){} [statement: {statement}]", detail_suffix(.detail, .hint))]
+pub struct ServerError {
+    /// Five characters; SQLite's result codes are mapped to their nearest SQLSTATE.
+    pub sqlstate: String,
+    pub message: String,
+    /// The server's DETAIL line is left out where it would repeat a parameter's value.
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+    pub constraint: Option<String>,
+    /// The statement's text, cut to 1,000 characters.
+    pub statement: String,
+}
+
+fn detail_suffix(detail: &Option<String>, hint: &Option<String>) -> String {
+    [detail, hint]
+        .into_iter()
+        .flatten()
+        .map(|line| format!("; {line}"))
+        .collect()
+}

@@ -1,0 +1,48 @@
+use std::sync::Arc;
+
+/// A value on its way to or from a database.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+    /// An encoded JSON document.
+    Json(String),
+    /// A calendar date, `YYYY-MM-DD`.
+    Date(String),
+    /// A point in time as ISO 8601 text; with an offset when the column has a time zone.
+    Timestamp(String),
+    /// An SQL array, or a JSON array where the parameter's type is JSON.
+    List(Vec<Value>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    pub name: String,
+    /// The database's own name of the type, such as `int4` or `TEXT`; empty where the driver has none.
+    pub type_name: String,
+}
+
+/// What one statement returned. Owned and `Send`, so that it can cross from a driver's thread.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ResultSet {
+    pub columns: Arc<[Column]>,
+    pub rows: Vec<Vec<Value>>,
+    /// Rows inserted, updated, deleted, or for a query the rows returned.
+    pub affected: u64,
+    /// The last `AUTOINCREMENT`/rowid value, where the driver has one.
+    pub last_insert_id: Option<i64>,
+}
+
+/// SQL text as its user wrote it (`?` or `:name` placeholders) with parameters already in positional order.
+///
+/// The text is shared, so that a statement used a million times is parsed and hashed by pointer only once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statement {
+    /// Positional form in the dialect of the driver (`$1` for PostgreSQL, `?1` for SQLite).
+    pub sql: Arc<str>,
+    pub params: Vec<Value>,
+}
