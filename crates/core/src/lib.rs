@@ -4,4 +4,5 @@
 //! computes (an AMQP connection, an SQLite writer) owns a thread of its own and hands its completions over in batches.
 
 pub mod reactor;
+pub mod signal;
 pub mod sql;

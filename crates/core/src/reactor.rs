@@ -3,11 +3,15 @@
 //! PHP never runs inside a Tokio task. A task only touches native data and leaves its outcome here; the scheduler
 //! outside asks [`Reactor::poll`] which operations are finished and takes their outcomes one by one.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -29,6 +33,7 @@ pub struct Reactor<T: 'static> {
 struct Shared<T> {
     state: RefCell<State<T>>,
     finished: Notify,
+    on_panic: fn(String) -> T,
 }
 
 struct State<T> {
@@ -41,7 +46,8 @@ struct State<T> {
 }
 
 impl<T: 'static> Reactor<T> {
-    pub fn new() -> io::Result<Self> {
+    /// `on_panic` turns the message of a panicking operation into its outcome, so that its waiter always hears of it.
+    pub fn new(on_panic: fn(String) -> T) -> io::Result<Self> {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -61,6 +67,7 @@ impl<T: 'static> Reactor<T> {
             shared: Rc::new(Shared {
                 state: RefCell::new(state),
                 finished: Notify::new(),
+                on_panic,
             }),
         })
     }
@@ -72,7 +79,10 @@ impl<T: 'static> Reactor<T> {
         let handle = {
             let _context = self.runtime.enter();
             self.tasks.spawn_local(async move {
-                let outcome = future.await;
+                let outcome = match unwound(future).await {
+                    Ok(outcome) => outcome,
+                    Err(panic) => (shared.on_panic)(panic_message(&*panic)),
+                };
                 shared.finish(id, outcome);
             })
         };
@@ -163,12 +173,33 @@ impl<T> Shared<T> {
     }
 }
 
+/// Awaits `future`, catching a panic inside it. The future is dropped right after, so its broken state is never seen.
+async fn unwound<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
+    let mut future = pin!(future);
+    poll_fn(
+        |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Err(panic) => Poll::Ready(Err(panic)),
+        },
+    )
+    .await
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|message| (*message).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "panic without a message".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn reactor() -> Reactor<u32> {
-        Reactor::new().unwrap()
+        Reactor::new(|_| 999).unwrap()
     }
 
     #[test]
@@ -205,6 +236,14 @@ mod tests {
         reactor.cancel(id);
         assert!(reactor.poll(Some(Duration::from_millis(1))).is_empty());
         assert_eq!(Rc::strong_count(&alive), 1);
+    }
+
+    #[test]
+    fn a_panicking_operation_ends_in_the_panic_outcome() {
+        let reactor = reactor();
+        let id = reactor.spawn(async { panic!("on purpose") });
+        assert_eq!(reactor.poll(None), vec![id]);
+        assert_eq!(reactor.take(id), Some(999));
     }
 
     #[test]

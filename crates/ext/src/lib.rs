@@ -1,3 +1,20 @@
+//! The PHP extension `weft`: converts in, calls `weft-core`, converts out.
+//!
+//! Nothing here suspends. A native call either answers at once or starts an operation and returns its id; the PHP
+//! scheduler suspends the fiber and takes the outcome later. So no Rust frame is ever parked below a PHP one, and a
+//! fiber that PHP destroys, or a fatal error that jumps over this code, finds nothing precious on the stack.
+
+mod failure;
+mod process;
+mod runtime;
+
 use ext_php_rs::prelude::*;
+
 #[php_module]
-pub fn get_module(module: ModuleBuilder) -> ModuleBuilder { module }
+pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
+    let module = module
+        .name("weft")
+        .startup_function(process::startup)
+        .request_shutdown_function(process::request_shutdown);
+    runtime::register(module)
+}

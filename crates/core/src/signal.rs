@@ -1,0 +1,184 @@
+//! POSIX signals as awaitable events.
+//!
+//! A handler may only do async-signal-safe work, so it writes one byte into a socket pair; the reactor reads it. The
+//! handler that was there before is put back while nobody waits, so that Ctrl-C still ends a program that stopped
+//! listening. (Tokio's driver never gives a signal back, and crates that chain to the previous handler would run
+//! PHP's, whose default action ends the process.)
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{IntoRawFd, RawFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::sync::Notify;
+
+/// Write ends of the socket pairs by signal number, read by the handler; -1 where nobody ever listened.
+static WAKERS: [AtomicI32; 65] = [const { AtomicI32::new(-1) }; 65];
+
+/// The signals this process listens to.
+#[derive(Default)]
+pub struct Signals {
+    sources: RefCell<HashMap<i32, Rc<Source>>>,
+}
+
+struct Source {
+    signal: i32,
+    arrived: Notify,
+    waiting: Cell<usize>,
+    previous: Cell<Option<libc::sigaction>>,
+}
+
+impl Signals {
+    /// Waits for the next arrival of `signal`. Must be polled inside the reactor.
+    ///
+    /// # Errors
+    /// The signal does not exist or cannot be caught (SIGKILL, SIGSTOP).
+    pub async fn next(&self, signal: i32) -> io::Result<()> {
+        let source = self.source(signal)?;
+        let _listening = Listening::start(Rc::clone(&source))?;
+        source.arrived.notified().await;
+        Ok(())
+    }
+
+    fn source(&self, signal: i32) -> io::Result<Rc<Source>> {
+        if let Some(source) = self.sources.borrow().get(&signal) {
+            return Ok(Rc::clone(source));
+        }
+        let waker = usize::try_from(signal)
+            .ok()
+            .and_then(|index| WAKERS.get(index))
+            .filter(|_| signal != 0)
+            .ok_or_else(|| invalid(signal))?;
+        let source = Rc::new(Source {
+            signal,
+            arrived: Notify::new(),
+            waiting: Cell::new(0),
+            previous: Cell::new(None),
+        });
+        let (reader, writer) = StdUnixStream::pair()?;
+        reader.set_nonblocking(true)?;
+        writer.set_nonblocking(true)?;
+        tokio::task::spawn_local(forward(UnixStream::from_std(reader)?, Rc::clone(&source)));
+        // The write end stays open for the life of the process: the handler may use it at any time.
+        waker.store(writer.into_raw_fd(), Ordering::SeqCst);
+        self.sources.borrow_mut().insert(signal, Rc::clone(&source));
+        Ok(source)
+    }
+}
+
+/// Keeps the handler installed for as long as somebody waits.
+struct Listening(Rc<Source>);
+
+impl Listening {
+    fn start(source: Rc<Source>) -> io::Result<Self> {
+        if source.waiting.get() == 0 {
+            source.previous.set(Some(install(source.signal)?));
+        }
+        source.waiting.set(source.waiting.get() + 1);
+        Ok(Self(source))
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.waiting.set(self.0.waiting.get() - 1);
+        if self.0.waiting.get() == 0
+            && let Some(previous) = self.0.previous.take()
+        {
+            // SAFETY: `previous` came from the kernel for this very signal.
+            unsafe { libc::sigaction(self.0.signal, &previous, std::ptr::null_mut()) };
+        }
+    }
+}
+
+fn install(signal: i32) -> io::Result<libc::sigaction> {
+    let mut previous = MaybeUninit::uninit();
+    // SAFETY: all-zero is a valid `sigaction`; `wake` only does async-signal-safe work.
+    let result = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = wake as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal, &action, previous.as_mut_ptr())
+    };
+    if result != 0 {
+        return Err(invalid(signal));
+    }
+    // SAFETY: the call succeeded, so the kernel has filled it in.
+    Ok(unsafe { previous.assume_init() })
+}
+
+extern "C" fn wake(signal: i32) {
+    let fd: RawFd = usize::try_from(signal)
+        .ok()
+        .and_then(|index| WAKERS.get(index))
+        .map_or(-1, |waker| waker.load(Ordering::SeqCst));
+    // SAFETY: write(2) is async-signal-safe and errno is put back; a full pipe means a wake is pending anyway.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(fd, [0_u8].as_ptr().cast(), 1);
+        *libc::__errno_location() = errno;
+    }
+}
+
+fn invalid(signal: i32) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("signal {signal} does not exist or cannot be caught"),
+    )
+}
+
+async fn forward(mut pipe: UnixStream, source: Rc<Source>) {
+    let mut buffer = [0; 64];
+    while let Ok(1..) = pipe.read(&mut buffer).await {
+        source.arrived.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::task::LocalSet;
+    use tokio::time::timeout;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn every_waiter_hears_of_a_signal() {
+        LocalSet::new()
+            .run_until(async {
+                let signals = Signals::default();
+                let raise = async {
+                    tokio::task::yield_now().await;
+                    // SAFETY: SIGUSR2 has a handler by now, installed by the two waiters.
+                    unsafe { libc::raise(libc::SIGUSR2) };
+                };
+                let both = async {
+                    tokio::join!(
+                        signals.next(libc::SIGUSR2),
+                        signals.next(libc::SIGUSR2),
+                        raise
+                    )
+                };
+                let (first, second, ()) = timeout(Duration::from_secs(5), both).await.unwrap();
+                assert!(first.is_ok() && second.is_ok());
+            })
+            .await;
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_signal_that_cannot_be_caught_is_refused() {
+        LocalSet::new()
+            .run_until(async {
+                for signal in [0, -1, libc::SIGKILL, 99] {
+                    let error = Signals::default().next(signal).await.unwrap_err();
+                    assert!(error.to_string().starts_with(&format!("signal {signal} ")));
+                }
+            })
+            .await;
+    }
+}

@@ -1,0 +1,112 @@
+//! The one runtime of this process: made on first use, refused after a fork, dropped at request shutdown.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use weft_core::reactor::Reactor;
+use weft_core::signal::Signals;
+
+use crate::failure::{Detail, Failure};
+use crate::runtime::Payload;
+
+pub type Outcome = Result<Payload, Failure>;
+
+/// What every native object of this process shares.
+pub struct Process {
+    pub reactor: Reactor<Outcome>,
+    pub signals: Rc<Signals>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Process>>> = const { RefCell::new(None) };
+}
+
+/// Pid that made the runtime; 0 while there is none.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+/// Set in a child whose parent had a runtime: its sockets and threads are the parent's.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+impl Process {
+    /// # Errors
+    /// `forked` when this process inherited a runtime through `fork`.
+    pub fn current() -> Result<Rc<Self>, Failure> {
+        if FORKED.load(Ordering::Relaxed) {
+            return Err(forked());
+        }
+        CURRENT.with_borrow_mut(|current| match current {
+            Some(process) => Ok(Rc::clone(process)),
+            None => {
+                let process = Rc::new(Self::start()?);
+                *current = Some(Rc::clone(&process));
+                Ok(process)
+            }
+        })
+    }
+
+    /// The runtime if it exists and is this process's own: what destructors use.
+    pub fn existing() -> Option<Rc<Self>> {
+        if FORKED.load(Ordering::Relaxed) {
+            return None;
+        }
+        CURRENT
+            .try_with(|current| current.borrow().clone())
+            .ok()
+            .flatten()
+    }
+
+    fn start() -> Result<Self, Failure> {
+        let reactor = Reactor::new(|panic| Err(Failure::panic(panic))).map_err(|error| {
+            Failure::new("runtime", format!("cannot start the event loop: {error}"))
+        })?;
+        OWNER.store(std::process::id(), Ordering::Relaxed);
+        Ok(Self {
+            reactor,
+            signals: Rc::default(),
+        })
+    }
+}
+
+fn forked() -> Failure {
+    let (owner, own) = (OWNER.load(Ordering::Relaxed), std::process::id());
+    Failure::new(
+        "forked",
+        format!(
+            "Weft was started in process {owner} and cannot be used in its forked child {own}: \
+             sockets and threads belong to the parent. Fork before the first use of Weft, or start a new process."
+        ),
+    )
+    .with("parent", Detail::Int(owner.into()))
+    .with("child", Detail::Int(own.into()))
+}
+
+pub extern "C" fn startup(_type: i32, _module: i32) -> i32 {
+    std::panic::set_hook(Box::new(report_panic));
+    // SAFETY: the handler only stores to atomics, which is safe in a child right after fork.
+    unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+    0
+}
+
+/// A panic is a bug in Weft; PHP gets it as an `\Error`, and the log says where it was.
+fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic
+        .location()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    eprintln!("weft: internal error at {place}; it is reported to PHP as an Error");
+}
+
+extern "C" fn after_fork_in_child() {
+    if OWNER.load(Ordering::Relaxed) != 0 {
+        FORKED.store(true, Ordering::Relaxed);
+    }
+}
+
+pub extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
+    let current = CURRENT.try_with(|current| current.borrow_mut().take());
+    if FORKED.load(Ordering::Relaxed) {
+        // The epoll instance and the sockets are shared with the parent: dropping them would disturb it.
+        std::mem::forget(current);
+    }
+    0
+}

@@ -1,0 +1,156 @@
+//! `Weft\Native\poll`, `take`, `cancel` and the operations that belong to no other noun.
+
+use std::future::Future;
+use std::time::Duration;
+
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+use ext_php_rs::zend::ModuleEntry;
+
+use weft_core::reactor::OpId;
+
+use crate::failure::Failure;
+use crate::process::{Outcome, Process};
+
+/// What a finished operation leaves behind for PHP. No PHP values: they are made when PHP takes it.
+pub enum Payload {
+    Null,
+    Int(i64),
+    /// Anything richer: built on the PHP thread when the outcome is taken.
+    Build(Box<dyn FnOnce() -> PhpResult<Zval>>),
+}
+
+impl Payload {
+    pub fn build(build: impl FnOnce() -> PhpResult<Zval> + 'static) -> Self {
+        Self::Build(Box::new(build))
+    }
+
+    fn into_zval(self) -> PhpResult<Zval> {
+        let mut zval = Zval::new();
+        match self {
+            Self::Null => zval.set_null(),
+            Self::Int(number) => zval.set_long(number),
+            Self::Build(build) => return build(),
+        }
+        Ok(zval)
+    }
+}
+
+/// Starts `future` as an operation and returns its id to PHP.
+pub fn start(future: impl Future<Output = Outcome> + 'static) -> PhpResult<i64> {
+    Ok(to_php(Process::current()?.reactor.spawn(future)))
+}
+
+fn to_php(id: OpId) -> i64 {
+    // Ids count up from one; 2^63 of them outlast the process.
+    id as i64
+}
+
+fn from_php(id: i64) -> OpId {
+    id as OpId
+}
+
+fn seconds(value: f64) -> Duration {
+    Duration::try_from_secs_f64(value.max(0.0)).unwrap_or(Duration::MAX)
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\poll")]
+pub fn poll(timeout: Option<f64>) -> PhpResult<Zval> {
+    let finished = Process::current()?.reactor.poll(timeout.map(seconds));
+    let mut ids = ZendHashTable::with_capacity(finished.len() as u32);
+    for id in finished {
+        ids.push(to_php(id))?;
+    }
+    let mut zval = Zval::new();
+    zval.set_hashtable(ids);
+    Ok(zval)
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\take")]
+pub fn take(op: i64) -> PhpResult<Zval> {
+    let outcome = Process::current()?.reactor.take(from_php(op));
+    match outcome {
+        Some(outcome) => outcome?.into_zval(),
+        None => Err(Failure::new(
+            "usage",
+            format!("operation {op} has no outcome: it is still running, was cancelled or was taken before"),
+        )
+        .into()),
+    }
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\cancel")]
+pub fn cancel(op: i64) {
+    if let Some(process) = Process::existing() {
+        process.reactor.cancel(from_php(op));
+    }
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\running")]
+pub fn running() -> i64 {
+    Process::existing().map_or(0, |process| process.reactor.running() as i64)
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\sleep")]
+pub fn sleep(delay: f64) -> PhpResult<i64> {
+    let delay = seconds(delay);
+    start(async move {
+        tokio::time::sleep(delay).await;
+        Ok(Payload::Null)
+    })
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\signal")]
+pub fn signal(number: i64) -> PhpResult<i64> {
+    let signals = Process::current()?.signals.clone();
+    start(async move {
+        let signo = i32::try_from(number)
+            .map_err(|_| Failure::new("usage", format!("there is no signal {number}")))?;
+        match signals.next(signo).await {
+            Ok(()) => Ok(Payload::Int(number)),
+            Err(error) => Err(Failure::new(
+                "usage",
+                format!("cannot wait for signal {number}: {error}"),
+            )),
+        }
+    })
+}
+
+/// Lets a test prove that a panic inside an operation or a call becomes a PHP error.
+#[cfg(debug_assertions)]
+#[php_function]
+#[php(name = "Weft\\Native\\panic")]
+#[allow(clippy::panic)]
+pub fn panic(in_operation: bool) -> PhpResult<i64> {
+    if in_operation {
+        return start(async { panic!("on purpose, in an operation") });
+    }
+    panic!("on purpose, in a call")
+}
+
+pub extern "C" fn info(_module: *mut ModuleEntry) {
+    ext_php_rs::info_table_start!();
+    ext_php_rs::info_table_row!("weft", "enabled");
+    ext_php_rs::info_table_row!("version", env!("CARGO_PKG_VERSION"));
+    ext_php_rs::info_table_end!();
+}
+
+pub fn register(module: ModuleBuilder) -> ModuleBuilder {
+    let module = module
+        .info_function(info)
+        .function(wrap_function!(poll))
+        .function(wrap_function!(take))
+        .function(wrap_function!(cancel))
+        .function(wrap_function!(running))
+        .function(wrap_function!(sleep))
+        .function(wrap_function!(signal));
+    #[cfg(debug_assertions)]
+    let module = module.function(wrap_function!(panic));
+    module
+}
