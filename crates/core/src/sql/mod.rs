@@ -1,9 +1,10 @@
 //! SQL clients behind one vocabulary: a [`Statement`] goes in, a [`ResultSet`] or an [`Error`] comes out.
 
+mod cache;
 mod error;
 mod placeholder;
 mod value;
 
 pub use error::{ConnectFailure, Error, ServerError};
-pub use placeholder::{Dialect, Params, ParsedSql};
+pub use placeholder::{Dialect, Params, ParseCache, ParsedSql};
 pub use value::{Column, ResultSet, Statement, Value};
