@@ -10,12 +10,14 @@ namespace Weft\Native;
 final class SqlDatabase
 {
     /**
+     * Outcome: the SqlDatabase. A server is not contacted yet; an SQLite file is opened.
+     *
      * @param float $borrowTimeout seconds
      * @param string $name what messages call the pool; empty: the database's name
      *
      * @throws \Weft\Sql\InvalidDsn
      */
-    public static function open(string $dsn, int $poolSize, float $borrowTimeout, string $name): SqlDatabase
+    public static function open(string $dsn, int $poolSize, float $borrowTimeout, string $name): int
     {
     }
 
@@ -90,11 +92,6 @@ final class SqlTransaction
 
     /** Outcome: null, once everything is undone. Noted statements are not sent. */
     public function rollback(): int
-    {
-    }
-
-    /** Outcome: null, once everything after the savepoint is undone; the transaction is usable again. */
-    public function rollbackTo(string $savepoint): int
     {
     }
 

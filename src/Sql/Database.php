@@ -17,16 +17,17 @@ final class Database implements Connection
     }
 
     /**
-     * Opens nothing yet: the first statement connects.
+     * For a server nothing is opened yet: the first statement connects. An SQLite file is opened, and made if missing.
      *
      * - `postgres://user:password@host:5432/database?sslmode=verify-full&sslrootcert=ca.pem&connect_timeout=5`
      * - `sqlite:relative/path.db`, `sqlite:///absolute/path.db`, `sqlite::memory:`
      *
      * @throws InvalidDsn
+     * @throws ConnectionFailed when the SQLite file cannot be opened
      */
     public static function connect(string $dsn, PoolOptions $pool = new PoolOptions()): self
     {
-        $native = SqlDatabase::open($dsn, $pool->size, $pool->borrowTimeout, $pool->name);
+        $native = Scheduler::await(SqlDatabase::open($dsn, $pool->size, $pool->borrowTimeout, $pool->name));
 
         return new self($native, Driver::from($native->driver()));
     }

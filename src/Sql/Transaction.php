@@ -47,11 +47,21 @@ final class Transaction implements Connection
             $this->native->push("RELEASE SAVEPOINT {$savepoint}", []);
             $this->flush();
         } catch (\Throwable $thrown) {
-            Scheduler::await($this->native->rollbackTo($savepoint));
+            $this->undo($savepoint);
             throw $thrown;
         }
 
         return $returned;
+    }
+
+    private function undo(string $savepoint): void
+    {
+        if (!$this->native->isOpen()) {
+            return;
+        }
+        $this->native->push("ROLLBACK TO SAVEPOINT {$savepoint}", []);
+        $this->native->push("RELEASE SAVEPOINT {$savepoint}", []);
+        $this->flush();
     }
 
     /** Sends what is deferred and waits for its answers. */

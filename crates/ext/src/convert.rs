@@ -87,15 +87,8 @@ pub fn call(name: &str, arguments: Vec<&dyn IntoZvalDyn>) -> PhpResult<Zval> {
 
 /// `[columns, rows, affected, lastInsertId]`, each row keyed by column name.
 pub fn result_set(result: ResultSet) -> PhpResult<Zval> {
-    let names: Vec<ZBox<ZendStr>> = result
-        .columns
-        .iter()
-        .map(|column| ZendStr::new(&column.name, false))
-        .collect();
-    let mut rows = ZendHashTable::with_capacity(result.rows.len() as u32);
-    for row in result.rows {
-        rows.push(row_array(&names, row)?)?;
-    }
+    let names = column_names(&result);
+    let rows = row_list(&names, result.rows)?;
     let mut columns = ZendHashTable::with_capacity(names.len() as u32);
     for name in names {
         let mut zval = Zval::new();
@@ -103,11 +96,30 @@ pub fn result_set(result: ResultSet) -> PhpResult<Zval> {
         columns.push(zval)?;
     }
     let mut fields = ZendHashTable::with_capacity(4);
-    fields.push(columns)?;
+    fields.push(array_zval(columns))?;
     fields.push(rows)?;
     fields.push(result.affected as i64)?;
     fields.push(result.last_insert_id)?;
     Ok(array_zval(fields))
+}
+
+/// Only the rows of a result, each keyed by column name.
+pub fn rows(result: ResultSet) -> PhpResult<Zval> {
+    let names = column_names(&result);
+    row_list(&names, result.rows)
+}
+
+fn column_names(result: &ResultSet) -> Vec<ZBox<ZendStr>> {
+    let names = result.columns.iter();
+    names.map(|column| ZendStr::new(&column.name, false)).collect()
+}
+
+fn row_list(names: &[ZBox<ZendStr>], rows: Vec<Vec<Value>>) -> PhpResult<Zval> {
+    let mut list = ZendHashTable::with_capacity(rows.len() as u32);
+    for row in rows {
+        list.push(row_array(names, row)?)?;
+    }
+    Ok(array_zval(list))
 }
 
 fn row_array(names: &[ZBox<ZendStr>], row: Vec<Value>) -> PhpResult<Zval> {
