@@ -21,6 +21,10 @@ impl<V> Cache<V> {
         }
     }
 
+    pub(crate) fn contains(&self, key: &str) -> bool {
+        self.young.contains_key(key) || self.old.contains_key(key)
+    }
+
     /// The entry of `key`, made by `make` (with the key to keep) if it is not there.
     pub(crate) fn find_or_insert<E>(
         &mut self,

@@ -3,6 +3,7 @@
 mod cache;
 mod error;
 mod placeholder;
+pub mod sqlite;
 mod value;
 
 pub use error::{ConnectFailure, Error, ServerError};
