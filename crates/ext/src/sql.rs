@@ -13,7 +13,6 @@ use weft_core::sql::{
 
 use crate::convert;
 use crate::failure::{Detail, Failure};
-use crate::process::Process;
 use crate::runtime::{Payload, seconds, start};
 
 /// Parsed statements remembered per database.

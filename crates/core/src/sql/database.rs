@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::{Dialect, Error, ResultSet, Statement, postgres, sqlite};
+use super::{Dialect, Error, ResultSet, Statement, sqlite};
 
 /// Boxed, since the drivers' futures differ; one allocation beside a round trip to a database.
 pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
@@ -24,20 +24,17 @@ pub struct PoolOptions {
 /// A database of any supported kind. Cheap to clone; lives on the reactor's thread.
 #[derive(Clone)]
 pub enum Database {
-    Postgres(postgres::Database),
     Sqlite(sqlite::Database),
 }
 
 #[derive(Clone)]
 pub enum Transaction {
-    Postgres(postgres::Transaction),
     Sqlite(sqlite::Transaction),
 }
 
 /// Rows of a large result, a chunk at a time. Dropping it ends the query.
 #[derive(Clone)]
 pub enum RowStream {
-    Postgres(postgres::RowStream),
     Sqlite(sqlite::RowStream),
 }
 
@@ -48,12 +45,6 @@ impl Database {
     /// [`Error::Dsn`] for an unknown scheme or a DSN its driver cannot read.
     pub fn open(dsn: &str, pool: PoolOptions) -> Result<Pending<Self>, Error> {
         match scheme(dsn) {
-            "postgres" | "postgresql" => {
-                let config = postgres::Config::parse(dsn)?;
-                Ok(Box::pin(async move {
-                    Ok(Self::Postgres(postgres::Database::open(config, pool)))
-                }))
-            }
             "sqlite" => {
                 let config = sqlite::Config::parse(dsn)?;
                 Ok(Box::pin(async move {
@@ -70,35 +61,30 @@ impl Database {
 
     pub fn driver(&self) -> &'static str {
         match self {
-            Self::Postgres(_) => "postgres",
             Self::Sqlite(_) => "sqlite",
         }
     }
 
     pub fn dialect(&self) -> Dialect {
         match self {
-            Self::Postgres(_) => Dialect::Postgres,
             Self::Sqlite(_) => Dialect::Sqlite,
         }
     }
 
     pub fn execute(&self, statement: Statement) -> Pending<ResultSet> {
         match self {
-            Self::Postgres(database) => Box::pin(database.execute(statement)),
             Self::Sqlite(database) => Box::pin(database.execute(statement)),
         }
     }
 
     pub fn transaction(&self) -> Transaction {
         match self {
-            Self::Postgres(database) => Transaction::Postgres(database.transaction()),
             Self::Sqlite(database) => Transaction::Sqlite(database.transaction()),
         }
     }
 
     pub fn stream(&self, statement: Statement, chunk: usize) -> RowStream {
         match self {
-            Self::Postgres(database) => RowStream::Postgres(database.stream(statement, chunk)),
             Self::Sqlite(database) => RowStream::Sqlite(database.stream(statement, chunk)),
         }
     }
@@ -110,31 +96,18 @@ impl Database {
     pub fn wait_for_change(&self) -> Result<Pending<()>, Error> {
         match self {
             Self::Sqlite(database) => Ok(Box::pin(database.wait_for_change())),
-            Self::Postgres(_) => Err(Error::Usage {
-                message: "PostgreSQL does not tell of other sessions' commits; use LISTEN/NOTIFY".to_owned(),
-            }),
         }
     }
 
     /// The pool's numbers by name.
     pub fn stats(&self) -> Vec<(&'static str, u64)> {
         match self {
-            Self::Postgres(database) => {
-                let stats = database.stats();
-                vec![
-                    ("size", stats.size as u64),
-                    ("idle", stats.idle as u64),
-                    ("in_use", stats.in_use as u64),
-                    ("waiting", stats.waiting as u64),
-                ]
-            }
             Self::Sqlite(_) => Vec::new(),
         }
     }
 
     pub fn close(&self) -> Pending<()> {
         match self {
-            Self::Postgres(database) => Box::pin(database.close()),
             Self::Sqlite(database) => Box::pin(database.close()),
         }
     }
@@ -147,7 +120,6 @@ impl Transaction {
     /// [`Error::Usage`] after the end.
     pub fn push(&self, statement: Statement) -> Result<usize, Error> {
         match self {
-            Self::Postgres(transaction) => transaction.push(statement),
             Self::Sqlite(transaction) => transaction.push(statement),
         }
     }
@@ -155,7 +127,6 @@ impl Transaction {
     /// The result of a statement that was answered, once.
     pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
         match self {
-            Self::Postgres(transaction) => transaction.take_result(index),
             Self::Sqlite(transaction) => transaction.take_result(index),
         }
     }
@@ -163,7 +134,6 @@ impl Transaction {
     /// Sends what is noted and waits for the answers; the first error fails the transaction.
     pub fn flush(&self) -> Pending<()> {
         match self {
-            Self::Postgres(transaction) => Box::pin(transaction.flush()),
             Self::Sqlite(transaction) => Box::pin(transaction.flush()),
         }
     }
@@ -171,7 +141,6 @@ impl Transaction {
     /// Sends what is noted together with the commit.
     pub fn commit(&self) -> Pending<()> {
         match self {
-            Self::Postgres(transaction) => Box::pin(transaction.commit()),
             Self::Sqlite(transaction) => Box::pin(transaction.commit()),
         }
     }
@@ -179,14 +148,12 @@ impl Transaction {
     /// Undoes everything; noted statements are not sent.
     pub fn rollback(&self) -> Pending<()> {
         match self {
-            Self::Postgres(transaction) => Box::pin(transaction.rollback()),
             Self::Sqlite(transaction) => Box::pin(transaction.rollback()),
         }
     }
 
     pub fn is_open(&self) -> bool {
         match self {
-            Self::Postgres(transaction) => transaction.is_open(),
             Self::Sqlite(transaction) => transaction.is_open(),
         }
     }
@@ -196,7 +163,6 @@ impl RowStream {
     /// The next rows, at most a chunk; `None` at the end.
     pub fn next(&self) -> Pending<Option<ResultSet>> {
         match self {
-            Self::Postgres(rows) => Box::pin(rows.next()),
             Self::Sqlite(rows) => Box::pin(rows.next()),
         }
     }
