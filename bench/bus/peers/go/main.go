@@ -23,11 +23,12 @@ type settings struct {
 }
 
 type report struct {
-	FillSeconds     float64 `json:"fill_seconds"`
-	CommandsSeconds float64 `json:"commands_seconds"`
-	EventsSeconds   float64 `json:"events_seconds"`
-	Commands        int     `json:"commands"`
-	Events          int     `json:"events"`
+	FillSeconds      float64 `json:"fill_seconds"`
+	CommandsSeconds  float64 `json:"commands_seconds"`
+	EventsSeconds    float64 `json:"events_seconds"`
+	Commands         int64   `json:"commands"`
+	Events           int64   `json:"events"`
+	EventsOverlapped int64   `json:"events_overlapped"`
 }
 
 func main() {
@@ -87,10 +88,11 @@ func run(ctx context.Context, settings settings) (report, error) {
 		return report{}, fmt.Errorf("consume %s: %w", settings.queue, err)
 	}
 	return report{
-		FillSeconds:     filled.Sub(started).Seconds(),
-		CommandsSeconds: worker.commands.finished.Sub(filled).Seconds(),
-		EventsSeconds:   worker.events.finished.Sub(worker.commands.finished).Seconds(),
-		Commands:        int(worker.commands.count.Load()),
-		Events:          int(worker.events.count.Load()),
+		FillSeconds:      filled.Sub(started).Seconds(),
+		CommandsSeconds:  worker.commands.finished.Sub(filled).Seconds(),
+		EventsSeconds:    worker.events.finished.Sub(worker.commands.finished).Seconds(),
+		Commands:         worker.commands.count.Load(),
+		Events:           worker.events.count.Load(),
+		EventsOverlapped: worker.eventsOverlapped,
 	}, nil
 }

@@ -40,7 +40,9 @@ type worker struct {
 	settings   settings
 	commands   phase
 	events     phase
-	drained    chan struct{}
+	// Events that were acknowledged while other consumers still had commands to handle.
+	eventsOverlapped int64
+	drained          chan struct{}
 }
 
 func newWorker(connection *amqp.Connection, pool *pgxpool.Pool, settings settings) *worker {
@@ -121,7 +123,9 @@ func (worker *worker) handleCommand(ctx context.Context, channel *amqp.Channel, 
 	if err := delivery.Ack(false); err != nil {
 		return err
 	}
-	worker.commands.done(worker.settings.commands)
+	if worker.commands.done(worker.settings.commands) {
+		worker.eventsOverlapped = worker.events.count.Load()
+	}
 	return nil
 }
 

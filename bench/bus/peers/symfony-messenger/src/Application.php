@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace App;
 
+use Doctrine\DBAL\Connection;
 use Doctrine\DBAL\DriverManager;
 use Symfony\Component\EventDispatcher\EventDispatcher;
 use Symfony\Component\Messenger\Bridge\Amqp\Transport\AmqpTransport;
 use Symfony\Component\Messenger\Bridge\Amqp\Transport\Connection as AmqpConnection;
 use Symfony\Component\Messenger\Handler\HandlersLocator;
 use Symfony\Component\Messenger\MessageBus;
-use Symfony\Component\Messenger\Middleware\AddBusNameStampMiddleware;
 use Symfony\Component\Messenger\Middleware\DispatchAfterCurrentBusMiddleware;
 use Symfony\Component\Messenger\Middleware\FailedMessageProcessingMiddleware;
 use Symfony\Component\Messenger\Middleware\HandleMessageMiddleware;
@@ -40,7 +40,7 @@ final class Application
         );
         $this->bus = $this->bus();
         $this->commands = new StoreCustomerHandler(
-            DriverManager::getConnection(['url' => $databaseUrl, 'driver' => 'pdo_pgsql']),
+            self::database($databaseUrl),
             $this->bus,
             $delivery,
         );
@@ -66,11 +66,20 @@ final class Application
         return $progress;
     }
 
-    /** The middleware stack FrameworkBundle gives every bus. */
+    private static function database(string $url): Connection
+    {
+        return DriverManager::getConnection([
+            'url' => $url,
+            'driver' => 'pdo_pgsql',
+            // DBAL turns prepared statements on the server off unless told not to.
+            'driverOptions' => [\PDO::PGSQL_ATTR_DISABLE_PREPARES => false],
+        ]);
+    }
+
+    /** FrameworkBundle's default stack without the bus name, which only a program with several buses needs on the wire. */
     private function bus(): MessageBus
     {
         return new MessageBus([
-            new AddBusNameStampMiddleware('messenger.bus.default'),
             new RejectRedeliveredMessageMiddleware(),
             new DispatchAfterCurrentBusMiddleware(),
             new FailedMessageProcessingMiddleware(),
