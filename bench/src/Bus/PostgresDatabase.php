@@ -9,14 +9,11 @@ final class PostgresDatabase
 {
     private const NAME = 'weft_bench';
 
-    private \PDO $connection;
-
     /** @param string $url of any database, with a user that may create databases */
     public function __construct(private readonly string $url)
     {
         $this->createDatabase();
-        $this->connection = self::connect($this->url());
-        $this->connection->exec('CREATE TABLE IF NOT EXISTS customers (id uuid PRIMARY KEY, name varchar NOT NULL, email varchar NOT NULL)');
+        $this->connection()->exec('CREATE TABLE IF NOT EXISTS customers (id uuid PRIMARY KEY, name varchar NOT NULL, email varchar NOT NULL)');
     }
 
     /** Without TLS for everyone: libpq and pgx would otherwise use it with a server that offers it, and others not. */
@@ -27,20 +24,27 @@ final class PostgresDatabase
 
     public function version(): string
     {
-        return strtok($this->connection->query('SHOW server_version')->fetchColumn(), ' ');
+        return strtok($this->connection()->query('SHOW server_version')->fetchColumn(), ' ');
     }
 
     /** Every run starts with an empty table and right after a checkpoint, so none pays for the pages of the one before. */
     public function reset(): void
     {
-        $this->connection->exec('TRUNCATE customers');
-        $this->connection->exec('CHECKPOINT');
+        $connection = $this->connection();
+        $connection->exec('TRUNCATE customers');
+        $connection->exec('CHECKPOINT');
     }
 
     /** @return array{int, int} rows, and different customers among them */
     public function count(): array
     {
-        return $this->connection->query('SELECT COUNT(*), COUNT(DISTINCT name) FROM customers')->fetch(\PDO::FETCH_NUM);
+        return $this->connection()->query('SELECT COUNT(*), COUNT(DISTINCT name) FROM customers')->fetch(\PDO::FETCH_NUM);
+    }
+
+    /** A new one each time: a contender's run may have cost the one before. */
+    private function connection(): \PDO
+    {
+        return self::connect($this->url());
     }
 
     private function createDatabase(): void

@@ -62,7 +62,7 @@ final class Race
     {
         try {
             return $this->measure($contender, "{$this->logs}/{$contender->name}-$round.log");
-        } catch (BenchmarkException $failure) {
+        } catch (BenchmarkException | \PDOException $failure) {
             return Run::failed($contender, $this->persistent, $failure->getMessage());
         }
     }
