@@ -43,7 +43,9 @@ final class Table
     /** @return list<int> */
     private function widths(): array
     {
-        return array_map(fn (int $column): int => max(array_map(mb_strlen(...), array_column($this->lines(), $column))), array_keys($this->header));
+        $columns = array_map(fn (int $column): array => array_column($this->lines(), $column), array_keys($this->header));
+
+        return array_map(static fn (array $cells): int => max(array_map(mb_strlen(...), $cells)), $columns);
     }
 
     /**

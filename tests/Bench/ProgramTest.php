@@ -27,7 +27,9 @@ final class ProgramTest extends TestCase
 
     public function testItReportsOutputAndCpuTimeAndPeakMemoryOfTheProgram(): void
     {
-        $code = '$block = str_repeat("x", 64 << 20); $end = hrtime(true) + 2e8; while (hrtime(true) < $end); echo "done ", getenv("ANSWER");';
+        $code = '$block = str_repeat("x", 64 << 20);'
+            . '$end = hrtime(true) + 2e8; while (hrtime(true) < $end);'
+            . 'echo "done ", getenv("ANSWER");';
 
         $usage = $this->execute($code, ['ANSWER' => '42']);
 
@@ -77,7 +79,8 @@ final class ProgramTest extends TestCase
 
     private function execute(string $code, array $environment = [], float $timeout = 30.0): Usage
     {
-        return Program::run([PHP_BINARY, '-n', '-d', 'memory_limit=-1', '-r', $code], $environment, $this->log, $timeout, static function (): void {
-        });
+        $command = [PHP_BINARY, '-n', '-d', 'memory_limit=-1', '-r', $code];
+
+        return Program::run($command, $environment, $this->log, $timeout, static fn () => null);
     }
 }

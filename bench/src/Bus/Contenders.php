@@ -64,7 +64,9 @@ final class Contenders
     {
         $program = "$bench/weft/app.php";
 
-        return new Contender($name, 'weft', $mode, $transport, [PHP_BINARY, '-d', "extension=$extension", $program], [$extension, $program]);
+        $command = [PHP_BINARY, '-d', "extension=$extension", $program];
+
+        return new Contender($name, 'weft', $mode, $transport, $command, [$extension, $program]);
     }
 
     private static function php(string $system, string $bench): Contender

@@ -8,12 +8,13 @@ namespace Weft\Bench\Bus;
 final class PostgresDatabase
 {
     private const NAME = 'weft_bench';
+    private const TABLE = 'CREATE TABLE IF NOT EXISTS customers (id uuid PRIMARY KEY, name varchar NOT NULL, email varchar NOT NULL)';
 
     /** @param string $url of any database, with a user that may create databases */
     public function __construct(private readonly string $url)
     {
         $this->createDatabase();
-        $this->connection()->exec('CREATE TABLE IF NOT EXISTS customers (id uuid PRIMARY KEY, name varchar NOT NULL, email varchar NOT NULL)');
+        $this->connection()->exec(self::TABLE);
     }
 
     /** Without TLS for everyone: libpq and pgx would otherwise use it with a server that offers it, and others not. */

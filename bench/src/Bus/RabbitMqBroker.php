@@ -66,7 +66,8 @@ final class RabbitMqBroker
     {
         $parts = parse_url($this->managementUrl);
         $credentials = rawurldecode($parts['user'] ?? '') . ':' . rawurldecode($parts['pass'] ?? '');
-        $answer = @file_get_contents("{$parts['scheme']}://{$parts['host']}:{$parts['port']}/api/$path", context: stream_context_create(['http' => [
+        $address = "{$parts['scheme']}://{$parts['host']}:{$parts['port']}/api/$path";
+        $answer = @file_get_contents($address, context: stream_context_create(['http' => [
             'method' => $method,
             'header' => ['Content-Type: application/json', 'Authorization: Basic ' . base64_encode($credentials)],
             'content' => $body === null ? '' : json_encode($body, JSON_THROW_ON_ERROR),

@@ -39,7 +39,8 @@ final class Results
 
     public function save(string $path): void
     {
-        $fields = ['machine' => $this->machine, 'versions' => $this->versions, 'runs' => array_map(static fn (Run $run): array => $run->toArray(), $this->runs)];
+        $runs = array_map(static fn (Run $run): array => $run->toArray(), $this->runs);
+        $fields = ['machine' => $this->machine, 'versions' => $this->versions, 'runs' => $runs];
         $flags = JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_THROW_ON_ERROR;
         if (@file_put_contents($path, json_encode($fields, $flags) . "\n") === false) {
             throw new BenchmarkException("cannot write $path");

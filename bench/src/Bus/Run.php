@@ -22,8 +22,14 @@ final class Run
      * Lost are commands without a row and events that never came; duplicates are rows beyond one per command, events beyond one
      * per command, and messages left over when the contender had acknowledged all it was waiting for.
      */
-    public static function finished(Contender $contender, bool $persistent, int $commands, Usage $usage, Report $report, Stored $stored): self
-    {
+    public static function finished(
+        Contender $contender,
+        bool $persistent,
+        int $commands,
+        Usage $usage,
+        Report $report,
+        Stored $stored,
+    ): self {
         return new self(self::identity($contender, $persistent) + [
             'seconds' => round($usage->seconds, 3),
             'fill_per_s' => self::rate($commands, $report->fillSeconds),
