@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bench;
 
 /**
- * The price of one durable commit on this disk. It decides how far one transaction after the other can get, and on shared disks it
- * changes by a factor of fifty within minutes: a result means little without it.
+ * What a small durable write costs at this moment, the floor under one transaction after the other. It rises with what else the
+ * machine does (seen: from 50 µs to 4 ms while compilers held both cores), so a wide spread says that runs were disturbed.
  */
 final class DiskFlush
 {

@@ -20,6 +20,12 @@ final class Machine
         ]);
     }
 
+    /** True when others keep more than half a core busy, which is enough to make a comparison of single processes unfair. */
+    public static function isBusy(): bool
+    {
+        return sys_getloadavg()[0] > 0.5;
+    }
+
     private static function cores(): int
     {
         return preg_match_all('/^processor\s*:/m', (string) @file_get_contents('/proc/cpuinfo'));

@@ -22,6 +22,9 @@ final class Benchmark
         $contenders = $this->contenders();
         $this->connect();
         $versions = $this->versions();
+        if (Machine::isBusy()) {
+            fwrite(STDERR, sprintf("The machine is busy (load %.1f): the numbers will not be comparable.\n", sys_getloadavg()[0]));
+        }
         $race = $this->race($contenders);
         $runs = $race->run($this->options->runs);
         $results = new Results(Machine::describe($race->flush()), $versions, $runs);
