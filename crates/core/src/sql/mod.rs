@@ -4,6 +4,7 @@ mod cache;
 mod database;
 mod error;
 mod placeholder;
+pub mod postgres;
 pub mod sqlite;
 mod value;
 
