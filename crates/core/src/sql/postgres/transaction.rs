@@ -87,6 +87,11 @@ impl Transaction {
         self.book.borrow().pending.len()
     }
 
+    /// Whether it was neither committed nor rolled back yet.
+    pub fn is_open(&self) -> bool {
+        !self.book.borrow().ended
+    }
+
     /// Sends what is noted, in one round trip.
     ///
     /// # Errors
