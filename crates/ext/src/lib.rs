@@ -1,3 +1,5 @@
 use ext_php_rs::prelude::*;
 #[php_module]
-pub fn get_module(module: ModuleBuilder) -> ModuleBuilder { module }
+pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
+    module
+}

@@ -5,5 +5,5 @@ mod placeholder;
 mod value;
 
 pub use error::{ConnectFailure, Error, ServerError};
-pub use placeholder::{Dialect, ParsedSql, Params};
+pub use placeholder::{Dialect, Params, ParsedSql};
 pub use value::{Column, ResultSet, Statement, Value};
