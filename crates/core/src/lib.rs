@@ -3,7 +3,11 @@
 //! Futures run on one thread, the thread PHP runs on, inside the [`reactor::Reactor`]. What must live while PHP
 //! computes (an AMQP connection, an SQLite writer) owns a thread of its own and hands its completions over in batches.
 
+<<<<<<< HEAD
 pub mod pool;
+=======
+pub mod amqp;
+>>>>>>> amqp
 pub mod reactor;
 pub mod signal;
 pub mod sql;

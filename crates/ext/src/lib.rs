@@ -14,10 +14,14 @@ use ext_php_rs::prelude::*;
 
 #[php_module]
 pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
+<<<<<<< HEAD
     let module = module
         .name("weft")
         .startup_function(process::startup)
         .request_shutdown_function(process::request_shutdown);
     let module = runtime::register(module);
     sql::register(module)
+=======
+    module
+>>>>>>> amqp
 }
