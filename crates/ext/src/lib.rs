@@ -4,6 +4,8 @@
 //! scheduler suspends the fiber and takes the outcome later. So no Rust frame is ever parked below a PHP one, and a
 //! fiber that PHP destroys, or a fatal error that jumps over this code, finds nothing precious on the stack.
 
+mod amqp;
+mod amqp_table;
 mod convert;
 mod failure;
 mod process;
@@ -14,14 +16,11 @@ use ext_php_rs::prelude::*;
 
 #[php_module]
 pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
-<<<<<<< HEAD
     let module = module
         .name("weft")
         .startup_function(process::startup)
         .request_shutdown_function(process::request_shutdown);
     let module = runtime::register(module);
-    sql::register(module)
-=======
-    module
->>>>>>> amqp
+    let module = sql::register(module);
+    amqp::register(module)
 }

@@ -10,9 +10,5 @@ mod value;
 
 pub use database::{Database, Pending, RowStream, Transaction};
 pub use error::{ConnectFailure, Error, ServerError};
-<<<<<<< HEAD
 pub use placeholder::{Dialect, Params, ParseCache, ParsedSql};
-=======
-pub use placeholder::{Dialect, Params, ParsedSql};
->>>>>>> amqp
 pub use value::{Column, ResultSet, Statement, Value};
