@@ -84,12 +84,11 @@ impl Client {
             let mut slots = self.slots.borrow_mut();
             for (id, answer) in answers {
                 // No slot: its future was dropped.
-                if let Some(slot) = slots.get_mut(&id) {
-                    if let Slot::Waiting(Some(waker)) =
+                if let Some(slot) = slots.get_mut(&id)
+                    && let Slot::Waiting(Some(waker)) =
                         std::mem::replace(slot, Slot::Answered(answer))
-                    {
-                        wakers.push(waker);
-                    }
+                {
+                    wakers.push(waker);
                 }
             }
         }

@@ -58,7 +58,9 @@ impl Control {
     }
 
     pub(super) fn set_deadline(&self, deadline: Option<Instant>) {
-        let milliseconds = deadline.map_or(0, |at| at.duration_since(self.base).as_millis() as u64);
+        // Rounded up: an interrupted statement finds its deadline passed.
+        let milliseconds =
+            deadline.map_or(0, |at| at.duration_since(self.base).as_millis() as u64 + 1);
         self.deadline.store(milliseconds, Ordering::Release);
     }
 

@@ -30,13 +30,11 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Connect`] naming the path: no such directory, not permitted, not an SQLite database, locked.
-    pub fn open(config: Config) -> impl Future<Output = Result<Self, Error>> + 'static {
-        async move {
-            let client = Client::new(Hub::join(config)?);
-            let opened = client.submit(Kind::Changes, |reply| client.hub.push(Job::Marker(reply)));
-            client.seen.set(changes(opened.await)?);
-            Ok(Self { client })
-        }
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        let client = Client::new(Hub::join(config)?);
+        let opened = client.submit(Kind::Changes, |reply| client.hub.push(Job::Marker(reply)));
+        client.seen.set(changes(opened.await)?);
+        Ok(Self { client })
     }
 
     /// Runs one statement in a transaction of its own. A statement that only reads runs on a reader.

@@ -249,10 +249,10 @@ impl Hub {
 
     /// Called by the writer when it has opened the file.
     pub(super) fn opened(&self) {
-        if let Location::File(path) = &self.config.location {
-            if let Some(identity) = identity(path) {
-                let _ = self.identity.set(identity);
-            }
+        if let Location::File(path) = &self.config.location
+            && let Some(identity) = identity(path)
+        {
+            let _ = self.identity.set(identity);
         }
     }
 
@@ -330,6 +330,25 @@ impl Hub {
             if timeout.timed_out() && queue.jobs.is_empty() {
                 return Taken::Nothing;
             }
+        }
+    }
+
+    /// Gives the writer what is queued, waiting until `deadline` for the first job.
+    pub(super) fn take_by(&self, jobs: &mut Vec<Job>, deadline: Instant) {
+        let mut queue = self.queue();
+        loop {
+            queue.take(jobs);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !jobs.is_empty() || left.is_zero() || queue.closing {
+                return;
+            }
+            queue.waiting = Waiting::ForJobs;
+            queue = self
+                .writer_wake
+                .wait_timeout(queue, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            queue.waiting = Waiting::No;
         }
     }
 

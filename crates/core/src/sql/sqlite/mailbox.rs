@@ -130,10 +130,8 @@ impl Reply {
         for (mut reply, answer) in answers {
             let mailbox = reply.mailbox.take();
             let same = matches!((&mailbox, &to), (Some(new), Some(old)) if Arc::ptr_eq(new, old));
-            if !same {
-                if let Some(previous) = std::mem::replace(&mut to, mailbox) {
-                    previous.deliver(run.drain(..));
-                }
+            if !same && let Some(previous) = std::mem::replace(&mut to, mailbox) {
+                previous.deliver(run.drain(..));
             }
             run.push((reply.id, answer));
         }

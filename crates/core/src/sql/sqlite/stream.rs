@@ -69,10 +69,10 @@ impl RowStream {
 
 impl Shared {
     async fn advance(&self, source: &mut Source) -> Result<Option<ResultSet>, Error> {
-        if let Source::NotStarted(_) = source {
-            if let Source::NotStarted(statement) = std::mem::replace(source, Source::Ended) {
-                *source = self.start(statement).await?;
-            }
+        if let Source::NotStarted(_) = source
+            && let Source::NotStarted(statement) = std::mem::replace(source, Source::Ended)
+        {
+            *source = self.start(statement).await?;
         }
         match source {
             Source::NotStarted(_) | Source::Ended => Ok(None),

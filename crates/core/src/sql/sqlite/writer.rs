@@ -54,6 +54,7 @@ struct Writer<'c> {
     group: Vec<Done>,
     begun: bool,
     changes: Changes,
+    patience: Patience,
 }
 
 struct Done {
@@ -73,6 +74,7 @@ impl<'c> Writer<'c> {
             group: Vec::with_capacity(hub.config.group),
             begun: false,
             changes: Changes::new(connection),
+            patience: Patience::default(),
         }
     }
 
@@ -83,12 +85,34 @@ impl<'c> Writer<'c> {
             match self.hub.take(&mut jobs, idle) {
                 Taken::Jobs => jobs.drain(..).for_each(|job| self.run(job)),
                 Taken::Nothing => {
+                    self.gather(&mut jobs);
                     self.commit_group();
                     self.report_changes();
                 }
                 Taken::Closing => return,
             }
         }
+    }
+
+    /// Waits a little for jobs to join the group, where that has paid: on a slow disk the callers just answered come
+    /// back while the next commit is about to begin, and would otherwise be a whole commit late.
+    fn gather(&mut self, jobs: &mut Vec<Job>) {
+        let (before, started) = (self.group.len(), Instant::now());
+        let Some(wait) = self.patience.wait(before) else {
+            return;
+        };
+        while !self.group.is_empty()
+            && self.group.len() < self.hub.config.group
+            && started.elapsed() < wait
+        {
+            self.hub.take_by(jobs, Instant::now() + wait / 3);
+            if jobs.is_empty() {
+                break;
+            }
+            jobs.drain(..).for_each(|job| self.run(job));
+        }
+        let gained = self.group.len().saturating_sub(before);
+        self.patience.judge(before, gained, started.elapsed());
     }
 
     fn run(&mut self, job: Job) {
@@ -382,7 +406,10 @@ impl<'c> Writer<'c> {
         let outcome = match command.then {
             _ if lost => outcome,
             Then::Continue => outcome,
-            Then::Rollback => Ok(self.roll_back()),
+            Then::Rollback => {
+                self.roll_back();
+                Ok(())
+            }
             Then::Commit => match session.failure.take() {
                 Some(error) => Err(error),
                 None => Boundaries::run(&mut self.boundaries.commit, "COMMIT"),
@@ -499,6 +526,43 @@ impl<'c> Boundaries<'c> {
             .raw_execute()
             .map(drop)
             .map_err(|error| failure::of_statement(&error, sql))
+    }
+}
+
+/// Decides whether to wait for more jobs before a commit, by what waiting brought lately.
+#[derive(Default)]
+struct Patience {
+    /// How long the last commit took.
+    commit: Duration,
+    /// Groups to let pass before waiting is tried again.
+    skip: u32,
+    misses: u32,
+}
+
+impl Patience {
+    /// A shorter commit is not worth a sleep, which takes some 60 µs at least.
+    const SLOW_COMMIT: Duration = Duration::from_micros(400);
+    const LONGEST: Duration = Duration::from_millis(1);
+
+    fn wait(&mut self, group: usize) -> Option<Duration> {
+        if group == 0 || self.commit < Self::SLOW_COMMIT {
+            return None;
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return None;
+        }
+        Some((self.commit / 4).min(Self::LONGEST))
+    }
+
+    /// Waiting paid when jobs came faster than the commits get them done.
+    fn judge(&mut self, before: usize, gained: usize, waited: Duration) {
+        if gained as f64 * self.commit.as_secs_f64() >= before as f64 * waited.as_secs_f64() {
+            self.misses = 0;
+        } else {
+            self.misses = (self.misses + 1).min(5);
+            self.skip = 8 << self.misses;
+        }
     }
 }
 
