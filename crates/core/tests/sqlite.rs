@@ -1,5 +1,7 @@
 //! SQLite through its public face, on real files.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::cell::Cell;
 use std::future::Future;
 use std::io::{BufRead, BufReader, Write};
