@@ -54,7 +54,7 @@ impl Client {
     /// [`Error::Usage`] after `close`.
     pub(super) fn check_open(&self) -> Result<(), Error> {
         match self.left.get() {
-            true => Err(failure::usage(format!("{} is closed", self.hub.target))),
+            true => Err(self.hub.closed()),
             false => Ok(()),
         }
     }

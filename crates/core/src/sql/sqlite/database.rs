@@ -56,10 +56,7 @@ impl Database {
                 hub.config.location != Location::Memory && Verb::of(&statement.sql).may_read();
             let pending = client.submit(Kind::Rows, |reply| match reads {
                 true => hub.read(Read { statement, reply }),
-                false => hub.push(Job::Unit(Unit {
-                    work: Work::One(statement),
-                    reply,
-                })),
+                false => hub.push(Job::Unit(Unit::new(Work::One(statement), reply))),
             });
             match pending.await {
                 Answer::Rows(result) => result,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::config::{Config, Location};
 use super::connection::Control;
 use super::failure;
-use super::mailbox::{Answer, Reply};
+use super::mailbox::{Answer, Mailbox, Reply};
 use super::{reader, writer};
 use crate::sql::{Error, Statement};
 
@@ -40,6 +40,17 @@ pub(super) enum Job {
 pub(super) struct Unit {
     pub work: Work,
     pub reply: Reply,
+    pub queued: Instant,
+}
+
+impl Unit {
+    pub(super) fn new(work: Work, reply: Reply) -> Self {
+        Self {
+            work,
+            reply,
+            queued: Instant::now(),
+        }
+    }
 }
 
 pub(super) enum Work {
@@ -84,6 +95,7 @@ pub(super) struct Hub {
     writer_wake: Condvar,
     reads: Mutex<Reads>,
     reader_wake: Condvar,
+    streams: Mutex<Vec<Weak<Control>>>,
     all_gone: Condvar,
     pub writer_control: Arc<Control>,
     pub reader_controls: Vec<Arc<Control>>,
@@ -173,6 +185,7 @@ impl Hub {
             writer_wake: Condvar::new(),
             reads: Mutex::default(),
             reader_wake: Condvar::new(),
+            streams: Mutex::default(),
             all_gone: Condvar::new(),
             writer_control: Arc::new(Control::new()),
             reader_controls: (0..config.readers)
@@ -227,6 +240,18 @@ impl Hub {
         self.writer_wake.notify_all();
         lock(&self.reads).closing = true;
         self.reader_wake.notify_all();
+        for stream in lock(&self.streams).drain(..) {
+            if let Some(control) = stream.upgrade() {
+                control.stop();
+            }
+        }
+    }
+
+    /// A stream to stop when the last `Database` is closed.
+    pub(super) fn add_stream(&self, control: &Arc<Control>) {
+        let mut streams = lock(&self.streams);
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(control));
     }
 
     /// Runs `serve` on a thread of its own, which [`shutdown`] waits for.
@@ -390,19 +415,33 @@ impl Hub {
         }
     }
 
-    pub(super) fn take_watchers(&self) -> Vec<Watcher> {
-        std::mem::take(&mut self.queue().watchers)
+    pub(super) fn has_watchers(&self) -> bool {
+        !self.queue().watchers.is_empty()
     }
 
-    pub(super) fn put_back_watchers(&self, watchers: Vec<Watcher>) {
-        self.queue().watchers.extend(watchers);
+    /// Answers those watchers to whom `others`, the number of others' commits, is news.
+    pub(super) fn answer_watchers(&self, others: impl Fn(&Mailbox) -> u64) {
+        let mut news = Vec::new();
+        {
+            let mut queue = self.queue();
+            for watcher in std::mem::take(&mut queue.watchers) {
+                let known = watcher.reply.mailbox().map_or(0, |mailbox| others(mailbox));
+                match known == watcher.seen {
+                    true => queue.watchers.push(watcher),
+                    false => news.push((watcher.reply, known)),
+                }
+            }
+        }
+        for (reply, known) in news {
+            reply.answer(Answer::Changes(Ok(known)));
+        }
     }
 
-    /// Fails everything queued and to come.
+    /// Fails everything queued and to come; the first error stays the reason.
     pub(super) fn die(&self, error: &Error) {
         let (jobs, watchers) = {
             let mut queue = self.queue();
-            queue.dead = Some(error.clone());
+            queue.dead.get_or_insert_with(|| error.clone());
             (
                 std::mem::take(&mut queue.jobs),
                 std::mem::take(&mut queue.watchers),
@@ -417,6 +456,10 @@ impl Hub {
 
     pub(super) fn read(self: &Arc<Self>, read: Read) {
         let mut reads = lock(&self.reads);
+        if reads.closing {
+            drop(reads);
+            return read.reply.fail(self.closed());
+        }
         if reads.idle == 0 && reads.started < self.config.readers {
             let control = Arc::clone(&self.reader_controls[reads.started]);
             match self.start_thread("weft-sqlite-reader", move |hub| reader::run(hub, &control)) {
@@ -579,6 +622,10 @@ impl Hub {
             .all_gone
             .wait_timeout_while(self.queue(), left, |queue| queue.threads > 0);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    pub(super) fn closed(&self) -> Error {
+        failure::usage(format!("{} is closed", self.target))
     }
 
     /// The error of a command whose transaction is gone.

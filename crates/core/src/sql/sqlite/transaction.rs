@@ -168,7 +168,7 @@ impl Shared {
 
     fn push_unit(&self, statements: Vec<Statement>, reply: Reply) {
         let work = Work::Transaction(statements);
-        self.client.hub.push(Job::Unit(Unit { work, reply }));
+        self.client.hub.push(Job::Unit(Unit::new(work, reply)));
     }
 
     fn push_command(&self, before: Phase, statements: Vec<Statement>, then: Then, reply: Reply) {

@@ -53,6 +53,8 @@ struct Writer<'c> {
     /// Units run since BEGIN; their answers wait for COMMIT.
     group: Vec<Done>,
     begun: bool,
+    /// When the last BEGIN was tried, if it failed, and why.
+    locked: Option<(Instant, Error)>,
     changes: Changes,
     patience: Patience,
 }
@@ -73,6 +75,7 @@ impl<'c> Writer<'c> {
             statements: Cache::new(STATEMENTS),
             group: Vec::with_capacity(hub.config.group),
             begun: false,
+            locked: None,
             changes: Changes::new(connection),
             patience: Patience::default(),
         }
@@ -164,7 +167,7 @@ impl<'c> Writer<'c> {
     fn run_in_group(&mut self, unit: Unit) {
         let mut pending = VecDeque::from([unit]);
         while let Some(unit) = pending.pop_front() {
-            if let Err(error) = self.begin() {
+            if let Err(error) = self.begin_for(&unit) {
                 unit.reply.fail(error);
                 continue;
             }
@@ -191,6 +194,24 @@ impl<'c> Writer<'c> {
         for done in again.into_iter().rev() {
             pending.push_front(done.unit);
         }
+    }
+
+    /// A unit that was queued during the whole wait for another process's lock does not wait once more.
+    fn begin_for(&mut self, unit: &Unit) -> Result<(), Error> {
+        if let Some((_, error)) = self
+            .locked
+            .as_ref()
+            .filter(|(since, _)| unit.queued <= *since)
+        {
+            return Err(error.clone());
+        }
+        if self.begun {
+            return Ok(());
+        }
+        let since = Instant::now();
+        let begun = self.begin();
+        self.locked = begun.as_ref().err().map(|error| (since, error.clone()));
+        begun
     }
 
     fn begin(&mut self) -> Result<(), Error> {
@@ -451,23 +472,11 @@ impl<'c> Writer<'c> {
     }
 
     fn report_changes(&mut self) {
-        let watchers = self.hub.take_watchers();
-        if watchers.is_empty() {
-            return;
+        if self.hub.has_watchers() {
+            self.changes.look(self.connection);
+            self.hub
+                .answer_watchers(|mailbox| self.changes.by_others(mailbox));
         }
-        self.changes.look(self.connection);
-        let mut patient = Vec::new();
-        for watcher in watchers {
-            let others = watcher
-                .reply
-                .mailbox()
-                .map_or(0, |mailbox| self.changes.by_others(mailbox));
-            match others == watcher.seen {
-                true => patient.push(watcher),
-                false => watcher.reply.answer(Answer::Changes(Ok(others))),
-            }
-        }
-        self.hub.put_back_watchers(patient);
     }
 
     fn started(&self, reply: &Reply) -> Running<'c> {
