@@ -10,7 +10,6 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::task::AbortHandle;
 
-use super::failure;
 use super::hub::{self, Hub};
 use super::mailbox::{Answer, Kind, Mailbox, Reply};
 use crate::sql::Error;
