@@ -10,7 +10,8 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::task::AbortHandle;
 
-use super::hub::{self, Hub};
+use super::hub::Hub;
+use super::jobs;
 use super::mailbox::{Answer, Kind, Mailbox, Reply};
 use crate::sql::Error;
 
@@ -60,7 +61,7 @@ impl Client {
 
     /// Reserves an id, gives the right to answer it to `submit`, and waits for the answer.
     pub(super) fn submit(self: &Rc<Self>, kind: Kind, submit: impl FnOnce(Reply)) -> Pending {
-        let id = hub::next_id();
+        let id = jobs::next_id();
         self.slots.borrow_mut().insert(id, Slot::Waiting(None));
         submit(Reply::new(Arc::clone(&self.mailbox), id, kind));
         Pending {

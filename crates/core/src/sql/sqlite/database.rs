@@ -6,8 +6,9 @@ use std::rc::Rc;
 use super::client::Client;
 use super::config::{Config, Location};
 use super::failure;
-use super::hub::{Hub, Job, Read, Unit, Watcher, Work};
+use super::jobs::{Job, Read, Unit, Watcher, Work};
 use super::mailbox::{Answer, Kind};
+use super::registry;
 use super::stream::RowStream;
 use super::transaction::Transaction;
 use super::verb::Verb;
@@ -31,7 +32,7 @@ impl Database {
     /// # Errors
     /// [`Error::Connect`] naming the path: no such directory, not permitted, not an SQLite database, locked.
     pub async fn open(config: Config) -> Result<Self, Error> {
-        let client = Client::new(Hub::join(config)?);
+        let client = Client::new(registry::join(config)?);
         let opened = client.submit(Kind::Changes, |reply| client.hub.push(Job::Marker(reply)));
         client.seen.set(changes(opened.await)?);
         Ok(Self { client })

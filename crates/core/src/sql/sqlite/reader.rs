@@ -4,7 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::connection::{self, Control};
-use super::hub::{Hub, Job, Read, Unit, Work};
+use super::hub::Hub;
+use super::jobs::{Job, Read, Unit, Work};
 use super::mailbox::Answer;
 use super::prepared::Prepared;
 use super::verb::Verb;

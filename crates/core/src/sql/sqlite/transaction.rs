@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::client::Client;
 use super::database::unexpected;
 use super::failure;
-use super::hub::{self, Command, Job, Then, Unit, Work};
+use super::jobs::{self, Command, Job, Then, Unit, Work};
 use super::mailbox::{Answer, BatchAnswer, Kind, Reply};
 use super::writer::skipped;
 use crate::sql::{Error, ResultSet, Statement};
@@ -60,7 +60,7 @@ impl Transaction {
         Self {
             shared: Rc::new(Shared {
                 client,
-                session: hub::next_id(),
+                session: jobs::next_id(),
                 state: RefCell::new(state),
             }),
         }

@@ -2,15 +2,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rusqlite::Connection;
 
+use super::boundaries::Boundaries;
+use super::changes::Changes;
 use super::connection;
 use super::failure;
-use super::hub::{Command, Hub, Job, NextCommand, Taken, Then, Unit, Work};
-use super::mailbox::{Answer, BatchAnswer, Mailbox, Reply};
+use super::hub::{Hub, NextCommand, Taken};
+use super::jobs::{Command, Job, Then, Unit, Work};
+use super::mailbox::{Answer, BatchAnswer, Reply};
+use super::patience::Patience;
 use super::prepared::{Prepared, forget_last_insert_id};
 use super::verb::Verb;
 use crate::sql::cache::Cache;
@@ -18,7 +21,6 @@ use crate::sql::{Error, ResultSet, Statement};
 
 /// Prepared statements each connection keeps (up to twice as many).
 pub(super) const STATEMENTS: usize = 256;
-const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(hub: &Arc<Hub>) {
     let last_words = LastWords(hub);
@@ -507,120 +509,4 @@ pub(super) fn skipped(statement: &Statement) -> Error {
         "the transaction failed before; it can only be rolled back",
         &statement.sql,
     )
-}
-
-struct Boundaries<'c> {
-    begin: rusqlite::Statement<'c>,
-    commit: rusqlite::Statement<'c>,
-    rollback: rusqlite::Statement<'c>,
-    savepoint: rusqlite::Statement<'c>,
-    release: rusqlite::Statement<'c>,
-    rollback_to: rusqlite::Statement<'c>,
-}
-
-impl<'c> Boundaries<'c> {
-    fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
-        Ok(Self {
-            begin: connection.prepare("BEGIN IMMEDIATE")?,
-            commit: connection.prepare("COMMIT")?,
-            rollback: connection.prepare("ROLLBACK")?,
-            savepoint: connection.prepare("SAVEPOINT weft_unit")?,
-            release: connection.prepare("RELEASE weft_unit")?,
-            rollback_to: connection.prepare("ROLLBACK TO weft_unit")?,
-        })
-    }
-
-    fn run(statement: &mut rusqlite::Statement<'_>, sql: &str) -> Result<(), Error> {
-        statement
-            .raw_execute()
-            .map(drop)
-            .map_err(|error| failure::of_statement(&error, sql))
-    }
-}
-
-/// Decides whether to wait for more jobs before a commit, by what waiting brought lately.
-#[derive(Default)]
-struct Patience {
-    /// How long the last commit took.
-    commit: Duration,
-    /// Groups to let pass before waiting is tried again.
-    skip: u32,
-    misses: u32,
-}
-
-impl Patience {
-    /// A shorter commit is not worth a sleep, which takes some 60 µs at least.
-    const SLOW_COMMIT: Duration = Duration::from_micros(400);
-    const LONGEST: Duration = Duration::from_millis(1);
-
-    fn wait(&mut self, group: usize) -> Option<Duration> {
-        if group == 0 || self.commit < Self::SLOW_COMMIT {
-            return None;
-        }
-        if self.skip > 0 {
-            self.skip -= 1;
-            return None;
-        }
-        Some((self.commit / 4).min(Self::LONGEST))
-    }
-
-    /// Waiting paid when jobs came faster than the commits get them done.
-    fn judge(&mut self, before: usize, gained: usize, waited: Duration) {
-        if gained as f64 * self.commit.as_secs_f64() >= before as f64 * waited.as_secs_f64() {
-            self.misses = 0;
-        } else {
-            self.misses = (self.misses + 1).min(5);
-            self.skip = 8 << self.misses;
-        }
-    }
-}
-
-/// Counts commits, so that each `Database` can tell the others' from its own.
-struct Changes {
-    /// By every `Database` of this process.
-    own: u64,
-    /// Times the file was found changed by other processes.
-    foreign: u64,
-    version: i64,
-    looked: Instant,
-}
-
-impl Changes {
-    fn new(connection: &Connection) -> Self {
-        Self {
-            own: 0,
-            foreign: 0,
-            version: data_version(connection).unwrap_or(0),
-            looked: Instant::now(),
-        }
-    }
-
-    fn count<'m>(&mut self, mailboxes: impl IntoIterator<Item = &'m Arc<Mailbox>>) {
-        for mailbox in mailboxes {
-            self.own += 1;
-            mailbox.commits.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn by_others(&self, mailbox: &Mailbox) -> u64 {
-        self.own + self.foreign - mailbox.commits.load(Ordering::Relaxed)
-    }
-
-    /// `data_version` differs when another connection, which means another process, has committed.
-    fn look(&mut self, connection: &Connection) {
-        if self.looked.elapsed() < CHANGE_INTERVAL {
-            return;
-        }
-        self.looked = Instant::now();
-        if let Some(version) = data_version(connection).filter(|version| *version != self.version) {
-            self.version = version;
-            self.foreign += 1;
-        }
-    }
-}
-
-fn data_version(connection: &Connection) -> Option<i64> {
-    connection
-        .query_row("PRAGMA data_version", [], |row| row.get(0))
-        .ok()
 }
