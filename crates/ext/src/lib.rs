@@ -4,9 +4,11 @@
 //! scheduler suspends the fiber and takes the outcome later. So no Rust frame is ever parked below a PHP one, and a
 //! fiber that PHP destroys, or a fatal error that jumps over this code, finds nothing precious on the stack.
 
+mod convert;
 mod failure;
 mod process;
 mod runtime;
+mod sql;
 
 use ext_php_rs::prelude::*;
 
@@ -16,5 +18,6 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
         .name("weft")
         .startup_function(process::startup)
         .request_shutdown_function(process::request_shutdown);
-    runtime::register(module)
+    let module = runtime::register(module);
+    sql::register(module)
 }

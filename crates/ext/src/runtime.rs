@@ -50,7 +50,7 @@ fn from_php(id: i64) -> OpId {
     id as OpId
 }
 
-fn seconds(value: f64) -> Duration {
+pub fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value.max(0.0)).unwrap_or(Duration::MAX)
 }
 

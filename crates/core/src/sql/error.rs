@@ -85,3 +85,11 @@ fn detail_suffix(detail: &Option<String>, hint: &Option<String>) -> String {
         .map(|line| format!("; {line}"))
         .collect()
 }
+
+/// A statement's text as errors carry it: cut to 1,000 characters.
+pub(crate) fn excerpt(sql: &str) -> String {
+    match sql.char_indices().nth(1_000) {
+        Some((end, _)) => format!("{}…", &sql[..end]),
+        None => sql.to_owned(),
+    }
+}

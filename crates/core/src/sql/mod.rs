@@ -1,9 +1,13 @@
 //! SQL clients behind one vocabulary: a [`Statement`] goes in, a [`ResultSet`] or an [`Error`] comes out.
 
+mod cache;
+mod database;
 mod error;
 mod placeholder;
+pub mod sqlite;
 mod value;
 
+pub use database::{Database, Pending, PoolOptions, RowStream, Transaction};
 pub use error::{ConnectFailure, Error, ServerError};
-pub use placeholder::{Dialect, Params, ParsedSql};
+pub use placeholder::{Dialect, Params, ParseCache, ParsedSql};
 pub use value::{Column, ResultSet, Statement, Value};

@@ -1,0 +1,161 @@
+//! The side of the futures: jobs go out with an id, answers come back in batches and wake whoever waits for them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use tokio::task::AbortHandle;
+
+use super::failure;
+use super::hub::{self, Hub};
+use super::mailbox::{Answer, Kind, Mailbox, Reply};
+use crate::sql::Error;
+
+/// One `Database`: its part of the hub and the answers it waits for.
+pub(super) struct Client {
+    pub hub: Arc<Hub>,
+    mailbox: Arc<Mailbox>,
+    slots: RefCell<HashMap<u64, Slot>>,
+    dispatcher: Cell<Option<AbortHandle>>,
+    left: Cell<bool>,
+    /// The number of others' commits at the last resolved `wait_for_change`.
+    pub seen: Cell<u64>,
+}
+
+enum Slot {
+    Waiting(Option<Waker>),
+    Answered(Answer),
+}
+
+impl Client {
+    /// Must be called inside a `LocalSet`, on which the dispatcher of the answers runs.
+    pub(super) fn new(hub: Arc<Hub>) -> Rc<Self> {
+        let client = Rc::new(Self {
+            hub,
+            mailbox: Arc::new(Mailbox::default()),
+            slots: RefCell::default(),
+            dispatcher: Cell::new(None),
+            left: Cell::new(false),
+            seen: Cell::new(0),
+        });
+        let dispatcher = tokio::task::spawn_local(dispatch(
+            Arc::clone(&client.mailbox),
+            Rc::downgrade(&client),
+        ));
+        client.dispatcher.set(Some(dispatcher.abort_handle()));
+        client
+    }
+
+    /// # Errors
+    /// [`Error::Usage`] after `close`.
+    pub(super) fn check_open(&self) -> Result<(), Error> {
+        match self.left.get() {
+            true => Err(failure::usage(format!("{} is closed", self.hub.target))),
+            false => Ok(()),
+        }
+    }
+
+    /// Reserves an id, gives the right to answer it to `submit`, and waits for the answer.
+    pub(super) fn submit(self: &Rc<Self>, kind: Kind, submit: impl FnOnce(Reply)) -> Pending {
+        let id = hub::next_id();
+        self.slots.borrow_mut().insert(id, Slot::Waiting(None));
+        submit(Reply::new(Arc::clone(&self.mailbox), id, kind));
+        Pending {
+            client: Rc::clone(self),
+            id,
+            done: false,
+        }
+    }
+
+    /// Leaves the hub, once.
+    pub(super) fn leave(&self, reply: Option<Reply>) {
+        if !self.left.replace(true) {
+            self.hub.leave(reply);
+        }
+    }
+
+    fn deliver(&self, answers: Vec<(u64, Answer)>) {
+        let mut wakers = Vec::with_capacity(answers.len());
+        {
+            let mut slots = self.slots.borrow_mut();
+            for (id, answer) in answers {
+                // No slot: its future was dropped.
+                if let Some(slot) = slots.get_mut(&id) {
+                    if let Slot::Waiting(Some(waker)) =
+                        std::mem::replace(slot, Slot::Answered(answer))
+                    {
+                        wakers.push(waker);
+                    }
+                }
+            }
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Some(dispatcher) = self.dispatcher.take() {
+            dispatcher.abort();
+        }
+        self.leave(None);
+    }
+}
+
+async fn dispatch(mailbox: Arc<Mailbox>, client: Weak<Client>) {
+    loop {
+        let answers = poll_fn(|context| mailbox.poll_receive(context)).await;
+        match client.upgrade() {
+            Some(client) => client.deliver(answers),
+            None => return,
+        }
+    }
+}
+
+/// The answer to one job. Dropped before, the job is withdrawn if it has not begun, interrupted if it runs.
+pub(super) struct Pending {
+    client: Rc<Client>,
+    id: u64,
+    done: bool,
+}
+
+impl Future for Pending {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        let answer = {
+            let mut slots = self.client.slots.borrow_mut();
+            match slots.get_mut(&self.id) {
+                Some(Slot::Waiting(waker)) => {
+                    *waker = Some(context.waker().clone());
+                    return Poll::Pending;
+                }
+                _ => slots.remove(&self.id),
+            }
+        };
+        match answer {
+            Some(Slot::Answered(answer)) => {
+                self.done = true;
+                Poll::Ready(answer)
+            }
+            // Polled again after it was ready.
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        let slot = self.client.slots.borrow_mut().remove(&self.id);
+        if matches!(slot, Some(Slot::Waiting(_))) {
+            self.client.hub.abandon(self.id);
+        }
+    }
+}

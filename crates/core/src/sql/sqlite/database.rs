@@ -1,0 +1,129 @@
+//! The public half: a database, opened by configuration, shared by cloning.
+
+use std::future::Future;
+use std::rc::Rc;
+
+use super::client::Client;
+use super::config::{Config, Location};
+use super::failure;
+use super::hub::{Hub, Job, Read, Unit, Watcher, Work};
+use super::mailbox::{Answer, Kind};
+use super::stream::RowStream;
+use super::transaction::Transaction;
+use super::verb::Verb;
+use crate::sql::{Error, ResultSet, Statement};
+
+/// An SQLite database. Clones share it; its threads end some time after the last one is dropped.
+///
+/// Writes run on one thread per file and process, in the order they were submitted, and share commits: what is queued
+/// at the same time costs one sync of the disk. Reads run on threads of their own, each statement on a snapshot that
+/// contains everything answered before. With `synchronous=full` nothing that was answered is lost, whatever happens.
+///
+/// Not `Send`: its futures run on the thread and inside the `LocalSet` it was opened in.
+#[derive(Clone)]
+pub struct Database {
+    client: Rc<Client>,
+}
+
+impl Database {
+    /// Opens the file, which is created if need be. Two `Database`s of one file share its threads.
+    ///
+    /// # Errors
+    /// [`Error::Connect`] naming the path: no such directory, not permitted, not an SQLite database, locked.
+    pub fn open(config: Config) -> impl Future<Output = Result<Self, Error>> + 'static {
+        async move {
+            let client = Client::new(Hub::join(config)?);
+            let opened = client.submit(Kind::Changes, |reply| client.hub.push(Job::Marker(reply)));
+            client.seen.set(changes(opened.await)?);
+            Ok(Self { client })
+        }
+    }
+
+    /// Runs one statement in a transaction of its own. A statement that only reads runs on a reader.
+    ///
+    /// Submitted at the first poll. A dropped future withdraws a statement that has not begun and interrupts one that
+    /// runs; one that is done but not yet answered still takes effect.
+    ///
+    /// # Errors
+    /// [`Error::Server`] from SQLite, [`Error::Parameter`], [`Error::Usage`] for BEGIN, COMMIT, SAVEPOINT and the like.
+    pub fn execute(
+        &self,
+        statement: Statement,
+    ) -> impl Future<Output = Result<ResultSet, Error>> + 'static {
+        let client = Rc::clone(&self.client);
+        async move {
+            client.check_open()?;
+            let hub = &client.hub;
+            let reads =
+                hub.config.location != Location::Memory && Verb::of(&statement.sql).may_read();
+            let pending = client.submit(Kind::Rows, |reply| match reads {
+                true => hub.read(Read { statement, reply }),
+                false => hub.push(Job::Unit(Unit {
+                    work: Work::One(statement),
+                    reply,
+                })),
+            });
+            match pending.await {
+                Answer::Rows(result) => result,
+                _ => Err(unexpected()),
+            }
+        }
+    }
+
+    /// A transaction of which nothing has been sent yet.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(Rc::clone(&self.client))
+    }
+
+    /// Reads rows in chunks of at most `chunk` (at least 1), on a thread and snapshot of its own.
+    ///
+    /// At most two chunks are in memory. An in-memory database has no second connection and reads everything first.
+    pub fn stream(&self, statement: Statement, chunk: usize) -> RowStream {
+        RowStream::new(self.clone(), statement, chunk.max(1))
+    }
+
+    /// Resolves when another `Database` or another process has committed to the file since this one was opened or
+    /// since its last resolved `wait_for_change`. May resolve without need, never misses a commit.
+    ///
+    /// Other processes are noticed within 20 ms; the file is only looked at while somebody waits.
+    pub fn wait_for_change(&self) -> impl Future<Output = Result<(), Error>> + 'static {
+        let client = Rc::clone(&self.client);
+        async move {
+            client.check_open()?;
+            let seen = client.seen.get();
+            let pending = client.submit(Kind::Changes, |reply| {
+                client.hub.watch(Watcher { seen, reply })
+            });
+            client.seen.set(changes(pending.await)?);
+            Ok(())
+        }
+    }
+
+    /// Waits until everything submitted is done. The last `Database` of the file also ends its threads and folds the
+    /// write-ahead log into the file. Using any clone afterwards is [`Error::Usage`]; closing again is nothing.
+    pub fn close(&self) -> impl Future<Output = Result<(), Error>> + 'static {
+        let client = Rc::clone(&self.client);
+        async move {
+            if client.check_open().is_err() {
+                return Ok(());
+            }
+            let closed = client.submit(Kind::Changes, |reply| client.leave(Some(reply)));
+            changes(closed.await).map(drop)
+        }
+    }
+
+    pub(super) fn client(&self) -> &Rc<Client> {
+        &self.client
+    }
+}
+
+fn changes(answer: Answer) -> Result<u64, Error> {
+    match answer {
+        Answer::Changes(result) => result,
+        _ => Err(unexpected()),
+    }
+}
+
+pub(super) fn unexpected() -> Error {
+    failure::usage("the SQLite thread gave another kind of answer than was asked for")
+}

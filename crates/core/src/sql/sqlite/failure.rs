@@ -1,0 +1,167 @@
+//! SQLite's result codes as SQLSTATE.
+
+use std::path::Path;
+
+use rusqlite::ffi;
+
+use crate::sql::error::excerpt;
+use crate::sql::{ConnectFailure, Error, ServerError};
+
+/// The error a statement ended with.
+pub(super) fn of_statement(error: &rusqlite::Error, sql: &str) -> Error {
+    let (code, message) = code_and_message(error);
+    server(sqlstate(code, &message), message, sql)
+}
+
+/// An error with an SQLSTATE that this client, not SQLite, decided on.
+pub(super) fn server(sqlstate: &str, message: impl Into<String>, sql: &str) -> Error {
+    let message = message.into();
+    Error::Server(Box::new(ServerError {
+        sqlstate: sqlstate.to_owned(),
+        constraint: constraint(&message),
+        message,
+        detail: None,
+        hint: None,
+        statement: excerpt(sql),
+    }))
+}
+
+pub(super) fn usage(message: impl Into<String>) -> Error {
+    Error::Usage {
+        message: message.into(),
+    }
+}
+
+/// The error the file could not be opened with. SQLite says little about it, the file system more.
+pub(super) fn of_open(error: &rusqlite::Error, target: &str, path: &Path) -> Error {
+    let (code, message) = code_and_message(error);
+    let (failure, message) = match code & 0xff {
+        ffi::SQLITE_NOTADB => (
+            ConnectFailure::Protocol,
+            "the file is not an SQLite database".into(),
+        ),
+        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => (
+            ConnectFailure::Timeout,
+            format!("another process holds it: {message}"),
+        ),
+        _ => unopenable(path).unwrap_or((ConnectFailure::Refused, message)),
+    };
+    Error::Connect {
+        target: target.to_owned(),
+        failure,
+        message,
+    }
+}
+
+fn unopenable(path: &Path) -> Option<(ConnectFailure, String)> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Some((
+            ConnectFailure::Refused,
+            format!("the directory \"{}\" does not exist", folder.display()),
+        ));
+    }
+    if path.is_dir() {
+        return Some((ConnectFailure::Refused, "it is a directory".into()));
+    }
+    let error = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .err()?;
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Some((
+            ConnectFailure::Authentication,
+            "it may not be read and written by this user".into(),
+        )),
+        std::io::ErrorKind::NotFound => Some((
+            ConnectFailure::Authentication,
+            format!(
+                "it does not exist and cannot be created in \"{}\"",
+                folder.display()
+            ),
+        )),
+        _ => Some((ConnectFailure::Refused, error.to_string())),
+    }
+}
+
+fn code_and_message(error: &rusqlite::Error) -> (i32, String) {
+    match error {
+        rusqlite::Error::SqliteFailure(code, message) => (
+            code.extended_code,
+            message.clone().unwrap_or_else(|| code.to_string()),
+        ),
+        rusqlite::Error::SqlInputError { error, msg, .. } => (error.extended_code, msg.clone()),
+        other => (ffi::SQLITE_ERROR, other.to_string()),
+    }
+}
+
+/// The nearest SQLSTATE; SQLite tells most mistakes in a statement apart by the message alone.
+fn sqlstate(code: i32, message: &str) -> &'static str {
+    match code {
+        ffi::SQLITE_CONSTRAINT_UNIQUE
+        | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+        | ffi::SQLITE_CONSTRAINT_ROWID => return "23505",
+        ffi::SQLITE_CONSTRAINT_NOTNULL => return "23502",
+        ffi::SQLITE_CONSTRAINT_FOREIGNKEY => return "23503",
+        ffi::SQLITE_CONSTRAINT_CHECK => return "23514",
+        ffi::SQLITE_CONSTRAINT_TRIGGER => return "P0001",
+        _ => {}
+    }
+    match code & 0xff {
+        ffi::SQLITE_CONSTRAINT => "23000",
+        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => "55P03",
+        ffi::SQLITE_READONLY => "25006",
+        ffi::SQLITE_FULL => "53100",
+        ffi::SQLITE_NOMEM => "53200",
+        ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => "XX001",
+        ffi::SQLITE_INTERRUPT => "57014",
+        ffi::SQLITE_IOERR | ffi::SQLITE_CANTOPEN => "58030",
+        ffi::SQLITE_TOOBIG => "54000",
+        ffi::SQLITE_MISMATCH => "42804",
+        ffi::SQLITE_RANGE => "07002",
+        ffi::SQLITE_ERROR => sqlstate_of_message(message),
+        _ => "XX000",
+    }
+}
+
+fn sqlstate_of_message(message: &str) -> &'static str {
+    const BEGINNINGS: [(&str, &str); 7] = [
+        ("no such table", "42P01"),
+        ("no such column", "42703"),
+        ("no such savepoint", "3B001"),
+        ("no such function", "42883"),
+        ("ambiguous column name", "42702"),
+        ("unrecognized token", "42601"),
+        ("incomplete input", "42601"),
+    ];
+    if let Some((_, sqlstate)) = BEGINNINGS
+        .iter()
+        .find(|(beginning, _)| message.starts_with(beginning))
+    {
+        return sqlstate;
+    }
+    if message.contains("syntax error") {
+        "42601"
+    } else if message.contains("has no column named") {
+        "42703"
+    } else if message.ends_with("already exists") {
+        "42P07"
+    } else {
+        "42000"
+    }
+}
+
+/// `UNIQUE constraint failed: users.email` names columns, `CHECK constraint failed: positive` a constraint.
+fn constraint(message: &str) -> Option<String> {
+    let (_, name) = message.split_once(" constraint failed: ")?;
+    Some(
+        name.strip_prefix("index '")
+            .and_then(|name| name.strip_suffix('\''))
+            .unwrap_or(name)
+            .to_owned(),
+    )
+}

@@ -1,0 +1,598 @@
+//! What the `Database`s of one file share: the queues of its writer and its readers.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::config::{Config, Location};
+use super::connection::Control;
+use super::failure;
+use super::mailbox::{Answer, Reply};
+use super::{reader, writer};
+use crate::sql::{Error, Statement};
+
+/// Jobs the writer takes per look at the queue; those still queued can be withdrawn.
+const CHUNK: usize = 16;
+/// How often the file is looked at for other processes' commits while somebody waits for one.
+const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
+
+static HUBS: Mutex<Vec<Weak<Hub>>> = Mutex::new(Vec::new());
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// Names a job or a transaction; never reused, never 0.
+pub(super) fn next_id() -> u64 {
+    NEXT_ID.fetch_add(1, Ordering::Relaxed)
+}
+
+pub(super) enum Job {
+    Unit(Unit),
+    Begin(Command),
+    /// Answered when everything queued before it is.
+    Marker(Reply),
+}
+
+/// Something that commits or fails as a whole without anybody looking in between.
+pub(super) struct Unit {
+    pub work: Work,
+    pub reply: Reply,
+}
+
+pub(super) enum Work {
+    One(Statement),
+    Transaction(Vec<Statement>),
+}
+
+/// The next part of an interactive transaction.
+pub(super) struct Command {
+    pub session: u64,
+    pub statements: Vec<Statement>,
+    pub then: Then,
+    /// Absent when nobody waits for it any more.
+    pub reply: Option<Reply>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    Continue,
+    Commit,
+    Rollback,
+}
+
+pub(super) struct Watcher {
+    /// The number of others' commits its owner knows of.
+    pub seen: u64,
+    pub reply: Reply,
+}
+
+pub(super) struct Read {
+    pub statement: Statement,
+    pub reply: Reply,
+}
+
+pub(super) struct Hub {
+    pub config: Config,
+    pub target: String,
+    process: u32,
+    /// Device and inode, once the writer has opened the file.
+    identity: OnceLock<(u64, u64)>,
+    queue: Mutex<Queue>,
+    writer_wake: Condvar,
+    reads: Mutex<Reads>,
+    reader_wake: Condvar,
+    all_gone: Condvar,
+    pub writer_control: Arc<Control>,
+    pub reader_controls: Vec<Arc<Control>>,
+}
+
+struct Queue {
+    jobs: VecDeque<Job>,
+    commands: VecDeque<Command>,
+    /// The transaction that holds the writer.
+    holder: Option<u64>,
+    waiting: Waiting,
+    watchers: Vec<Watcher>,
+    clients: usize,
+    closing: bool,
+    /// Why nothing can be run any more.
+    dead: Option<Error>,
+    threads: usize,
+    last_words: Vec<Reply>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    No,
+    ForJobs,
+    ForCommands,
+}
+
+#[derive(Default)]
+struct Reads {
+    jobs: VecDeque<Read>,
+    idle: usize,
+    started: usize,
+    closing: bool,
+}
+
+pub(super) enum Taken {
+    Jobs,
+    /// Nothing is queued; not returned while waiting is allowed, except to look for changes.
+    Nothing,
+    Closing,
+}
+
+pub(super) enum NextCommand {
+    Command(Command),
+    TimedOut,
+    Closing,
+}
+
+impl Hub {
+    /// The hub of the file, started if this process has none yet. Registers one more client.
+    pub(super) fn join(mut config: Config) -> Result<Arc<Self>, Error> {
+        if let Location::File(path) = &config.location {
+            config.location = Location::File(resolve(path));
+        }
+        let mut hubs = lock(&HUBS);
+        hubs.retain(|hub| hub.strong_count() > 0);
+        let existing = hubs
+            .iter()
+            .filter_map(Weak::upgrade)
+            .find(|hub| hub.serves(&config.location) && hub.add_client());
+        if let Some(hub) = existing {
+            return Ok(hub);
+        }
+        let hub = Arc::new(Self::new(config));
+        hub.start_thread("weft-sqlite-writer", writer::run)?;
+        hubs.push(Arc::downgrade(&hub));
+        Ok(hub)
+    }
+
+    fn new(config: Config) -> Self {
+        Self {
+            target: config.location.to_string(),
+            process: std::process::id(),
+            identity: OnceLock::new(),
+            queue: Mutex::new(Queue {
+                jobs: VecDeque::new(),
+                commands: VecDeque::new(),
+                holder: None,
+                waiting: Waiting::No,
+                watchers: Vec::new(),
+                clients: 1,
+                closing: false,
+                dead: None,
+                threads: 0,
+                last_words: Vec::new(),
+            }),
+            writer_wake: Condvar::new(),
+            reads: Mutex::default(),
+            reader_wake: Condvar::new(),
+            all_gone: Condvar::new(),
+            writer_control: Arc::new(Control::new()),
+            reader_controls: (0..config.readers)
+                .map(|_| Arc::new(Control::new()))
+                .collect(),
+            config,
+        }
+    }
+
+    fn serves(&self, location: &Location) -> bool {
+        let Location::File(path) = location else {
+            return false;
+        };
+        let same_file = self
+            .identity
+            .get()
+            .is_none_or(|known| identity(path).as_ref() == Some(known));
+        self.config.location == *location && same_file && self.process == std::process::id()
+    }
+
+    fn add_client(&self) -> bool {
+        let mut queue = self.queue();
+        let usable = !queue.closing && queue.dead.is_none();
+        queue.clients += usize::from(usable);
+        usable
+    }
+
+    /// Ends a client's use. The last one ends the threads, which then answer `reply`; else it is answered in its turn.
+    pub(super) fn leave(&self, reply: Option<Reply>) {
+        let mut queue = self.queue();
+        queue.clients -= 1;
+        if queue.clients > 0 {
+            drop(queue);
+            if let Some(reply) = reply {
+                self.push(Job::Marker(reply));
+            }
+            return;
+        }
+        if queue.threads > 0 {
+            queue.last_words.extend(reply);
+            drop(queue);
+            return self.close();
+        }
+        drop(queue);
+        if let Some(reply) = reply {
+            reply.answer(Answer::Changes(Ok(0)));
+        }
+    }
+
+    fn close(&self) {
+        self.queue().closing = true;
+        self.writer_wake.notify_all();
+        lock(&self.reads).closing = true;
+        self.reader_wake.notify_all();
+    }
+
+    /// Runs `serve` on a thread of its own, which [`shutdown`] waits for.
+    pub(super) fn start_thread(
+        self: &Arc<Self>,
+        name: &str,
+        serve: impl FnOnce(&Arc<Self>) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.queue().threads += 1;
+        let presence = Presence(Arc::clone(self));
+        let started = thread::Builder::new()
+            .name(name.into())
+            .spawn(move || serve(&presence.0));
+        started.map(drop).map_err(|error| Error::Connect {
+            target: self.target.clone(),
+            failure: crate::sql::ConnectFailure::Refused,
+            message: format!("cannot start a thread: {error}"),
+        })
+    }
+
+    /// Called by the writer when it has opened the file.
+    pub(super) fn opened(&self) {
+        if let Location::File(path) = &self.config.location {
+            if let Some(identity) = identity(path) {
+                let _ = self.identity.set(identity);
+            }
+        }
+    }
+
+    pub(super) fn push(&self, job: Job) {
+        let mut queue = self.queue();
+        if let Some(error) = queue.dead.clone() {
+            drop(queue);
+            return job.fail(error);
+        }
+        queue.jobs.push_back(job);
+        self.wake_writer(queue, Waiting::ForJobs);
+    }
+
+    /// # Errors
+    /// The command itself, when its transaction does not hold the writer.
+    pub(super) fn push_command(&self, command: Command) -> Result<(), Command> {
+        let mut queue = self.queue();
+        if queue.holder != Some(command.session) {
+            return Err(command);
+        }
+        queue.commands.push_back(command);
+        self.wake_writer(queue, Waiting::ForCommands);
+        Ok(())
+    }
+
+    pub(super) fn watch(&self, watcher: Watcher) {
+        let mut queue = self.queue();
+        if let Some(error) = queue.dead.clone() {
+            drop(queue);
+            return watcher.reply.fail(error);
+        }
+        queue.watchers.push(watcher);
+        self.wake_writer(queue, Waiting::ForJobs);
+    }
+
+    fn wake_writer(&self, mut queue: MutexGuard<'_, Queue>, waiting: Waiting) {
+        let wake = queue.waiting == waiting;
+        if wake {
+            queue.waiting = Waiting::No;
+        }
+        drop(queue);
+        if wake {
+            self.writer_wake.notify_one();
+        }
+    }
+
+    /// Gives the writer what is queued: some units, or one job that needs the writer for itself.
+    pub(super) fn take(&self, jobs: &mut Vec<Job>, may_wait: bool) -> Taken {
+        let mut queue = self.queue();
+        loop {
+            queue.take(jobs);
+            if !jobs.is_empty() {
+                return Taken::Jobs;
+            }
+            if !may_wait {
+                return Taken::Nothing;
+            }
+            if queue.closing {
+                return Taken::Closing;
+            }
+            queue.waiting = Waiting::ForJobs;
+            if queue.watchers.is_empty() {
+                queue = self
+                    .writer_wake
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let (woken, timeout) = self
+                .writer_wake
+                .wait_timeout(queue, CHANGE_INTERVAL)
+                .unwrap_or_else(PoisonError::into_inner);
+            queue = woken;
+            queue.waiting = Waiting::No;
+            if timeout.timed_out() && queue.jobs.is_empty() {
+                return Taken::Nothing;
+            }
+        }
+    }
+
+    /// Waits for the transaction that holds the writer.
+    pub(super) fn next_command(&self, deadline: Instant) -> NextCommand {
+        let mut queue = self.queue();
+        loop {
+            if let Some(command) = queue.commands.pop_front() {
+                return NextCommand::Command(command);
+            }
+            if queue.closing {
+                return NextCommand::Closing;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return NextCommand::TimedOut;
+            }
+            queue.waiting = Waiting::ForCommands;
+            queue = self
+                .writer_wake
+                .wait_timeout(queue, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            queue.waiting = Waiting::No;
+        }
+    }
+
+    /// The writer is free again; commands that came too late fail.
+    pub(super) fn release_writer(&self, late: impl Fn() -> Error) {
+        let commands = {
+            let mut queue = self.queue();
+            queue.holder = None;
+            std::mem::take(&mut queue.commands)
+        };
+        for command in commands {
+            if let Some(reply) = command.reply {
+                reply.fail(late());
+            }
+        }
+    }
+
+    pub(super) fn take_watchers(&self) -> Vec<Watcher> {
+        std::mem::take(&mut self.queue().watchers)
+    }
+
+    pub(super) fn put_back_watchers(&self, watchers: Vec<Watcher>) {
+        self.queue().watchers.extend(watchers);
+    }
+
+    /// Fails everything queued and to come.
+    pub(super) fn die(&self, error: &Error) {
+        let (jobs, watchers) = {
+            let mut queue = self.queue();
+            queue.dead = Some(error.clone());
+            (
+                std::mem::take(&mut queue.jobs),
+                std::mem::take(&mut queue.watchers),
+            )
+        };
+        self.release_writer(|| error.clone());
+        jobs.into_iter().for_each(|job| job.fail(error.clone()));
+        watchers
+            .into_iter()
+            .for_each(|watcher| watcher.reply.fail(error.clone()));
+    }
+
+    pub(super) fn read(self: &Arc<Self>, read: Read) {
+        let mut reads = lock(&self.reads);
+        if reads.idle == 0 && reads.started < self.config.readers {
+            let control = Arc::clone(&self.reader_controls[reads.started]);
+            match self.start_thread("weft-sqlite-reader", move |hub| reader::run(hub, &control)) {
+                Ok(()) => reads.started += 1,
+                Err(error) if reads.started == 0 => {
+                    drop(reads);
+                    return read.reply.fail(error);
+                }
+                Err(_) => {}
+            }
+        }
+        reads.jobs.push_back(read);
+        let wake = reads.idle > 0;
+        drop(reads);
+        if wake {
+            self.reader_wake.notify_one();
+        }
+    }
+
+    /// Waits for the next read; none when the database is closed.
+    pub(super) fn next_read(&self) -> Option<Read> {
+        let mut reads = lock(&self.reads);
+        loop {
+            if let Some(read) = reads.jobs.pop_front() {
+                return Some(read);
+            }
+            if reads.closing {
+                return None;
+            }
+            reads.idle += 1;
+            reads = self
+                .reader_wake
+                .wait(reads)
+                .unwrap_or_else(PoisonError::into_inner);
+            reads.idle -= 1;
+        }
+    }
+
+    /// Nobody waits for this job any more: it is withdrawn, or interrupted if it runs.
+    pub(super) fn abandon(&self, id: u64) {
+        if self.withdraw(id) {
+            return;
+        }
+        self.writer_control.cancel(id);
+        self.reader_controls
+            .iter()
+            .for_each(|control| control.cancel(id));
+    }
+
+    fn withdraw(&self, id: u64) -> bool {
+        // What is removed answers when dropped, after the lock is released.
+        let job = {
+            let mut queue = self.queue();
+            let position = queue.jobs.iter().position(|job| job.id() == Some(id));
+            position.and_then(|position| queue.jobs.remove(position))
+        };
+        let watcher = {
+            let mut queue = self.queue();
+            let position = queue
+                .watchers
+                .iter()
+                .position(|watcher| watcher.reply.id == id);
+            position.map(|position| queue.watchers.swap_remove(position))
+        };
+        let read = {
+            let mut reads = lock(&self.reads);
+            let position = reads.jobs.iter().position(|read| read.reply.id == id);
+            position.and_then(|position| reads.jobs.remove(position))
+        };
+        job.is_some() || watcher.is_some() || read.is_some()
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        lock(&self.queue)
+    }
+}
+
+impl Queue {
+    fn take(&mut self, jobs: &mut Vec<Job>) {
+        while jobs.len() < CHUNK {
+            match self.jobs.front() {
+                Some(Job::Unit(_)) => jobs.extend(self.jobs.pop_front()),
+                Some(Job::Begin(command)) if jobs.is_empty() => {
+                    self.holder = Some(command.session);
+                    return jobs.extend(self.jobs.pop_front());
+                }
+                Some(Job::Marker(_)) if jobs.is_empty() => {
+                    return jobs.extend(self.jobs.pop_front());
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+impl Job {
+    fn id(&self) -> Option<u64> {
+        match self {
+            Self::Unit(unit) => Some(unit.reply.id),
+            Self::Begin(command) => command.reply.as_ref().map(|reply| reply.id),
+            Self::Marker(reply) => Some(reply.id),
+        }
+    }
+
+    fn fail(self, error: Error) {
+        match self {
+            Self::Unit(unit) => unit.reply.fail(error),
+            Self::Marker(reply) => reply.fail(error),
+            Self::Begin(command) => {
+                if let Some(reply) = command.reply {
+                    reply.fail(error);
+                }
+            }
+        }
+    }
+}
+
+/// A thread of the hub is alive. The last one to go says so.
+struct Presence(Arc<Hub>);
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        let hub = &self.0;
+        let last_words = {
+            let mut queue = hub.queue();
+            queue.threads -= 1;
+            if queue.threads > 0 {
+                return;
+            }
+            std::mem::take(&mut queue.last_words)
+        };
+        hub.all_gone.notify_all();
+        for reply in last_words {
+            reply.answer(Answer::Changes(Ok(0)));
+        }
+    }
+}
+
+/// Ends every SQLite thread of this process: what is queued is still run, open transactions are rolled back, running
+/// reads are interrupted. Returns whether all were gone within `timeout`.
+///
+/// For hosts that unload this code before the process ends.
+pub fn shutdown(timeout: Duration) -> bool {
+    let deadline = Instant::now() + timeout;
+    let hubs: Vec<Arc<Hub>> = lock(&HUBS).iter().filter_map(Weak::upgrade).collect();
+    let own = |hub: &&Arc<Hub>| hub.process == std::process::id();
+    for hub in hubs.iter().filter(own) {
+        hub.reader_controls
+            .iter()
+            .for_each(|control| control.stop());
+        hub.close();
+    }
+    hubs.iter().filter(own).all(|hub| hub.gone_by(deadline))
+}
+
+impl Hub {
+    fn gone_by(&self, deadline: Instant) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let waited = self
+            .all_gone
+            .wait_timeout_while(self.queue(), left, |queue| queue.threads > 0);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// The error of a command whose transaction is gone.
+    pub(super) fn transaction_expired(&self, sql: &str) -> Error {
+        let message = format!(
+            "the transaction held the writer of {} for more than {:?} and was rolled back",
+            self.target, self.config.transaction_timeout
+        );
+        failure::server("25P04", message, sql)
+    }
+}
+
+/// The path every `Database` of a file agrees on, whether the file exists or not.
+fn resolve(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if let Ok(existing) = fs::canonicalize(&absolute) {
+        return existing;
+    }
+    let folder = absolute
+        .parent()
+        .and_then(|folder| fs::canonicalize(folder).ok());
+    match (folder, absolute.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => absolute,
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path)
+        .ok()
+        .map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,35 @@
+//! Lists as JSON arrays: SQLite has no array type.
+
+use crate::sql::Value;
+
+/// # Errors
+/// The reason why an item has no JSON form.
+pub(super) fn encode(items: &[Value]) -> Result<String, String> {
+    let mut output = String::from("[");
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            output.push(',');
+        }
+        output.push_str(&item_text(item)?);
+    }
+    output.push(']');
+    Ok(output)
+}
+
+fn item_text(item: &Value) -> Result<String, String> {
+    match item {
+        Value::Null => Ok("null".into()),
+        Value::Bool(flag) => Ok(flag.to_string()),
+        Value::Int(number) => Ok(number.to_string()),
+        Value::Float(number) if number.is_finite() => Ok(serde_json::json!(number).to_string()),
+        Value::Float(_) => {
+            Err("is a list with a number JSON cannot write (NaN or infinite)".into())
+        }
+        Value::Text(text) | Value::Date(text) | Value::Timestamp(text) => {
+            Ok(serde_json::Value::from(text.as_str()).to_string())
+        }
+        Value::Json(document) => Ok(document.clone()),
+        Value::Bytes(_) => Err("is a list with bytes in it, which JSON cannot write".into()),
+        Value::List(items) => encode(items),
+    }
+}

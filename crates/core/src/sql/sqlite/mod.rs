@@ -1,0 +1,25 @@
+//! SQLite: one writer thread per file with group commit, reader threads beside it.
+//!
+//! `Database` and `Transaction` are what a caller sees. Their jobs go through the `hub` of the file to its `writer` or a
+//! `reader`; answers come back through a `mailbox` in batches.
+
+mod client;
+mod config;
+mod connection;
+mod database;
+mod failure;
+mod hub;
+mod json;
+mod mailbox;
+mod prepared;
+mod reader;
+mod stream;
+mod transaction;
+mod verb;
+mod writer;
+
+pub use config::{Config, Location, Synchronous};
+pub use database::Database;
+pub use hub::shutdown;
+pub use stream::RowStream;
+pub use transaction::Transaction;

@@ -1,0 +1,273 @@
+//! A transaction whose statements travel together.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+
+use super::client::Client;
+use super::database::unexpected;
+use super::failure;
+use super::hub::{self, Command, Job, Then, Unit, Work};
+use super::mailbox::{Answer, BatchAnswer, Kind, Reply};
+use super::writer::skipped;
+use crate::sql::{Error, ResultSet, Statement};
+
+/// Statements are buffered until somebody asks for a result or the transaction ends.
+///
+/// A transaction that is only committed travels as a whole and shares its commit with others. One that is flushed in
+/// between holds the writer from then on, for at most `transaction_timeout`, and everybody else who writes waits.
+///
+/// After a failed statement only `ROLLBACK TO` a savepoint is accepted. Clones are the same transaction; when the last
+/// one is dropped unfinished, it is rolled back.
+#[derive(Clone)]
+pub struct Transaction {
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    client: Rc<Client>,
+    session: u64,
+    state: RefCell<State>,
+}
+
+struct State {
+    phase: Phase,
+    /// Not sent yet; the first one has the number `results.len()`.
+    buffered: Vec<Statement>,
+    /// By number; `None` once taken.
+    results: Vec<Option<Result<ResultSet, Error>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing was sent.
+    Fresh,
+    /// It holds the writer.
+    Held,
+    /// A part of it is on its way; if it stays so, its future was dropped.
+    Busy,
+    Committed,
+    RolledBack,
+}
+
+impl Transaction {
+    pub(super) fn new(client: Rc<Client>) -> Self {
+        let state = State {
+            phase: Phase::Fresh,
+            buffered: Vec::new(),
+            results: Vec::new(),
+        };
+        Self {
+            shared: Rc::new(Shared {
+                client,
+                session: hub::next_id(),
+                state: RefCell::new(state),
+            }),
+        }
+    }
+
+    /// Adds a statement and returns its number, which [`take_result`](Self::take_result) takes.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] after the end.
+    pub fn push(&self, statement: Statement) -> Result<usize, Error> {
+        let mut state = self.shared.state.borrow_mut();
+        if matches!(state.phase, Phase::Committed | Phase::RolledBack) {
+            return Err(state.phase.refusal());
+        }
+        state.buffered.push(statement);
+        Ok(state.results.len() + state.buffered.len() - 1)
+    }
+
+    pub fn is_open(&self) -> bool {
+        !matches!(
+            self.shared.state.borrow().phase,
+            Phase::Committed | Phase::RolledBack
+        )
+    }
+
+    /// Sends what is buffered and waits for the results. Nothing buffered: nothing happens.
+    ///
+    /// # Errors
+    /// That of the first statement that failed; each statement's own is its result. [`Error::Usage`] after the end.
+    pub fn flush(&self) -> impl Future<Output = Result<(), Error>> + 'static {
+        let shared = Rc::clone(&self.shared);
+        async move {
+            let idle = shared.state.borrow().buffered.is_empty();
+            match idle {
+                true => shared.state.borrow().phase.check_usable(),
+                false => shared.send(Then::Continue).await,
+            }
+        }
+    }
+
+    /// The result of a statement that was sent, once: later, and for one not sent yet, `None`.
+    pub fn take_result(&self, number: usize) -> Option<Result<ResultSet, Error>> {
+        let mut state = self.shared.state.borrow_mut();
+        state.results.get_mut(number)?.take()
+    }
+
+    /// Sends what is buffered and commits; answered when it is durable.
+    ///
+    /// # Errors
+    /// That of the statement that made the transaction fail, or of the commit; the transaction is rolled back then.
+    /// A dropped future leaves open which of both happened.
+    pub fn commit(&self) -> impl Future<Output = Result<(), Error>> + 'static {
+        let shared = Rc::clone(&self.shared);
+        async move { shared.send(Then::Commit).await }
+    }
+
+    /// Forgets what is buffered and undoes what was sent.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] after the end.
+    pub fn rollback(&self) -> impl Future<Output = Result<(), Error>> + 'static {
+        let shared = Rc::clone(&self.shared);
+        async move {
+            if shared.state.borrow().phase == Phase::Busy {
+                shared.give_up();
+                return Ok(());
+            }
+            shared.state.borrow_mut().buffered.clear();
+            shared.send(Then::Rollback).await
+        }
+    }
+}
+
+impl Shared {
+    async fn send(&self, then: Then) -> Result<(), Error> {
+        self.client.check_open()?;
+        let (before, statements) = {
+            let mut state = self.state.borrow_mut();
+            state.phase.check_usable()?;
+            let before = std::mem::replace(&mut state.phase, Phase::Busy);
+            (before, std::mem::take(&mut state.buffered))
+        };
+        let outline: Vec<Statement> = statements.iter().map(outline).collect();
+        let answer = match (before, then) {
+            (Phase::Fresh, Then::Rollback) => ended(),
+            (Phase::Fresh, Then::Commit) if statements.is_empty() => ended(),
+            (Phase::Fresh, Then::Commit) => {
+                self.submit(|reply| self.push_unit(statements, reply))
+                    .await?
+            }
+            _ => {
+                self.submit(|reply| self.push_command(before, statements, then, reply))
+                    .await?
+            }
+        };
+        self.settle(answer, then, &outline)
+    }
+
+    async fn submit(&self, submit: impl FnOnce(Reply)) -> Result<BatchAnswer, Error> {
+        match self.client.submit(Kind::Batch, submit).await {
+            Answer::Batch(answer) => Ok(answer),
+            _ => Err(unexpected()),
+        }
+    }
+
+    fn push_unit(&self, statements: Vec<Statement>, reply: Reply) {
+        let work = Work::Transaction(statements);
+        self.client.hub.push(Job::Unit(Unit { work, reply }));
+    }
+
+    fn push_command(&self, before: Phase, statements: Vec<Statement>, then: Then, reply: Reply) {
+        let command = Command {
+            session: self.session,
+            statements,
+            then,
+            reply: Some(reply),
+        };
+        if before == Phase::Fresh {
+            return self.client.hub.push(Job::Begin(command));
+        }
+        if let Err(command) = self.client.hub.push_command(command) {
+            let sql = command
+                .statements
+                .first()
+                .map_or("COMMIT", |statement| &statement.sql);
+            let error = self.client.hub.transaction_expired(sql);
+            if let Some(reply) = command.reply {
+                reply.fail(error);
+            }
+        }
+    }
+
+    fn settle(&self, answer: BatchAnswer, then: Then, sent: &[Statement]) -> Result<(), Error> {
+        let mut state = self.state.borrow_mut();
+        state.phase = match (answer.open, then, &answer.outcome) {
+            (true, ..) => Phase::Held,
+            (false, Then::Commit, Ok(())) => Phase::Committed,
+            (false, ..) => Phase::RolledBack,
+        };
+        let answered = answer.results.len();
+        state.results.extend(answer.results.into_iter().map(Some));
+        for (index, statement) in sent.iter().enumerate().skip(answered) {
+            let error = match &answer.outcome {
+                Err(error) if index == 0 => error.clone(),
+                _ => skipped(statement),
+            };
+            state.results.push(Some(Err(error)));
+        }
+        answer.outcome
+    }
+
+    /// Rolls back without waiting.
+    fn give_up(&self) {
+        let before = {
+            let mut state = self.state.borrow_mut();
+            state.buffered.clear();
+            std::mem::replace(&mut state.phase, Phase::RolledBack)
+        };
+        if matches!(before, Phase::Held | Phase::Busy) {
+            // Refused: it never began or has ended, nothing is left to roll back.
+            let _ = self.client.hub.push_command(Command {
+                session: self.session,
+                statements: Vec::new(),
+                then: Then::Rollback,
+                reply: None,
+            });
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+impl Phase {
+    fn check_usable(self) -> Result<(), Error> {
+        match self {
+            Self::Fresh | Self::Held => Ok(()),
+            _ => Err(self.refusal()),
+        }
+    }
+
+    fn refusal(self) -> Error {
+        failure::usage(match self {
+            Self::Committed => "the transaction was committed and cannot be used any more",
+            Self::RolledBack => "the transaction was rolled back and cannot be used any more",
+            _ => {
+                "another call of the transaction is under way or was cancelled; it can only be rolled back"
+            }
+        })
+    }
+}
+
+fn ended() -> BatchAnswer {
+    BatchAnswer {
+        results: Vec::new(),
+        outcome: Ok(()),
+        open: false,
+    }
+}
+
+/// The statement without its parameters, for errors.
+fn outline(statement: &Statement) -> Statement {
+    Statement {
+        sql: statement.sql.clone(),
+        params: Vec::new(),
+    }
+}

@@ -1,0 +1,150 @@
+//! What a statement does, as far as its first words tell without asking SQLite.
+
+use super::failure;
+use crate::sql::Error;
+use crate::sql::cache::Cache;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// SELECT, VALUES, EXPLAIN.
+    Read,
+    Insert,
+    /// UPDATE, DELETE.
+    Change,
+    /// WITH: reads or writes, only SQLite can tell.
+    With,
+    /// PRAGMA, VACUUM, ATTACH, DETACH: without effect or refused inside a transaction.
+    Alone,
+    /// SAVEPOINT, RELEASE.
+    Savepoint,
+    RollbackTo,
+    /// BEGIN, COMMIT, END, ROLLBACK.
+    Boundary,
+    /// CREATE, DROP and whatever else.
+    Other,
+}
+
+impl Verb {
+    pub(super) fn of(sql: &str) -> Self {
+        let mut words = Words(sql);
+        let is = |word: &str, candidates: &[&str]| {
+            candidates
+                .iter()
+                .any(|candidate| word.eq_ignore_ascii_case(candidate))
+        };
+        let first = words.next().unwrap_or_default();
+        if is(first, &["SELECT", "VALUES", "EXPLAIN"]) {
+            Self::Read
+        } else if is(first, &["INSERT", "REPLACE"]) {
+            Self::Insert
+        } else if is(first, &["UPDATE", "DELETE"]) {
+            Self::Change
+        } else if is(first, &["WITH"]) {
+            Self::With
+        } else if is(first, &["PRAGMA", "VACUUM", "ATTACH", "DETACH"]) {
+            Self::Alone
+        } else if is(first, &["SAVEPOINT", "RELEASE"]) {
+            Self::Savepoint
+        } else if is(first, &["ROLLBACK"]) {
+            let to = words.take(2).any(|word| is(word, &["TO"]));
+            if to { Self::RollbackTo } else { Self::Boundary }
+        } else if is(first, &["BEGIN", "COMMIT", "END"]) {
+            Self::Boundary
+        } else {
+            Self::Other
+        }
+    }
+
+    /// None for a statement that is prepared, which was looked at before and is not one to run alone.
+    pub(super) fn of_uncached<V>(prepared: &Cache<V>, sql: &str) -> Option<Self> {
+        (!prepared.contains(sql)).then(|| Self::of(sql))
+    }
+
+    /// Whether a reader may try it; SQLite has the last word.
+    pub(super) fn may_read(self) -> bool {
+        matches!(self, Self::Read | Self::With)
+    }
+
+    pub(super) fn inserts(self) -> bool {
+        matches!(self, Self::Insert | Self::With)
+    }
+
+    pub(super) fn changes_rows(self) -> bool {
+        matches!(self, Self::Insert | Self::Change | Self::With)
+    }
+
+    /// # Errors
+    /// What only `Transaction` may do: begin, commit, roll back; outside of one, savepoints too.
+    pub(super) fn allow(self, sql: &str, in_transaction: bool) -> Result<(), Error> {
+        match self {
+            Self::Boundary => Err(failure::usage(format!(
+                "a transaction is begun, committed and rolled back by its object, not by a statement [statement: {sql}]"
+            ))),
+            Self::Savepoint | Self::RollbackTo if !in_transaction => Err(failure::usage(format!(
+                "a savepoint needs a transaction [statement: {sql}]"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The words of a statement, without the white space, comments and punctuation between them.
+struct Words<'a>(&'a str);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        loop {
+            self.0 = self.0.trim_start_matches(|character: char| {
+                character.is_whitespace() || character == ';' || character == '\u{feff}'
+            });
+            if let Some(comment) = self.0.strip_prefix("--") {
+                self.0 = comment.split_once('\n')?.1;
+            } else if let Some(comment) = self.0.strip_prefix("/*") {
+                self.0 = comment.split_once("*/")?.1;
+            } else {
+                break;
+            }
+        }
+        let end = self
+            .0
+            .find(|character: char| !character.is_ascii_alphanumeric() && character != '_')
+            .unwrap_or(self.0.len());
+        let (word, rest) = self.0.split_at(end);
+        self.0 = rest;
+        Some(word).filter(|word| !word.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_words_tell_what_a_statement_does() {
+        for (sql, verb) in [
+            ("select 1", Verb::Read),
+            (" \n-- INSERT\n/* DELETE */ ; SELECT 1", Verb::Read),
+            ("(SELECT 1)", Verb::Other),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", Verb::With),
+            ("insert into a values (1)", Verb::Insert),
+            ("DELETE FROM a", Verb::Change),
+            ("ROLLBACK", Verb::Boundary),
+            ("ROLLBACK TO a", Verb::RollbackTo),
+            ("rollback transaction to savepoint a", Verb::RollbackTo),
+            ("ROLLBACK; TO", Verb::RollbackTo),
+            ("COMMIT", Verb::Boundary),
+            ("SAVEPOINT a", Verb::Savepoint),
+            ("PRAGMA x", Verb::Alone),
+            ("CREATE TABLE t (x)", Verb::Other),
+            ("SELECTED", Verb::Other),
+            ("", Verb::Other),
+            ("-- only", Verb::Other),
+            ("/* open", Verb::Other),
+            ("é", Verb::Other),
+        ] {
+            assert_eq!(Verb::of(sql), verb, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,553 @@
+//! The thread that writes. Jobs that are queued at the same time share one commit, and with it one sync of the disk.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::connection;
+use super::failure;
+use super::hub::{Command, Hub, Job, NextCommand, Taken, Then, Unit, Work};
+use super::mailbox::{Answer, BatchAnswer, Mailbox, Reply};
+use super::prepared::{Prepared, forget_last_insert_id};
+use super::verb::Verb;
+use crate::sql::cache::Cache;
+use crate::sql::{Error, ResultSet, Statement};
+
+/// Prepared statements each connection keeps (up to twice as many).
+pub(super) const STATEMENTS: usize = 256;
+const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
+
+pub(super) fn run(hub: &Arc<Hub>) {
+    let last_words = LastWords(hub);
+    let connection = match connection::open_writer(&hub.config, &hub.writer_control) {
+        Ok(connection) => connection,
+        Err(error) => return hub.die(&error),
+    };
+    hub.opened();
+    match Boundaries::prepare(&connection) {
+        Ok(boundaries) => Writer::new(hub, &connection, boundaries).serve(),
+        Err(error) => hub.die(&failure::of_statement(&error, "BEGIN IMMEDIATE")),
+    }
+    drop(connection);
+    drop(last_words);
+}
+
+/// However the thread ends, nobody waits for it afterwards.
+struct LastWords<'a>(&'a Hub);
+
+impl Drop for LastWords<'_> {
+    fn drop(&mut self) {
+        self.0
+            .die(&failure::usage(format!("{} is closed", self.0.target)));
+    }
+}
+
+struct Writer<'c> {
+    hub: &'c Hub,
+    connection: &'c Connection,
+    boundaries: Boundaries<'c>,
+    statements: Cache<Prepared<'c>>,
+    /// Units run since BEGIN; their answers wait for COMMIT.
+    group: Vec<Done>,
+    begun: bool,
+    changes: Changes,
+}
+
+struct Done {
+    unit: Unit,
+    answer: Answer,
+    /// Its failure took the transaction along; it is not tried again.
+    culprit: bool,
+}
+
+impl<'c> Writer<'c> {
+    fn new(hub: &'c Hub, connection: &'c Connection, boundaries: Boundaries<'c>) -> Self {
+        Self {
+            hub,
+            connection,
+            boundaries,
+            statements: Cache::new(STATEMENTS),
+            group: Vec::with_capacity(hub.config.group),
+            begun: false,
+            changes: Changes::new(connection),
+        }
+    }
+
+    fn serve(&mut self) {
+        let mut jobs = Vec::new();
+        loop {
+            let idle = self.group.is_empty();
+            match self.hub.take(&mut jobs, idle) {
+                Taken::Jobs => jobs.drain(..).for_each(|job| self.run(job)),
+                Taken::Nothing => {
+                    self.commit_group();
+                    self.report_changes();
+                }
+                Taken::Closing => return,
+            }
+        }
+    }
+
+    fn run(&mut self, job: Job) {
+        match job {
+            Job::Unit(unit) => self.run_unit(unit),
+            Job::Begin(command) => {
+                self.commit_group();
+                self.hold(command);
+                self.report_changes();
+            }
+            Job::Marker(reply) => {
+                self.commit_group();
+                let others = reply
+                    .mailbox()
+                    .map_or(0, |mailbox| self.changes.by_others(mailbox));
+                reply.answer(Answer::Changes(Ok(others)));
+            }
+        }
+    }
+
+    fn run_unit(&mut self, unit: Unit) {
+        match &unit.work {
+            Work::One(statement)
+                if Verb::of_uncached(&self.statements, &statement.sql) == Some(Verb::Alone) =>
+            {
+                self.run_alone(unit)
+            }
+            _ => self.run_in_group(unit),
+        }
+        if self.group.len() >= self.hub.config.group {
+            self.commit_group();
+            self.report_changes();
+        }
+    }
+
+    /// A PRAGMA or VACUUM: outside of any transaction.
+    fn run_alone(&mut self, unit: Unit) {
+        self.commit_group();
+        let Work::One(statement) = &unit.work else {
+            return;
+        };
+        let job = self.started(&unit.reply);
+        let result = Prepared::new(self.connection, &statement.sql, Verb::Alone)
+            .and_then(|mut prepared| prepared.run(&statement.params));
+        drop(job);
+        unit.reply.answer(Answer::Rows(result));
+    }
+
+    fn run_in_group(&mut self, unit: Unit) {
+        let mut pending = VecDeque::from([unit]);
+        while let Some(unit) = pending.pop_front() {
+            if let Err(error) = self.begin() {
+                unit.reply.fail(error);
+                continue;
+            }
+            let answer = self.attempt(&unit);
+            let culprit = self.connection.is_autocommit();
+            if culprit {
+                // SQLite rolled everything back (disk full, interrupted, ON CONFLICT ROLLBACK): what the others of the
+                // group did is done again without this one.
+                self.begun = false;
+                self.restart_group(&mut pending);
+            }
+            self.group.push(Done {
+                unit,
+                answer,
+                culprit,
+            });
+        }
+    }
+
+    fn restart_group(&mut self, pending: &mut VecDeque<Unit>) {
+        let (culprits, again): (Vec<Done>, Vec<Done>) =
+            self.group.drain(..).partition(|done| done.culprit);
+        self.group = culprits;
+        for done in again.into_iter().rev() {
+            pending.push_front(done.unit);
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        if !self.begun {
+            Boundaries::run(&mut self.boundaries.begin, "BEGIN IMMEDIATE")?;
+            self.begun = true;
+        }
+        Ok(())
+    }
+
+    /// Runs a unit so that it leaves no trace if it fails.
+    fn attempt(&mut self, unit: &Unit) -> Answer {
+        forget_last_insert_id(self.connection);
+        let job = self.started(&unit.reply);
+        let answer = match &unit.work {
+            // SQLite undoes a failed statement by itself.
+            Work::One(statement) => Answer::Rows(self.execute(statement, false)),
+            Work::Transaction(statements) => Answer::Batch(self.attempt_transaction(statements)),
+        };
+        drop(job);
+        answer
+    }
+
+    fn attempt_transaction(&mut self, statements: &[Statement]) -> BatchAnswer {
+        let mut results = Vec::with_capacity(statements.len());
+        let outcome = Boundaries::run(&mut self.boundaries.savepoint, "SAVEPOINT").and_then(|()| {
+            let outcome = self.execute_all(statements, &mut results);
+            if outcome.is_err() && !self.connection.is_autocommit() {
+                Boundaries::run(&mut self.boundaries.rollback_to, "ROLLBACK TO")?;
+            }
+            if !self.connection.is_autocommit() {
+                Boundaries::run(&mut self.boundaries.release, "RELEASE")?;
+            }
+            outcome
+        });
+        BatchAnswer {
+            results,
+            outcome,
+            open: false,
+        }
+    }
+
+    /// Stops at the first failure.
+    fn execute_all(
+        &mut self,
+        statements: &[Statement],
+        results: &mut Vec<Result<ResultSet, Error>>,
+    ) -> Result<(), Error> {
+        for statement in statements {
+            let result = self.execute(statement, true);
+            let failed = result.as_ref().err().cloned();
+            results.push(result);
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, statement: &Statement, in_transaction: bool) -> Result<ResultSet, Error> {
+        let sql = &statement.sql;
+        let connection = self.connection;
+        let prepared = self.statements.find_or_insert(sql, || {
+            let verb = Verb::of(sql);
+            verb.allow(sql, in_transaction)?;
+            Ok((Arc::clone(sql), Prepared::new(connection, sql, verb)?))
+        })?;
+        prepared.verb().allow(sql, in_transaction)?;
+        prepared.run(&statement.params)
+    }
+
+    fn commit_group(&mut self) {
+        if !self.begun {
+            return Reply::answer_all(
+                self.group
+                    .drain(..)
+                    .map(|done| (done.unit.reply, done.answer)),
+            );
+        }
+        self.begun = false;
+        match Boundaries::run(&mut self.boundaries.commit, "COMMIT") {
+            Ok(()) => {
+                self.changes.count(
+                    self.group
+                        .iter()
+                        .filter_map(|done| done.unit.reply.mailbox()),
+                );
+                Reply::answer_all(
+                    self.group
+                        .drain(..)
+                        .map(|done| (done.unit.reply, done.answer)),
+                );
+            }
+            Err(error) => {
+                self.roll_back();
+                self.settle_failed_group(&error);
+            }
+        }
+    }
+
+    /// A deferred constraint fails at COMMIT and says not whose it is: each unit commits by itself then.
+    fn settle_failed_group(&mut self, error: &Error) {
+        let deferred = matches!(error, Error::Server(server) if server.sqlstate.starts_with("23"));
+        for done in std::mem::take(&mut self.group) {
+            if done.culprit {
+                done.unit.reply.answer(done.answer);
+            } else if deferred {
+                self.run_by_itself(done.unit);
+            } else {
+                done.unit.reply.fail(error.clone());
+            }
+        }
+    }
+
+    fn run_by_itself(&mut self, unit: Unit) {
+        if let Err(error) = self.begin() {
+            return unit.reply.fail(error);
+        }
+        let answer = self.attempt(&unit);
+        self.begun = false;
+        if self.connection.is_autocommit() {
+            return unit.reply.answer(answer);
+        }
+        match Boundaries::run(&mut self.boundaries.commit, "COMMIT") {
+            Ok(()) => {
+                self.changes.count(unit.reply.mailbox());
+                unit.reply.answer(answer);
+            }
+            Err(error) => {
+                self.roll_back();
+                unit.reply.fail(error);
+            }
+        }
+    }
+
+    fn roll_back(&mut self) {
+        if !self.connection.is_autocommit() {
+            // It fails only when there is nothing left to roll back.
+            let _ = Boundaries::run(&mut self.boundaries.rollback, "ROLLBACK");
+        }
+    }
+
+    /// An interactive transaction has the writer for itself until it ends or its time is over.
+    fn hold(&mut self, first: Command) {
+        let deadline = Instant::now() + self.hub.config.transaction_timeout;
+        let mut session = Session {
+            failure: None,
+            deadline,
+        };
+        self.hub.writer_control.set_deadline(Some(deadline));
+        forget_last_insert_id(self.connection);
+        let mut next = Some(first);
+        while let Some(command) = next {
+            let open = self.obey(command, &mut session);
+            next = match open {
+                true => self.next_command(deadline),
+                false => None,
+            };
+        }
+        self.hub.writer_control.set_deadline(None);
+        self.roll_back();
+        self.begun = false;
+        self.hub
+            .release_writer(|| self.hub.transaction_expired("COMMIT"));
+    }
+
+    fn next_command(&self, deadline: Instant) -> Option<Command> {
+        match self.hub.next_command(deadline) {
+            NextCommand::Command(command) => Some(command),
+            NextCommand::TimedOut | NextCommand::Closing => None,
+        }
+    }
+
+    /// Returns whether the transaction goes on.
+    fn obey(&mut self, command: Command, session: &mut Session) -> bool {
+        let mailbox = command
+            .reply
+            .as_ref()
+            .and_then(|reply| reply.mailbox().cloned());
+        let answer = match self.begin() {
+            Ok(()) => {
+                let job = command.reply.as_ref().map(|reply| self.started(reply));
+                let answer = self.run_command(&command, session);
+                drop(job);
+                answer
+            }
+            Err(error) => BatchAnswer::refused(error),
+        };
+        if !answer.open && answer.outcome.is_ok() && command.then == Then::Commit {
+            self.changes.count(mailbox.as_ref());
+        }
+        let open = answer.open;
+        if !open {
+            self.roll_back();
+        }
+        if let Some(reply) = command.reply {
+            reply.answer(Answer::Batch(answer));
+        }
+        open
+    }
+
+    fn run_command(&mut self, command: &Command, session: &mut Session) -> BatchAnswer {
+        let mut results = Vec::with_capacity(command.statements.len());
+        let mut outcome = Ok(());
+        for statement in &command.statements {
+            let result = self.execute_in_session(statement, session, outcome.is_err());
+            if let Err(error) = &result {
+                outcome = outcome.and_then(|()| Err(error.clone()));
+            }
+            results.push(result);
+        }
+        let lost = self.connection.is_autocommit();
+        let outcome = match command.then {
+            _ if lost => outcome,
+            Then::Continue => outcome,
+            Then::Rollback => Ok(self.roll_back()),
+            Then::Commit => match session.failure.take() {
+                Some(error) => Err(error),
+                None => Boundaries::run(&mut self.boundaries.commit, "COMMIT"),
+            },
+        };
+        BatchAnswer {
+            results,
+            outcome,
+            open: command.then == Then::Continue && !lost,
+        }
+    }
+
+    /// After a failure only going back to a savepoint is possible, and nothing in the same batch: the statements
+    /// behind the failed one were written in ignorance of it.
+    fn execute_in_session(
+        &mut self,
+        statement: &Statement,
+        session: &mut Session,
+        batch_failed: bool,
+    ) -> Result<ResultSet, Error> {
+        let recovers = !batch_failed
+            && Verb::of(&statement.sql) == Verb::RollbackTo
+            && !self.connection.is_autocommit();
+        if (batch_failed || session.failure.is_some()) && !recovers {
+            return Err(skipped(statement));
+        }
+        let result = self.execute(statement, true).map_err(|error| {
+            match Instant::now() >= session.deadline {
+                true => self.hub.transaction_expired(&statement.sql),
+                false => error,
+            }
+        });
+        match &result {
+            Ok(_) if recovers => session.failure = None,
+            Ok(_) => {}
+            Err(error) => session.failure = session.failure.take().or_else(|| Some(error.clone())),
+        }
+        result
+    }
+
+    fn report_changes(&mut self) {
+        let watchers = self.hub.take_watchers();
+        if watchers.is_empty() {
+            return;
+        }
+        self.changes.look(self.connection);
+        let mut patient = Vec::new();
+        for watcher in watchers {
+            let others = watcher
+                .reply
+                .mailbox()
+                .map_or(0, |mailbox| self.changes.by_others(mailbox));
+            match others == watcher.seen {
+                true => patient.push(watcher),
+                false => watcher.reply.answer(Answer::Changes(Ok(others))),
+            }
+        }
+        self.hub.put_back_watchers(patient);
+    }
+
+    fn started(&self, reply: &Reply) -> Running<'c> {
+        self.hub.writer_control.started(reply.id);
+        Running(self.hub)
+    }
+}
+
+/// While it lives, the job can be interrupted.
+struct Running<'a>(&'a Hub);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.writer_control.finished();
+    }
+}
+
+struct Session {
+    /// The first failure since the last savepoint it went back to.
+    failure: Option<Error>,
+    deadline: Instant,
+}
+
+/// PostgreSQL's words for the same situation.
+pub(super) fn skipped(statement: &Statement) -> Error {
+    failure::server(
+        "25P02",
+        "the transaction failed before; it can only be rolled back",
+        &statement.sql,
+    )
+}
+
+struct Boundaries<'c> {
+    begin: rusqlite::Statement<'c>,
+    commit: rusqlite::Statement<'c>,
+    rollback: rusqlite::Statement<'c>,
+    savepoint: rusqlite::Statement<'c>,
+    release: rusqlite::Statement<'c>,
+    rollback_to: rusqlite::Statement<'c>,
+}
+
+impl<'c> Boundaries<'c> {
+    fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            begin: connection.prepare("BEGIN IMMEDIATE")?,
+            commit: connection.prepare("COMMIT")?,
+            rollback: connection.prepare("ROLLBACK")?,
+            savepoint: connection.prepare("SAVEPOINT weft_unit")?,
+            release: connection.prepare("RELEASE weft_unit")?,
+            rollback_to: connection.prepare("ROLLBACK TO weft_unit")?,
+        })
+    }
+
+    fn run(statement: &mut rusqlite::Statement<'_>, sql: &str) -> Result<(), Error> {
+        statement
+            .raw_execute()
+            .map(drop)
+            .map_err(|error| failure::of_statement(&error, sql))
+    }
+}
+
+/// Counts commits, so that each `Database` can tell the others' from its own.
+struct Changes {
+    /// By every `Database` of this process.
+    own: u64,
+    /// Times the file was found changed by other processes.
+    foreign: u64,
+    version: i64,
+    looked: Instant,
+}
+
+impl Changes {
+    fn new(connection: &Connection) -> Self {
+        Self {
+            own: 0,
+            foreign: 0,
+            version: data_version(connection).unwrap_or(0),
+            looked: Instant::now(),
+        }
+    }
+
+    fn count<'m>(&mut self, mailboxes: impl IntoIterator<Item = &'m Arc<Mailbox>>) {
+        for mailbox in mailboxes {
+            self.own += 1;
+            mailbox.commits.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn by_others(&self, mailbox: &Mailbox) -> u64 {
+        self.own + self.foreign - mailbox.commits.load(Ordering::Relaxed)
+    }
+
+    /// `data_version` differs when another connection, which means another process, has committed.
+    fn look(&mut self, connection: &Connection) {
+        if self.looked.elapsed() < CHANGE_INTERVAL {
+            return;
+        }
+        self.looked = Instant::now();
+        if let Some(version) = data_version(connection).filter(|version| *version != self.version) {
+            self.version = version;
+            self.foreign += 1;
+        }
+    }
+}
+
+fn data_version(connection: &Connection) -> Option<i64> {
+    connection
+        .query_row("PRAGMA data_version", [], |row| row.get(0))
+        .ok()
+}

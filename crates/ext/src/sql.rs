@@ -1,0 +1,219 @@
+//! `Weft\Native\SqlDatabase`, `SqlTransaction`, `SqlCursor`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use ext_php_rs::convert::IntoZval;
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+
+use weft_core::sql::{
+    ConnectFailure, Database, Error, ParseCache, PoolOptions, RowStream, Statement, Transaction,
+};
+
+use crate::convert;
+use crate::failure::{Detail, Failure};
+use crate::runtime::{Payload, seconds, start};
+
+/// Parsed statements remembered per database.
+const PARSED_STATEMENTS: usize = 512;
+
+#[php_class]
+#[php(name = "Weft\\Native\\SqlDatabase")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct SqlDatabase {
+    database: Database,
+    parsed: Rc<RefCell<ParseCache>>,
+}
+
+#[php_impl]
+impl SqlDatabase {
+    pub fn open(dsn: &str, pool_size: i64, borrow_timeout: f64, name: &str) -> PhpResult<i64> {
+        let pool = PoolOptions {
+            size: usize::try_from(pool_size).unwrap_or(1).max(1),
+            borrow_timeout: seconds(borrow_timeout),
+            name: (!name.is_empty()).then(|| name.to_owned()),
+        };
+        let opening = Database::open(dsn, pool).map_err(failure)?;
+        start(async move {
+            let database = opening.await.map_err(failure)?;
+            Ok(Payload::build(move || Ok(Self::new(database).into_zval(false)?)))
+        })
+    }
+
+    pub fn driver(&self) -> &'static str {
+        self.database.driver()
+    }
+
+    pub fn execute(&self, sql: &str, params: &ZendHashTable) -> PhpResult<i64> {
+        let running = self.database.execute(statement(&self.parsed, sql, params)?);
+        start(async move {
+            let result = running.await.map_err(failure)?;
+            Ok(Payload::build(move || convert::result_set(result)))
+        })
+    }
+
+    pub fn stream(&self, sql: &str, params: &ZendHashTable, chunk: i64) -> PhpResult<SqlCursor> {
+        let chunk = usize::try_from(chunk).unwrap_or(0).max(1);
+        let statement = statement(&self.parsed, sql, params)?;
+        Ok(SqlCursor {
+            rows: RefCell::new(Some(self.database.stream(statement, chunk))),
+        })
+    }
+
+    pub fn transaction(&self) -> SqlTransaction {
+        SqlTransaction {
+            transaction: self.database.transaction(),
+            parsed: Rc::clone(&self.parsed),
+        }
+    }
+
+    pub fn wait_for_change(&self) -> PhpResult<i64> {
+        let changed = self.database.wait_for_change().map_err(failure)?;
+        start(async move { changed.await.map(|()| Payload::Null).map_err(failure) })
+    }
+
+    pub fn stats(&self) -> PhpResult<Zval> {
+        let mut stats = ZendHashTable::new();
+        for (name, number) in self.database.stats() {
+            stats.insert(name, number as i64)?;
+        }
+        Ok(convert::array_zval(stats))
+    }
+
+    pub fn close(&self) -> PhpResult<i64> {
+        let closing = self.database.close();
+        start(async move { closing.await.map(|()| Payload::Null).map_err(failure) })
+    }
+}
+
+impl SqlDatabase {
+    fn new(database: Database) -> Self {
+        let parsed = ParseCache::new(database.dialect(), PARSED_STATEMENTS);
+        Self {
+            database,
+            parsed: Rc::new(RefCell::new(parsed)),
+        }
+    }
+}
+
+#[php_class]
+#[php(name = "Weft\\Native\\SqlTransaction")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct SqlTransaction {
+    transaction: Transaction,
+    parsed: Rc<RefCell<ParseCache>>,
+}
+
+#[php_impl]
+impl SqlTransaction {
+    pub fn push(&self, sql: &str, params: &ZendHashTable) -> PhpResult<i64> {
+        let statement = statement(&self.parsed, sql, params)?;
+        Ok(self.transaction.push(statement).map_err(failure)? as i64)
+    }
+
+    pub fn result(&self, index: i64) -> PhpResult<Zval> {
+        let result = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.transaction.take_result(index));
+        match result {
+            Some(result) => convert::result_set(result.map_err(failure)?),
+            None => Ok(Zval::null()),
+        }
+    }
+
+    pub fn flush(&self) -> PhpResult<i64> {
+        let flushed = self.transaction.flush();
+        start(async move { flushed.await.map(|()| Payload::Null).map_err(failure) })
+    }
+
+    pub fn commit(&self) -> PhpResult<i64> {
+        let committed = self.transaction.commit();
+        start(async move { committed.await.map(|()| Payload::Null).map_err(failure) })
+    }
+
+    pub fn rollback(&self) -> PhpResult<i64> {
+        let undone = self.transaction.rollback();
+        start(async move { undone.await.map(|()| Payload::Null).map_err(failure) })
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.transaction.is_open()
+    }
+}
+
+#[php_class]
+#[php(name = "Weft\\Native\\SqlCursor")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct SqlCursor {
+    /// `None` once closed.
+    rows: RefCell<Option<RowStream>>,
+}
+
+#[php_impl]
+impl SqlCursor {
+    pub fn next(&self) -> PhpResult<i64> {
+        let next = self.rows.borrow().as_ref().map(RowStream::next);
+        start(async move {
+            let chunk = match next {
+                Some(next) => next.await.map_err(failure)?,
+                None => None,
+            };
+            Ok(Payload::build(move || convert::rows(chunk.unwrap_or_default())))
+        })
+    }
+
+    pub fn close(&self) {
+        let rows = self.rows.borrow_mut().take();
+        drop(rows);
+    }
+}
+
+fn statement(parsed: &RefCell<ParseCache>, sql: &str, params: &ZendHashTable) -> PhpResult<Statement> {
+    let params = convert::params(params)?;
+    let mut parsed = parsed.borrow_mut();
+    let parsed = parsed.parse(sql).map_err(failure)?;
+    Ok(Statement {
+        sql: parsed.sql.clone(),
+        params: parsed.bind(params).map_err(failure)?,
+    })
+}
+
+/// The one mapping of SQL errors onto kinds; `Weft\Internal\Failures` turns a kind into an exception.
+fn failure(error: Error) -> Failure {
+    let message = error.to_string();
+    match error {
+        Error::Dsn { .. } => Failure::new("sql.dsn", message),
+        Error::Connect { failure, .. } => Failure::new(connect_kind(failure), message),
+        Error::ConnectionLost { .. } => Failure::new("sql.connection_lost", message),
+        Error::Server(server) => Failure::new("sql.server", message)
+            .with("sqlState", Detail::Text(Some(server.sqlstate)))
+            .with("statement", Detail::Text(Some(server.statement)))
+            .with("constraint", Detail::Text(server.constraint)),
+        Error::Parameter { statement, .. } => Failure::new("sql.parameter", message)
+            .with("statement", Detail::Text(Some(statement))),
+        Error::PoolExhausted { .. } => Failure::new("sql.pool_exhausted", message),
+        Error::PoolClosed { .. } => Failure::new("sql.pool_closed", message),
+        Error::Cancelled { statement } => Failure::new("sql.cancelled", message)
+            .with("statement", Detail::Text(Some(statement))),
+        Error::Usage { .. } => Failure::new("sql.usage", message),
+    }
+}
+
+fn connect_kind(failure: ConnectFailure) -> &'static str {
+    match failure {
+        ConnectFailure::Refused => "sql.connect.refused",
+        ConnectFailure::Timeout => "sql.connect.timeout",
+        ConnectFailure::Authentication => "sql.connect.authentication",
+        ConnectFailure::Tls => "sql.connect.tls",
+        ConnectFailure::Dns => "sql.connect.dns",
+        ConnectFailure::Protocol => "sql.connect.protocol",
+    }
+}
+
+pub fn register(module: ModuleBuilder) -> ModuleBuilder {
+    module
+        .class::<SqlDatabase>()
+        .class::<SqlTransaction>()
+        .class::<SqlCursor>()
+}

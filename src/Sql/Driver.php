@@ -1,0 +1,11 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Sql;
+
+enum Driver: string
+{
+    case Postgres = 'postgres';
+    case Sqlite = 'sqlite';
+}

@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Sql;
+
+use Weft\Exception;
+
+/**
+ * Something between a statement and its result failed. Catch a subclass for the cause.
+ *
+ * Messages hold the statement's text, never a parameter's value.
+ */
+class SqlException extends \RuntimeException implements Exception
+{
+    /**
+     * @param string|null $sqlState five characters, where a database reported the error
+     * @param string|null $constraint the violated constraint, where the database names it
+     */
+    final public function __construct(
+        string $message,
+        public readonly ?string $sqlState = null,
+        public readonly ?string $statement = null,
+        public readonly ?string $constraint = null,
+        ?\Throwable $previous = null,
+    ) {
+        parent::__construct($message, 0, $previous);
+    }
+}

@@ -1,0 +1,115 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Native;
+
+/**
+ * A pooled database of the extension. Calls that return an `int` start an operation: its outcome is taken by id.
+ */
+final class SqlDatabase
+{
+    /**
+     * Outcome: the SqlDatabase. A server is not contacted yet; an SQLite file is opened.
+     *
+     * @param float $borrowTimeout seconds
+     * @param string $name what messages call the pool; empty: the database's name
+     *
+     * @throws \Weft\Sql\InvalidDsn
+     */
+    public static function open(string $dsn, int $poolSize, float $borrowTimeout, string $name): int
+    {
+    }
+
+    /** `postgres` or `sqlite`. */
+    public function driver(): string
+    {
+    }
+
+    /**
+     * Outcome: `[list<string> columns, list<array<string, mixed>> rows, int affected, ?int lastInsertId]`.
+     * Cancelling the operation cancels the statement on the server.
+     *
+     * @param array<int|string, mixed> $params
+     */
+    public function execute(string $sql, array $params): int
+    {
+    }
+
+    /** @param array<int|string, mixed> $params */
+    public function stream(string $sql, array $params, int $chunk): SqlCursor
+    {
+    }
+
+    /** Sends nothing yet. */
+    public function transaction(): SqlTransaction
+    {
+    }
+
+    /** Outcome: null, once another connection has committed to the file (SQLite only). */
+    public function waitForChange(): int
+    {
+    }
+
+    /** @return array<string, int|float> */
+    public function stats(): array
+    {
+    }
+
+    /** Outcome: null, once every connection is closed. */
+    public function close(): int
+    {
+    }
+}
+
+final class SqlTransaction
+{
+    /**
+     * Notes a statement without sending it.
+     *
+     * @param array<int|string, mixed> $params
+     *
+     * @return int its index, for {@see result()}
+     */
+    public function push(string $sql, array $params): int
+    {
+    }
+
+    /** The result of a statement that was answered, once; null before that and afterwards. */
+    public function result(int $index): ?array
+    {
+    }
+
+    /** Outcome: null, once all noted statements are answered; the first error fails the transaction. */
+    public function flush(): int
+    {
+    }
+
+    /** Outcome: null, once the transaction is durable. */
+    public function commit(): int
+    {
+    }
+
+    /** Outcome: null, once everything is undone. Noted statements are not sent. */
+    public function rollback(): int
+    {
+    }
+
+    public function isOpen(): bool
+    {
+    }
+}
+
+/** Rows of a large result, a chunk at a time. */
+final class SqlCursor
+{
+    /** Outcome: the next rows, `[]` at the end. */
+    public function next(): int
+    {
+    }
+
+    /** Ends the query if it is still running. */
+    public function close(): void
+    {
+    }
+}
