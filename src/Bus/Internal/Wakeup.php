@@ -20,13 +20,20 @@ final class Wakeup
     /** @var array<int, \Weft\Runtime\Task> */
     private array $waiting = [];
 
+    /** Counts the wake-ups, so that one that came before the wait is not missed. */
+    public int $generation = 0;
+
     /**
      * @param string     $for     what a deadlock report says this task waits for
      * @param float|null $until   as microtime(true) has it; null waits for ever
+     * @param int|null   $since   a generation; does not wait when there was a wake-up after it
      * @return bool false when the time is over
      */
-    public function wait(string $for, ?float $until = null): bool
+    public function wait(string $for, ?float $until = null, ?int $since = null): bool
     {
+        if ($since !== null && $since !== $this->generation) {
+            return true;
+        }
         if ($until === null) {
             $this->suspend($for);
 
@@ -47,6 +54,7 @@ final class Wakeup
 
     public function notify(): void
     {
+        $this->generation++;
         if ($this->waiting !== []) {
             $waiting = $this->waiting;
             $this->waiting = [];
