@@ -20,7 +20,7 @@ final class Memory implements Transport
     /** @var array<string, array<string, MemoryQueue>> by type and queue */
     private array $bindings = [];
 
-    /** @var list<\WeakReference<MemoryConsumer>> */
+    /** @var array<int, MemoryConsumer> not closed yet */
     private array $consumers = [];
 
     public function declare(string $queue, array $types): void
@@ -50,9 +50,8 @@ final class Memory implements Transport
     public function consume(string $queue, int $prefetch): Consumer
     {
         $consumer = new MemoryConsumer($this, $this->queue($queue), $this->queues[DeadLetters::queueOf($queue)] ?? null, $prefetch);
-        $this->consumers[] = \WeakReference::create($consumer);
 
-        return $consumer;
+        return $this->consumers[\spl_object_id($consumer)] = $consumer;
     }
 
     public function depth(string $queue): int
@@ -63,9 +62,14 @@ final class Memory implements Transport
     public function close(): void
     {
         foreach ($this->consumers as $consumer) {
-            $consumer->get()?->close();
+            $consumer->close();
         }
-        $this->consumers = [];
+    }
+
+    /** @internal for a consumer that closes */
+    public function forget(MemoryConsumer $consumer): void
+    {
+        unset($this->consumers[\spl_object_id($consumer)]);
     }
 
     private function queue(string $name): MemoryQueue

@@ -20,13 +20,17 @@ use Weft\Sql\Driver;
  */
 final class Sqlite implements Transport
 {
-    /** @var list<\WeakReference<SqliteConsumer>> */
-    private array $consumers = [];
+    /** @var \WeakMap<SqliteConsumer, true> one that is dropped lets go of its lock, and so of its messages */
+    private readonly \WeakMap $consumers;
+
+    private bool $closed = false;
 
     private function __construct(
         private readonly Store $store,
         private readonly ?Database $owned,
-    ) {}
+    ) {
+        $this->consumers = new \WeakMap();
+    }
 
     /**
      * @param Database|null $database used instead of a connection of its own when it is the file the DSN names
@@ -66,7 +70,7 @@ final class Sqlite implements Transport
     public function consume(string $queue, int $prefetch): Consumer
     {
         $consumer = SqliteConsumer::open($this->store, $queue, $prefetch);
-        $this->consumers[] = \WeakReference::create($consumer);
+        $this->consumers[$consumer] = true;
 
         return $consumer;
     }
@@ -78,10 +82,13 @@ final class Sqlite implements Transport
 
     public function close(): void
     {
-        foreach ($this->consumers as $consumer) {
-            $consumer->get()?->close();
+        if ($this->closed) {
+            return;
         }
-        $this->consumers = [];
+        $this->closed = true;
+        foreach ($this->consumers as $consumer => $_) {
+            $consumer->close();
+        }
         $this->owned?->close();
     }
 }

@@ -80,6 +80,7 @@ final class MemoryConsumer implements Consumer
         foreach (\array_reverse($this->unsettled) as $delivery) {
             $this->requeue($delivery);
         }
+        $this->broker->forget($this);
     }
 
     private function settle(Delivery $delivery): bool
