@@ -5,6 +5,6 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 /** A connection could not be made. Nothing was sent. */
-final class ConnectionFailed extends SqlException
+class ConnectionFailed extends SqlException
 {
 }

@@ -5,6 +5,6 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 /** A row breaks a rule of the schema (SQLSTATE class 23). */
-final class ConstraintViolation extends SqlException
+class ConstraintViolation extends SqlException
 {
 }

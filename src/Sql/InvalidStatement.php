@@ -5,6 +5,6 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 /** The statement is wrong whatever the data (SQLSTATE class 42). */
-final class InvalidStatement extends SqlException
+class InvalidStatement extends SqlException
 {
 }

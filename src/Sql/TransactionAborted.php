@@ -5,6 +5,6 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 /** The database gave the transaction up; running it again may succeed (SQLSTATE class 40). */
-final class TransactionAborted extends SqlException
+class TransactionAborted extends SqlException
 {
 }

@@ -207,7 +207,7 @@ mod tests {
         let reactor = reactor();
         let id = reactor.spawn(async { 7 });
         assert_eq!(reactor.poll(None), vec![id]);
-        assert_eq!(reactor.poll(Some(Duration::ZERO)), vec![]);
+        assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
         assert_eq!(reactor.take(id), Some(7));
         assert_eq!(reactor.take(id), None);
     }

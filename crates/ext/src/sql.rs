@@ -7,8 +7,9 @@ use ext_php_rs::convert::IntoZval;
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
+use weft_core::pool::PoolOptions;
 use weft_core::sql::{
-    ConnectFailure, Database, Error, ParseCache, PoolOptions, RowStream, Statement, Transaction,
+    ConnectFailure, Database, Error, ParseCache, RowStream, Statement, Transaction,
 };
 
 use crate::convert;
@@ -32,7 +33,7 @@ impl SqlDatabase {
         let pool = PoolOptions {
             size: usize::try_from(pool_size).unwrap_or(1).max(1),
             borrow_timeout: seconds(borrow_timeout),
-            name: (!name.is_empty()).then(|| name.to_owned()),
+            name: name.to_owned(),
         };
         let opening = Database::open(dsn, pool).map_err(failure)?;
         start(async move {

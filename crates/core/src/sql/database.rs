@@ -2,49 +2,56 @@
 //!
 //! Every future returned here owns what it needs: it may be dropped at any time, which cancels the statement.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
+use std::rc::Rc;
 
-use super::{Dialect, Error, ResultSet, Statement, sqlite};
+use super::{Dialect, Error, ResultSet, Statement, postgres, sqlite};
+use crate::pool::PoolOptions;
 
 /// Boxed, since the drivers' futures differ; one allocation beside a round trip to a database.
 pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
 
-/// How many connections a database may hold and how long a borrower waits for one.
-#[derive(Debug, Clone)]
-pub struct PoolOptions {
-    /// At least 1. SQLite ignores it.
-    pub size: usize,
-    pub borrow_timeout: Duration,
-    /// What messages call the pool; `None`: the database's own name.
-    pub name: Option<String>,
-}
-
 /// A database of any supported kind. Cheap to clone; lives on the reactor's thread.
 #[derive(Clone)]
 pub enum Database {
+    Postgres(Rc<postgres::Database>),
     Sqlite(sqlite::Database),
 }
 
 #[derive(Clone)]
 pub enum Transaction {
+    Postgres(Rc<postgres::Transaction>),
     Sqlite(sqlite::Transaction),
 }
 
 /// Rows of a large result, a chunk at a time. Dropping it ends the query.
 #[derive(Clone)]
 pub enum RowStream {
+    /// Taken out while its next chunk is on the way.
+    Postgres(Rc<RefCell<Option<postgres::RowStream>>>),
     Sqlite(sqlite::RowStream),
 }
 
 impl Database {
     /// Chooses the driver by the DSN's scheme. A server is not contacted yet; an SQLite file is opened by the future.
     ///
+    /// A pool without a name is called after its database. SQLite ignores the pool: it has one writer per file.
+    ///
     /// # Errors
     /// [`Error::Dsn`] for an unknown scheme or a DSN its driver cannot read.
-    pub fn open(dsn: &str, pool: PoolOptions) -> Result<Pending<Self>, Error> {
+    pub fn open(dsn: &str, mut pool: PoolOptions) -> Result<Pending<Self>, Error> {
         match scheme(dsn) {
+            "postgres" | "postgresql" => {
+                let config = postgres::Config::parse(dsn)?;
+                if pool.name.is_empty() {
+                    pool.name.clone_from(&config.database);
+                }
+                Ok(Box::pin(async move {
+                    Ok(Self::Postgres(postgres::Database::open(config, pool)))
+                }))
+            }
             "sqlite" => {
                 let config = sqlite::Config::parse(dsn)?;
                 Ok(Box::pin(async move {
@@ -61,30 +68,44 @@ impl Database {
 
     pub fn driver(&self) -> &'static str {
         match self {
+            Self::Postgres(_) => "postgres",
             Self::Sqlite(_) => "sqlite",
         }
     }
 
     pub fn dialect(&self) -> Dialect {
         match self {
+            Self::Postgres(_) => Dialect::Postgres,
             Self::Sqlite(_) => Dialect::Sqlite,
         }
     }
 
     pub fn execute(&self, statement: Statement) -> Pending<ResultSet> {
         match self {
+            Self::Postgres(database) => {
+                let database = Rc::clone(database);
+                Box::pin(async move { database.execute(statement).await })
+            }
             Self::Sqlite(database) => Box::pin(database.execute(statement)),
         }
     }
 
     pub fn transaction(&self) -> Transaction {
         match self {
+            Self::Postgres(database) => {
+                let transaction = database.transaction(postgres::TransactionOptions::default());
+                Transaction::Postgres(Rc::new(transaction))
+            }
             Self::Sqlite(database) => Transaction::Sqlite(database.transaction()),
         }
     }
 
     pub fn stream(&self, statement: Statement, chunk: usize) -> RowStream {
         match self {
+            Self::Postgres(database) => {
+                let rows = database.stream(statement, chunk);
+                RowStream::Postgres(Rc::new(RefCell::new(Some(rows))))
+            }
             Self::Sqlite(database) => RowStream::Sqlite(database.stream(statement, chunk)),
         }
     }
@@ -96,18 +117,41 @@ impl Database {
     pub fn wait_for_change(&self) -> Result<Pending<()>, Error> {
         match self {
             Self::Sqlite(database) => Ok(Box::pin(database.wait_for_change())),
+            Self::Postgres(_) => Err(Error::Usage {
+                message: "PostgreSQL does not tell of other sessions' commits; use LISTEN/NOTIFY".to_owned(),
+            }),
         }
     }
 
     /// The pool's numbers by name.
     pub fn stats(&self) -> Vec<(&'static str, u64)> {
         match self {
+            Self::Postgres(database) => {
+                let stats = database.stats();
+                vec![
+                    ("size", stats.size as u64),
+                    ("idle", stats.idle as u64),
+                    ("in_use", stats.in_use as u64),
+                    ("connecting", stats.connecting as u64),
+                    ("waiting", stats.waiting as u64),
+                    ("created", stats.created),
+                    ("closed", stats.closed),
+                    ("timeouts", stats.timeouts),
+                ]
+            }
             Self::Sqlite(_) => Vec::new(),
         }
     }
 
     pub fn close(&self) -> Pending<()> {
         match self {
+            Self::Postgres(database) => {
+                let database = Rc::clone(database);
+                Box::pin(async move {
+                    database.close().await;
+                    Ok(())
+                })
+            }
             Self::Sqlite(database) => Box::pin(database.close()),
         }
     }
@@ -120,6 +164,7 @@ impl Transaction {
     /// [`Error::Usage`] after the end.
     pub fn push(&self, statement: Statement) -> Result<usize, Error> {
         match self {
+            Self::Postgres(transaction) => transaction.push(statement),
             Self::Sqlite(transaction) => transaction.push(statement),
         }
     }
@@ -127,6 +172,7 @@ impl Transaction {
     /// The result of a statement that was answered, once.
     pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
         match self {
+            Self::Postgres(transaction) => transaction.take_result(index),
             Self::Sqlite(transaction) => transaction.take_result(index),
         }
     }
@@ -134,6 +180,10 @@ impl Transaction {
     /// Sends what is noted and waits for the answers; the first error fails the transaction.
     pub fn flush(&self) -> Pending<()> {
         match self {
+            Self::Postgres(transaction) => {
+                let transaction = Rc::clone(transaction);
+                Box::pin(async move { transaction.flush().await })
+            }
             Self::Sqlite(transaction) => Box::pin(transaction.flush()),
         }
     }
@@ -141,6 +191,10 @@ impl Transaction {
     /// Sends what is noted together with the commit.
     pub fn commit(&self) -> Pending<()> {
         match self {
+            Self::Postgres(transaction) => {
+                let transaction = Rc::clone(transaction);
+                Box::pin(async move { transaction.commit().await })
+            }
             Self::Sqlite(transaction) => Box::pin(transaction.commit()),
         }
     }
@@ -148,12 +202,17 @@ impl Transaction {
     /// Undoes everything; noted statements are not sent.
     pub fn rollback(&self) -> Pending<()> {
         match self {
+            Self::Postgres(transaction) => {
+                let transaction = Rc::clone(transaction);
+                Box::pin(async move { transaction.rollback().await })
+            }
             Self::Sqlite(transaction) => Box::pin(transaction.rollback()),
         }
     }
 
     pub fn is_open(&self) -> bool {
         match self {
+            Self::Postgres(transaction) => transaction.is_open(),
             Self::Sqlite(transaction) => transaction.is_open(),
         }
     }
@@ -163,6 +222,23 @@ impl RowStream {
     /// The next rows, at most a chunk; `None` at the end.
     pub fn next(&self) -> Pending<Option<ResultSet>> {
         match self {
+            Self::Postgres(rows) => {
+                let cell = Rc::clone(rows);
+                Box::pin(async move {
+                    let mut rows = cell.borrow_mut().take().ok_or_else(|| Error::Usage {
+                        message: "the next rows of this stream are on the way already".to_owned(),
+                    })?;
+                    let chunk = rows.next().await?;
+                    let columns = rows.columns();
+                    cell.replace(Some(rows));
+                    Ok(chunk.map(|rows| ResultSet {
+                        columns,
+                        affected: rows.len() as u64,
+                        rows,
+                        last_insert_id: None,
+                    }))
+                })
+            }
             Self::Sqlite(rows) => Box::pin(rows.next()),
         }
     }

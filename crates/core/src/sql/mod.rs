@@ -4,10 +4,11 @@ mod cache;
 mod database;
 mod error;
 mod placeholder;
+pub mod postgres;
 pub mod sqlite;
 mod value;
 
-pub use database::{Database, Pending, PoolOptions, RowStream, Transaction};
+pub use database::{Database, Pending, RowStream, Transaction};
 pub use error::{ConnectFailure, Error, ServerError};
 pub use placeholder::{Dialect, Params, ParseCache, ParsedSql};
 pub use value::{Column, ResultSet, Statement, Value};

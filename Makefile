@@ -1,0 +1,85 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+# One goal after the other: the compiler and the tests use all cores by themselves.
+.NOTPARALLEL:
+
+BROKER ?= sqlite
+COMMANDS ?= 100000
+
+# The Rust that scripts/setup installs comes before an older one of the distribution.
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
+
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+EXTENSION := $(TARGET)/release/libweft.so
+DEBUG_EXTENSION := $(TARGET)/debug/libweft.so
+DEMO_TIERS := demo $(if $(filter rabbitmq,$(BROKER)),services)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@printf '\n  %s\n' 'BROKER=sqlite|rabbitmq (now $(BROKER)) and COMMANDS=N (now $(COMMANDS)) apply to demo; COMMANDS also to bench-bus.'
+
+.PHONY: setup
+setup: ## install what the demo needs and this machine lacks (BROKER=rabbitmq: the servers too)
+	@scripts/setup $(DEMO_TIERS)
+
+.PHONY: build
+build: ## build the extension with optimisations: target/release/libweft.so
+	@cargo build --locked --release --package weft-ext
+
+.PHONY: build-debug
+build-debug: ## build the extension the tests use: target/debug/libweft.so
+	@cargo build --locked --package weft-ext
+
+.PHONY: demo
+demo: check-broker setup build ## run the customers example: 100,000 commands, counted and verified at the end
+	@if [[ $(BROKER) == rabbitmq ]]; then scripts/services up; . "$${WEFT_VAR:-var}/services/env"; fi; \
+	exec php -d extension='$(EXTENSION)' examples/customers/app.php --broker=$(BROKER) --commands=$(COMMANDS)
+
+.PHONY: check-broker
+check-broker:
+	@[[ $(BROKER) == sqlite || $(BROKER) == rabbitmq ]] || { echo "BROKER is '$(BROKER)': it must be sqlite or rabbitmq" >&2; exit 2; }
+
+.PHONY: services
+services: ## start RabbitMQ and PostgreSQL as processes of this checkout, on ports of their own
+	@scripts/setup demo services
+	@scripts/services up
+	@scripts/services status
+
+.PHONY: services-down
+services-down: ## stop exactly those two; their data stays in var/services
+	@scripts/services down
+
+.PHONY: test
+test: ## run every test there is, Rust and PHP, against real servers
+	@scripts/setup demo services test
+	@$(MAKE) build-debug
+	@WEFT_EXTENSION='$(DEBUG_EXTENSION)' scripts/test
+
+.PHONY: check
+check: ## check formatting, lints and coding style without changing a file
+	@scripts/setup demo check
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	scripts/php-style check
+
+.PHONY: format
+format: ## format Rust and PHP
+	@scripts/setup demo check
+	cargo fmt --all
+	scripts/php-style fix
+
+.PHONY: bench-bus
+bench-bus: ## measure Weft, Go, pure PHP and symfony/messenger side by side (COMMANDS=20000 for a short run)
+	@scripts/setup demo services bench
+	@$(MAKE) build
+	@scripts/services up
+	@. "$${WEFT_VAR:-var}/services/env"; COMMANDS=$(COMMANDS) bench/bus/run --extension='$(EXTENSION)'
+
+.PHONY: clean
+clean: ## stop the services and remove what was built, var included
+	scripts/services purge
+	cargo clean
+	rm -rf "$${WEFT_VAR:-var}" bench/out .phpunit.result.cache

@@ -1,0 +1,33 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * Loads Weft's classes and functions where Composer is not used: in this repository's own examples, tests and tools.
+ * Composer's autoloader comes first when `composer install` was run; the PSR interfaces come from Debian otherwise.
+ */
+
+if (is_file(__DIR__ . '/vendor/autoload.php')) {
+    return require __DIR__ . '/vendor/autoload.php';
+}
+
+spl_autoload_register(static function (string $class): void {
+    foreach (['Weft\\Tests\\' => 'tests', 'Weft\\' => 'src'] as $prefix => $folder) {
+        if (!str_starts_with($class, $prefix)) {
+            continue;
+        }
+        $file = __DIR__ . "/$folder/" . strtr(substr($class, strlen($prefix)), '\\', '/') . '.php';
+        if (is_file($file)) {
+            require $file;
+        }
+        return;
+    }
+});
+
+foreach (['Psr/Log', 'Psr/Container'] as $library) {
+    if (is_file("/usr/share/php/$library/autoload.php")) {
+        require_once "/usr/share/php/$library/autoload.php";
+    }
+}
+
+require_once __DIR__ . '/src/Runtime/functions.php';

@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Bus;
+
+use Weft\Bench\Machine;
+
+/** The whole comparison, from the command line to the table. */
+final class Benchmark
+{
+    private RabbitMqBroker $broker;
+    private PostgresDatabase $database;
+
+    /** @param string $root the repository */
+    public function __construct(private readonly string $root, private readonly Options $options)
+    {
+    }
+
+    public function run(): Results
+    {
+        $contenders = $this->contenders();
+        $this->connect();
+        $versions = $this->versions();
+        if (Machine::isBusy()) {
+            fwrite(STDERR, sprintf("The machine is busy (load %.1f): the numbers will not be comparable.\n", sys_getloadavg()[0]));
+        }
+        $race = $this->race($contenders);
+        $runs = $race->run($this->options->runs);
+        $results = new Results(Machine::describe($race->flush()), $versions, $runs);
+        $this->broker->delete();
+        $results->save($this->options->out);
+
+        return $results;
+    }
+
+    /** @return non-empty-list<Contender> */
+    private function contenders(): array
+    {
+        @mkdir("{$this->out()}/bus-logs", recursive: true);
+        $all = Contenders::all("{$this->root}/bench/bus", "{$this->out()}/bus-go", $this->options->extension);
+        $selected = Contenders::select($all, $this->options->only);
+        if (in_array('go', array_column($selected, 'system'), true)) {
+            (new Toolchain($this->root))->buildGo();
+        }
+
+        return $selected;
+    }
+
+    private function connect(): void
+    {
+        $urls = Services::urls($this->root);
+        $this->broker = new RabbitMqBroker($urls['AMQP_URL'], $urls['RABBITMQ_MANAGEMENT_URL']);
+        $this->database = new PostgresDatabase($urls['DATABASE_URL']);
+    }
+
+    /** @param non-empty-list<Contender> $contenders */
+    private function race(array $contenders): Race
+    {
+        $server = new ServerGround($this->broker, $this->database);
+        $sqlite = new SqliteGround("{$this->out()}/bus-sqlite");
+
+        return new Race(
+            $contenders,
+            static fn (Transport $transport): Ground => match ($transport) {
+                Transport::RabbitMq => $server,
+                Transport::Sqlite => $sqlite,
+            },
+            $this->options->commands,
+            $this->options->persistent,
+            $this->options->timeout,
+            "{$this->out()}/bus-logs",
+            new Progress(count($contenders) * $this->options->runs, stream_isatty(STDERR)),
+        );
+    }
+
+    /** @return array<string, string> */
+    private function versions(): array
+    {
+        $servers = ['rabbitmq' => $this->broker->version(), 'postgresql' => $this->database->version()];
+
+        return (new Toolchain($this->root))->versions() + $servers;
+    }
+
+    private function out(): string
+    {
+        return "{$this->root}/bench/out";
+    }
+}

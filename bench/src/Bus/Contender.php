@@ -1,0 +1,36 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Bus;
+
+/** One program in the comparison and how to start it. */
+final class Contender
+{
+    /**
+     * @param string $name unique, what --only takes
+     * @param string $system the product, shared by its modes
+     * @param list<string> $command program and arguments
+     * @param list<string> $files must exist before it can start
+     */
+    public function __construct(
+        public readonly string $name,
+        public readonly string $system,
+        public readonly Mode $mode,
+        public readonly Transport $transport,
+        public readonly array $command,
+        public readonly array $files,
+    ) {
+    }
+
+    public function isAmong(array $names): bool
+    {
+        return $names === [] || in_array($this->name, $names, true) || in_array($this->system, $names, true);
+    }
+
+    /** @return list<string> */
+    public function missingFiles(): array
+    {
+        return array_values(array_filter($this->files, static fn (string $file): bool => !is_file($file)));
+    }
+}

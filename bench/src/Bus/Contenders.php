@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Bus;
+
+use Weft\Bench\BenchmarkException;
+
+/** Everyone who takes part, in the order of one round. */
+final class Contenders
+{
+    /**
+     * @param string $bench the folder bench/bus
+     * @param string $goProgram where the Go contender is built
+     * @param string $extension path of libweft.so
+     *
+     * @return list<Contender>
+     */
+    public static function all(string $bench, string $goProgram, string $extension): array
+    {
+        return [
+            self::weft('weft-plain', Mode::Plain, Transport::RabbitMq, $bench, $extension),
+            self::weft('weft-confirmed', Mode::Confirmed, Transport::RabbitMq, $bench, $extension),
+            self::weft('weft-embedded', Mode::Confirmed, Transport::Sqlite, $bench, $extension),
+            new Contender('go', 'go', Mode::Plain, Transport::RabbitMq, [$goProgram], []),
+            self::php('pure-php', $bench),
+            self::php('symfony-messenger', $bench),
+        ];
+    }
+
+    /**
+     * @param list<string> $names of contenders or systems; none means everyone
+     *
+     * @return non-empty-list<Contender> in the order of one round
+     *
+     * @throws BenchmarkException for a name nobody has, or when a file that a contender needs is not there
+     */
+    public static function select(array $all, array $names): array
+    {
+        foreach ($names as $name) {
+            array_filter($all, static fn (Contender $contender): bool => $contender->isAmong([$name])) !== []
+                || throw new BenchmarkException(
+                    "there is no contender '$name', there are: " . implode(' ', array_column($all, 'name')),
+                );
+        }
+        $selected = array_values(array_filter($all, static fn (Contender $contender): bool => $contender->isAmong($names)));
+        array_map(self::requireFiles(...), $selected);
+
+        return $selected;
+    }
+
+    private static function requireFiles(Contender $contender): void
+    {
+        if ($contender->missingFiles() !== []) {
+            throw new BenchmarkException(sprintf(
+                '%s needs %s; build it, or name the others with --only',
+                $contender->name,
+                implode(' and ', $contender->missingFiles()),
+            ));
+        }
+    }
+
+    private static function weft(string $name, Mode $mode, Transport $transport, string $bench, string $extension): Contender
+    {
+        $program = "$bench/weft/app.php";
+
+        $command = [PHP_BINARY, '-d', "extension=$extension", $program];
+
+        return new Contender($name, 'weft', $mode, $transport, $command, [$extension, $program]);
+    }
+
+    private static function php(string $system, string $bench): Contender
+    {
+        $program = "$bench/peers/$system/app.php";
+
+        return new Contender($system, $system, Mode::Plain, Transport::RabbitMq, [PHP_BINARY, $program], [$program]);
+    }
+}

@@ -1,0 +1,95 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Bus;
+
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\DiskFlush;
+use Weft\Bench\Program;
+use Weft\Bench\Spread;
+
+/** Runs the contenders in turn, round after round, so that a slow minute of the machine hits all of them alike. */
+final class Race
+{
+    /** @var list<float> */
+    private array $flushes = [];
+
+    /**
+     * @param non-empty-list<Contender> $contenders
+     * @param \Closure(Transport): Ground $grounds
+     * @param float $timeout seconds for one run
+     * @param string $logs folder for the error streams
+     */
+    public function __construct(
+        private readonly array $contenders,
+        private readonly \Closure $grounds,
+        private readonly int $commands,
+        private readonly bool $persistent,
+        private readonly float $timeout,
+        private readonly string $logs,
+        private readonly Progress $progress,
+    ) {
+    }
+
+    /**
+     * A contender that fails is recorded and takes part in the next round again.
+     *
+     * @return list<Run> in the order they ran
+     */
+    public function run(int $rounds): array
+    {
+        $runs = [];
+        for ($round = 1; $round <= $rounds; ++$round) {
+            foreach ($this->contenders as $contender) {
+                $this->flushes[] = $flush = DiskFlush::microseconds($this->logs);
+                $this->progress->start($contender->name, $round, $flush);
+                $runs[] = $run = $this->attempt($contender, $round);
+                $this->progress->finish($run);
+            }
+        }
+
+        return $runs;
+    }
+
+    /** What a disk flush cost before each run, in microseconds. There must have been one. */
+    public function flush(): Spread
+    {
+        return Spread::of($this->flushes);
+    }
+
+    private function attempt(Contender $contender, int $round): Run
+    {
+        try {
+            return $this->measure($contender, "{$this->logs}/{$contender->name}-$round.log");
+        } catch (BenchmarkException | \PDOException $failure) {
+            return Run::failed($contender, $this->persistent, $failure->getMessage());
+        }
+    }
+
+    private function measure(Contender $contender, string $log): Run
+    {
+        $ground = ($this->grounds)($contender->transport);
+        $ground->reset();
+        $usage = Program::run(
+            $contender->command,
+            $ground->environment() + $this->environment($contender),
+            $log,
+            $this->timeout,
+            $this->progress->tick(...),
+        );
+        $report = Report::parse($usage->output);
+
+        return Run::finished($contender, $this->persistent, $this->commands, $usage, $report, $ground->inspect($report));
+    }
+
+    /** @return array<string, string> */
+    private function environment(Contender $contender): array
+    {
+        return [
+            'COMMANDS' => (string) $this->commands,
+            'PERSISTENT' => $this->persistent ? '1' : '0',
+            'MODE' => $contender->mode->value,
+        ];
+    }
+}

@@ -1,0 +1,103 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Bus;
+
+use Weft\Bench\Usage;
+
+/** One contender's run through all messages, as it stands in the results file. A failed run has a reason and no numbers. */
+final class Run
+{
+    private const NUMBERS = [
+        'seconds', 'fill_per_s', 'commands_per_s', 'events_per_s', 'cpu_s', 'rss_mib', 'rows', 'lost', 'duplicates',
+    ];
+
+    /** @param array<string, mixed> $fields as in the results file */
+    private function __construct(private readonly array $fields)
+    {
+    }
+
+    /**
+     * Lost are commands without a row and events that never came; duplicates are rows beyond one per command, events beyond one
+     * per command, and messages left over when the contender had acknowledged all it was waiting for.
+     */
+    public static function finished(
+        Contender $contender,
+        bool $persistent,
+        int $commands,
+        Usage $usage,
+        Report $report,
+        Stored $stored,
+    ): self {
+        return new self(self::identity($contender, $persistent) + [
+            'seconds' => round($usage->seconds, 3),
+            'fill_per_s' => self::rate($commands, $report->fillSeconds),
+            'commands_per_s' => self::rate($commands, $report->commandsSeconds),
+            'events_per_s' => self::rate($report->eventsAfterCommands(), $report->eventsSeconds),
+            'cpu_s' => round($usage->cpuSeconds, 3),
+            'rss_mib' => round($usage->peakMemory, 1),
+            'rows' => $stored->rows,
+            'lost' => $commands - $stored->customers + max(0, $commands - $report->events),
+            'duplicates' => $stored->rows - $stored->customers + max(0, $report->events - $commands) + $stored->queued,
+        ]);
+    }
+
+    public static function failed(Contender $contender, bool $persistent, string $reason): self
+    {
+        return new self(self::identity($contender, $persistent) + array_fill_keys(self::NUMBERS, null) + ['failed' => $reason]);
+    }
+
+    /** @param array<string, mixed> $fields */
+    public static function fromArray(array $fields): self
+    {
+        return new self($fields);
+    }
+
+    /** @return array<string, mixed> */
+    public function toArray(): array
+    {
+        return $this->fields;
+    }
+
+    /** The same for all runs of one contender. */
+    public function contender(): string
+    {
+        return match ($this->fields['transport']) {
+            Transport::Sqlite->value => "{$this->fields['system']} embedded",
+            default => $this->fields['system'] === 'weft' ? "weft {$this->fields['mode']}" : $this->fields['system'],
+        };
+    }
+
+    public function failure(): ?string
+    {
+        return $this->fields['failed'] ?? null;
+    }
+
+    public function isPerfect(): bool
+    {
+        return $this->failure() === null && $this->fields['lost'] === 0 && $this->fields['duplicates'] === 0;
+    }
+
+    /** @param string $name of a number in the results file; null when the phase was too short to measure or the run failed */
+    public function number(string $name): float|int|null
+    {
+        return $this->fields[$name];
+    }
+
+    private static function identity(Contender $contender, bool $persistent): array
+    {
+        return [
+            'system' => $contender->system,
+            'mode' => $contender->mode->value,
+            'transport' => $contender->transport->value,
+            'persistent' => $persistent || $contender->transport === Transport::Sqlite,
+            'confirms' => $contender->mode === Mode::Confirmed,
+        ];
+    }
+
+    private static function rate(int $messages, float $seconds): ?float
+    {
+        return $messages > 0 && $seconds > 0 ? round($messages / $seconds, 1) : null;
+    }
+}

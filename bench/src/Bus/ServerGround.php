@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Bus;
+
+/** RabbitMQ and PostgreSQL. */
+final class ServerGround implements Ground
+{
+    private const QUEUE = 'customers';
+
+    public function __construct(
+        private readonly RabbitMqBroker $broker,
+        private readonly PostgresDatabase $database,
+    ) {
+    }
+
+    public function reset(): void
+    {
+        $this->broker->reset();
+        $this->database->reset();
+    }
+
+    public function environment(): array
+    {
+        return [
+            'TRANSPORT' => Transport::RabbitMq->value,
+            'AMQP_URL' => $this->broker->url(),
+            'DATABASE_URL' => $this->database->url(),
+            'BENCH_QUEUE' => self::QUEUE,
+        ];
+    }
+
+    public function inspect(Report $report): Stored
+    {
+        return new Stored(...$this->database->count(), queued: $this->broker->queued());
+    }
+}

@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Bus;
+
+use Weft\Bench\BenchmarkException;
+
+/** One SQLite file that is both broker and database. */
+final class SqliteGround implements Ground
+{
+    /** @param string $folder of its own; emptied before every run */
+    public function __construct(private readonly string $folder)
+    {
+    }
+
+    public function reset(): void
+    {
+        @mkdir($this->folder, recursive: true);
+        array_map(unlink(...), glob("{$this->folder}/*"));
+        $this->connect()->exec('CREATE TABLE customers (id TEXT PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL)');
+    }
+
+    public function environment(): array
+    {
+        return ['TRANSPORT' => Transport::Sqlite->value, 'DATABASE_URL' => "sqlite://{$this->path()}"];
+    }
+
+    /** The queue's tables belong to the contender, so it has to count what it left. */
+    public function inspect(Report $report): Stored
+    {
+        [$rows, $customers] = $this->connect()->query('SELECT COUNT(*), COUNT(DISTINCT name) FROM customers')->fetch(\PDO::FETCH_NUM);
+
+        return new Stored($rows, $customers, $report->queued ?? throw new BenchmarkException('its output has no number queued'));
+    }
+
+    private function connect(): \PDO
+    {
+        return new \PDO("sqlite:{$this->path()}");
+    }
+
+    private function path(): string
+    {
+        return "{$this->folder}/customers.sqlite";
+    }
+}

@@ -1,0 +1,11 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Bus;
+
+enum Transport: string
+{
+    case RabbitMq = 'rabbitmq';
+    case Sqlite = 'sqlite';
+}

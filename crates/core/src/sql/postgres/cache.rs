@@ -1,0 +1,122 @@
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::decode::RowShape;
+use super::types::Type;
+
+/// A statement the server keeps under a name of ours.
+pub(super) struct Prepared {
+    pub(super) name: String,
+    pub(super) parameters: Box<[Type]>,
+    pub(super) shape: RowShape,
+    used: Cell<u64>,
+}
+
+impl Prepared {
+    pub(super) fn new(name: String, parameters: Vec<Type>, shape: RowShape) -> Self {
+        Self {
+            name,
+            parameters: parameters.into(),
+            shape,
+            used: Cell::new(0),
+        }
+    }
+}
+
+/// The prepared statements of one connection by their text; beyond the limit the one not used for longest goes.
+pub(super) struct StatementCache {
+    limit: usize,
+    entries: HashMap<Arc<str>, Rc<Prepared>>,
+    clock: Cell<u64>,
+    /// Names to close with the next batch.
+    evicted: Vec<String>,
+    next_name: u64,
+}
+
+impl StatementCache {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            entries: HashMap::new(),
+            clock: Cell::new(0),
+            evicted: Vec::new(),
+            next_name: 0,
+        }
+    }
+
+    /// False when statements are to be sent without a name.
+    pub(super) fn is_enabled(&self) -> bool {
+        self.limit > 0
+    }
+
+    pub(super) fn get(&self, sql: &str) -> Option<Rc<Prepared>> {
+        let prepared = self.entries.get(sql)?;
+        self.clock.set(self.clock.get() + 1);
+        prepared.used.set(self.clock.get());
+        Some(Rc::clone(prepared))
+    }
+
+    pub(super) fn fresh_name(&mut self) -> String {
+        self.next_name += 1;
+        format!("w{}", self.next_name)
+    }
+
+    pub(super) fn insert(&mut self, sql: Arc<str>, prepared: Prepared) {
+        self.clock.set(self.clock.get() + 1);
+        prepared.used.set(self.clock.get());
+        self.entries.insert(sql, Rc::new(prepared));
+    }
+
+    /// Forgets a statement whose plan has become useless.
+    pub(super) fn remove(&mut self, sql: &str) {
+        if let Some(prepared) = self.entries.remove(sql) {
+            self.evicted.push(prepared.name.clone());
+        }
+    }
+
+    /// Back to the limit. Not while a batch is being put together, which may need more at once.
+    pub(super) fn trim(&mut self) {
+        while self.entries.len() > self.limit {
+            let oldest = self
+                .entries
+                .iter()
+                .min_by_key(|(_, prepared)| prepared.used.get())
+                .map(|(sql, _)| Arc::clone(sql));
+            match oldest {
+                Some(sql) => self.remove(&sql),
+                None => return,
+            }
+        }
+    }
+
+    pub(super) fn take_evicted(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.evicted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insert(cache: &mut StatementCache, sql: &str) -> String {
+        let name = cache.fresh_name();
+        let prepared = Prepared::new(name.clone(), vec![], RowShape::default());
+        cache.insert(sql.into(), prepared);
+        name
+    }
+
+    #[test]
+    fn beyond_the_limit_the_statement_not_used_for_longest_is_closed() {
+        let mut cache = StatementCache::new(2);
+        insert(&mut cache, "a");
+        let second = insert(&mut cache, "b");
+        insert(&mut cache, "c");
+        assert!(cache.get("a").is_some());
+        cache.trim();
+        assert_eq!(cache.take_evicted(), vec![second]);
+        assert!(cache.get("c").is_some() && cache.get("b").is_none());
+        assert!(cache.take_evicted().is_empty());
+    }
+}

@@ -1,0 +1,68 @@
+//! Bringing a connection back to order after its user left in the middle.
+
+use std::time::Duration;
+
+use super::connection::{Connection, TransactionStatus};
+use super::startup::Connector;
+use super::text::Malformed;
+use super::wire::Reader;
+use crate::sql::Error;
+
+/// A statement that is almost done is cheaper to wait for than to cancel, which costs the server a process.
+const GRACE: Duration = Duration::from_millis(20);
+/// A connection that takes longer to come back to order is closed.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// What the server wants to see in a `CancelRequest` (`BackendKeyData`).
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CancelKey {
+    pub(super) process_id: i32,
+    pub(super) secret: i32,
+}
+
+impl CancelKey {
+    pub(super) fn read(body: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(body);
+        Ok(Self {
+            process_id: reader.i32()?,
+            secret: reader.i32()?,
+        })
+    }
+}
+
+/// Stops what is running, reads what is left of its answer and rolls back. `None` when that fails or takes too long.
+pub(super) async fn recover(
+    mut connection: Box<Connection>,
+    connector: &Connector,
+) -> Option<Box<Connection>> {
+    let tidied = tokio::time::timeout(DEADLINE, tidy(&mut connection, connector)).await;
+    match tidied {
+        Ok(Ok(())) => Some(connection),
+        Ok(Err(_)) | Err(_) => None,
+    }
+}
+
+async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {
+    if connection.is_busy() {
+        match tokio::time::timeout(GRACE, connection.drain()).await {
+            Ok(drained) => drained?,
+            Err(_) => stop(connection, connector).await?,
+        }
+    }
+    if connection.status() != TransactionStatus::Idle {
+        connection.rollback().await?;
+    }
+    Ok(())
+}
+
+async fn stop(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {
+    let key = connection.cancel_key;
+    // Reading must go on meanwhile: a server blocked in sending does not notice the cancellation.
+    let (cancelled, drained) = tokio::join!(connector.cancel(key), connection.drain());
+    cancelled?;
+    drained?;
+    // The cancellation may have come too late for its statement. By this round trip the server has noticed it, and it
+    // cannot hit the next statement.
+    connection.push_sync();
+    connection.drain().await
+}

@@ -1,0 +1,326 @@
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Buf, BytesMut};
+use postgres_protocol::message::backend as tag;
+use postgres_protocol::message::frontend;
+use tokio::io::{AsyncReadExt, AsyncWrite};
+
+use super::cache::StatementCache;
+use super::cancel::CancelKey;
+use super::failure::ServerFailure;
+use super::replies::{Drain, Replies, Silence};
+use super::stream::Stream;
+use super::text::Malformed;
+use super::types::{Oid, Type};
+use super::wire::Reader;
+use crate::pool::Condition;
+use crate::sql::Error;
+
+const READ_CHUNK: usize = 16 * 1024;
+/// After a large answer the buffer shrinks back.
+const KEPT_BUFFER: usize = 1024 * 1024;
+/// The server builds no message beyond this (`MaxAllocSize`).
+const MESSAGE_LIMIT: usize = 0x3fff_ffff;
+
+/// What the last `ReadyForQuery` said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionStatus {
+    Idle,
+    Open,
+    /// Only `ROLLBACK` and `ROLLBACK TO` help.
+    Failed,
+}
+
+/// One session with a server.
+///
+/// All of its state is kept here and not in the futures of its methods, so that a future can be dropped at any point and
+/// the connection still knows what it owes and is owed.
+pub struct Connection {
+    stream: Stream,
+    /// Written, not yet sent.
+    pub(super) out: BytesMut,
+    /// How much of it only closes evicted statements.
+    pub(super) closes: usize,
+    input: BytesMut,
+    /// `ReadyForQuery` messages still to come.
+    awaited: usize,
+    /// Something was sent that only a `Sync` ends.
+    unsynced: bool,
+    broken: bool,
+    status: TransactionStatus,
+    target: Rc<str>,
+    pub(super) cancel_key: CancelKey,
+    pub(super) cache: StatementCache,
+    /// Types of the database that are not built in, shared by all its connections.
+    pub(super) types: Types,
+    parameters: HashMap<String, String>,
+}
+
+pub(super) type Types = Rc<std::cell::RefCell<HashMap<Oid, Type>>>;
+
+impl Connection {
+    pub(super) fn new(stream: Stream, target: Rc<str>, cache_limit: usize, types: Types) -> Self {
+        Self {
+            stream,
+            out: BytesMut::with_capacity(4 * 1024),
+            closes: 0,
+            input: BytesMut::with_capacity(READ_CHUNK),
+            awaited: 0,
+            unsynced: false,
+            broken: false,
+            status: TransactionStatus::Idle,
+            target,
+            cancel_key: CancelKey::default(),
+            cache: StatementCache::new(cache_limit),
+            types,
+            parameters: HashMap::new(),
+        }
+    }
+
+    pub fn status(&self) -> TransactionStatus {
+        self.status
+    }
+
+    /// A setting the server reports, such as `server_version`.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).map(String::as_str)
+    }
+
+    /// Whether the connection can be lent; looks for a death notice without a round trip.
+    pub(super) fn condition(&mut self) -> Condition {
+        if self.broken {
+            return Condition::Broken;
+        }
+        if self.is_busy() || self.status != TransactionStatus::Idle {
+            return Condition::Dirty;
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        match self.poll_exchange(&mut cx, &mut Silence) {
+            Poll::Pending if !self.broken => Condition::Clean,
+            _ => Condition::Broken,
+        }
+    }
+
+    /// An answer, or a part of it, is still to come.
+    pub(super) fn is_busy(&self) -> bool {
+        self.awaited > 0 || self.unsynced || !self.out.is_empty()
+    }
+
+    /// Asks to be let in; the server ends its answer with the first `ReadyForQuery`.
+    pub(super) fn push_startup(&mut self, settings: Vec<(&str, &str)>) -> io::Result<()> {
+        frontend::startup_message(settings, &mut self.out)?;
+        self.awaited = 1;
+        Ok(())
+    }
+
+    pub(super) fn push_sync(&mut self) {
+        frontend::sync(&mut self.out);
+        self.awaited += 1;
+        self.unsynced = false;
+    }
+
+    pub(super) fn push_flush(&mut self) {
+        frontend::flush(&mut self.out);
+        self.unsynced = true;
+    }
+
+    pub(super) fn push_terminate(&mut self) {
+        frontend::terminate(&mut self.out);
+    }
+
+    /// Sends what is owed and reads until nothing is awaited any more, ignoring what comes.
+    pub(super) async fn drain(&mut self) -> Result<(), Error> {
+        let unended = self.awaited == 0 && !self.out.is_empty();
+        if self.unsynced || unended {
+            self.push_sync();
+        }
+        if self.awaited == 0 {
+            return Ok(());
+        }
+        let ready = self.awaited;
+        self.exchange(&mut Drain { ready }).await
+    }
+
+    /// Sends what is written and reads until the answer is complete.
+    pub(super) async fn exchange(&mut self, replies: &mut impl Replies) -> Result<(), Error> {
+        if self.broken {
+            return Err(self.lost("it was lost before"));
+        }
+        poll_fn(|cx| self.poll_exchange(cx, replies)).await
+    }
+
+    /// Sends and receives at once: a server that waits for us to read would never read.
+    fn poll_exchange(
+        &mut self,
+        cx: &mut Context<'_>,
+        replies: &mut impl Replies,
+    ) -> Poll<Result<(), Error>> {
+        let outcome = loop {
+            match self.read_messages(replies) {
+                Ok(false) => {}
+                Ok(true) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+            if let Err(error) = self.poll_send(cx) {
+                break Err(self.lost(&error.to_string()));
+            }
+            match ready!(self.poll_receive(cx)) {
+                Ok(0) => break Err(self.lost("the server closed the connection")),
+                Ok(_) => {}
+                Err(error) => break Err(self.lost(&error.to_string())),
+            }
+        };
+        self.broken |= outcome.is_err();
+        Poll::Ready(outcome)
+    }
+
+    /// Sends as much as the socket takes.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        while !self.out.is_empty() {
+            match Pin::new(&mut self.stream).poll_write(cx, &self.out) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(sent)) => self.out.advance(sent),
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(()),
+            }
+        }
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Ready(Err(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.input.is_empty() && self.input.capacity() > KEPT_BUFFER {
+            self.input = BytesMut::new();
+        }
+        if self.input.capacity() - self.input.len() < READ_CHUNK / 4 {
+            self.input.reserve(READ_CHUNK);
+        }
+        let read = pin!(self.stream.read_buf(&mut self.input));
+        read.poll(cx)
+    }
+
+    /// Hands over every complete message. True when the answer is complete.
+    fn read_messages(&mut self, replies: &mut impl Replies) -> Result<bool, Error> {
+        while let Some(total) = self.next_message()? {
+            let tag = self.input[0];
+            let done = self.dispatch(tag, total, replies)?;
+            self.input.advance(total);
+            if done {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The length of the first message in the buffer, if all of it is there.
+    fn next_message(&self) -> Result<Option<usize>, Error> {
+        let Some((_, rest)) = self.input.split_first() else {
+            return Ok(None);
+        };
+        let Some((length, _)) = rest.split_first_chunk() else {
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes(*length) as usize;
+        if !(4..=MESSAGE_LIMIT).contains(&length) {
+            return Err(self.lost("it sent something that is not the PostgreSQL protocol"));
+        }
+        Ok((self.input.len() > length).then_some(length + 1))
+    }
+
+    fn dispatch(
+        &mut self,
+        tag: u8,
+        total: usize,
+        replies: &mut impl Replies,
+    ) -> Result<bool, Error> {
+        let body = &self.input[5..total];
+        let outcome = match tag {
+            tag::ERROR_RESPONSE_TAG => match ServerFailure::read(body) {
+                Ok(failure) if failure.is_fatal() && !replies.is_log_in() => {
+                    return Err(self.lost(&failure.summary()));
+                }
+                Ok(failure) => Ok(replies.failed(failure)),
+                Err(malformed) => Err(malformed),
+            },
+            tag::NOTICE_RESPONSE_TAG | tag::NOTIFICATION_RESPONSE_TAG => Ok(false),
+            tag::PARAMETER_STATUS_TAG => remember(&mut self.parameters, body).map(|()| false),
+            tag::READY_FOR_QUERY_TAG => read_status(body, self.awaited).and_then(|status| {
+                self.status = status;
+                self.awaited -= 1;
+                replies.message(tag, body)
+            }),
+            tag::COPY_IN_RESPONSE_TAG | tag::COPY_OUT_RESPONSE_TAG => {
+                self.broken = true;
+                return Err(Error::Usage {
+                    message: "COPY to or from the client is not supported".to_owned(),
+                });
+            }
+            _ => replies.message(tag, body),
+        };
+        outcome.map_err(|Malformed| {
+            let tag = tag.escape_ascii();
+            self.lost(&format!(
+                "it sent an unexpected or broken message \"{tag}\""
+            ))
+        })
+    }
+
+    pub(super) fn lost(&self, message: &str) -> Error {
+        Error::ConnectionLost {
+            target: self.target.to_string(),
+            message: message.to_owned(),
+        }
+    }
+
+    pub(super) fn type_of(&self, oid: Oid) -> Type {
+        Type::built_in(oid)
+            .or_else(|| self.types.borrow().get(&oid).cloned())
+            .unwrap_or_else(|| Type::unknown(oid))
+    }
+
+    /// Sends what is written as far as the socket takes it at once, for a last word.
+    pub(super) fn send_now(&mut self) {
+        let mut cx = Context::from_waker(Waker::noop());
+        // Nobody is left to hear of a failure.
+        let _ = self.poll_send(&mut cx);
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// The text of a control statement, kept so that its cache entry is found without a new allocation.
+    pub(super) fn commit_text() -> Arc<str> {
+        thread_local! {
+            static COMMIT: Arc<str> = Arc::from("COMMIT");
+        }
+        COMMIT.with(Arc::clone)
+    }
+}
+
+fn read_status(body: &[u8], awaited: usize) -> Result<TransactionStatus, Malformed> {
+    match body {
+        _ if awaited == 0 => Err(Malformed),
+        b"I" => Ok(TransactionStatus::Idle),
+        b"T" => Ok(TransactionStatus::Open),
+        b"E" => Ok(TransactionStatus::Failed),
+        _ => Err(Malformed),
+    }
+}
+
+fn remember(parameters: &mut HashMap<String, String>, body: &[u8]) -> Result<(), Malformed> {
+    let mut reader = Reader::new(body);
+    parameters.insert(reader.text()?, reader.text()?);
+    Ok(())
+}

@@ -1,0 +1,127 @@
+use std::rc::Rc;
+
+use super::batch::Batch;
+use super::cancel;
+use super::config::Config;
+use super::connection::{Connection, TransactionStatus};
+use super::rows::RowStream;
+use super::startup::Connector;
+use super::transaction::{Transaction, TransactionOptions};
+use crate::pool::{self, Condition, Manage, Pool, PoolOptions, Stats};
+use crate::sql::{Error, ResultSet, Statement};
+
+/// One PostgreSQL database behind a pool of connections.
+pub struct Database {
+    pool: Pool<Postgres>,
+}
+
+impl Database {
+    /// Connects to nothing yet: a server that is down is noticed by the first statement.
+    pub fn open(config: Config, options: PoolOptions) -> Rc<Self> {
+        let manager = Postgres {
+            connector: Connector::new(config),
+        };
+        Rc::new(Self {
+            pool: Pool::new(manager, options),
+        })
+    }
+
+    /// Runs one statement by itself and returns its rows.
+    ///
+    /// Dropping the future cancels the statement on the server; the connection returns to the pool by itself.
+    ///
+    /// # Errors
+    /// [`Error::Server`], [`Error::Parameter`], [`Error::ConnectionLost`], [`Error::Connect`], [`Error::PoolExhausted`],
+    /// [`Error::PoolClosed`]; [`Error::Usage`] when the statement leaves a transaction open.
+    pub async fn execute(&self, statement: Statement) -> Result<ResultSet, Error> {
+        let mut lease = self.pool.borrow().await.map_err(failure_of)?;
+        let mut outcome = lease
+            .run(Batch::of(std::slice::from_ref(&statement)))
+            .await?;
+        if let Some(failure) = outcome.failure {
+            return Err(failure.error);
+        }
+        if lease.status() != TransactionStatus::Idle {
+            lease.rollback().await?;
+            return Err(Error::Usage {
+                message: "the statement left a transaction open, which was rolled back; use a transaction object"
+                    .to_owned(),
+            });
+        }
+        Ok(outcome.results.pop().unwrap_or_default())
+    }
+
+    /// Begins a transaction that costs nothing until its first flush.
+    pub fn transaction(&self, options: TransactionOptions) -> Transaction {
+        Transaction::new(self.pool.clone(), options)
+    }
+
+    /// Runs one statement and returns its rows in chunks of at most `chunk` (at least 1).
+    pub fn stream(&self, statement: Statement, chunk: usize) -> RowStream {
+        RowStream::new(self.pool.clone(), statement, chunk)
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.pool.stats()
+    }
+
+    /// `database "app" at localhost:5432 as "app"`.
+    pub fn target(&self) -> &str {
+        self.pool.manager().connector.target()
+    }
+
+    /// Refuses new work, closes what is idle and ends when the last connection is back.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// What the pool needs to know about PostgreSQL.
+pub struct Postgres {
+    connector: Connector,
+}
+
+impl Manage for Postgres {
+    /// Boxed, since it moves at every borrow.
+    type Connection = Box<Connection>;
+    type Error = Error;
+
+    async fn connect(&self) -> Result<Box<Connection>, Error> {
+        self.connector.connect().await.map(Box::new)
+    }
+
+    fn condition(&self, connection: &mut Box<Connection>) -> Condition {
+        connection.condition()
+    }
+
+    async fn recover(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
+        cancel::recover(connection, &self.connector).await
+    }
+
+    fn close(&self, mut connection: Box<Connection>) {
+        if !connection.is_broken() && !connection.is_busy() {
+            connection.push_terminate();
+            connection.send_now();
+        }
+    }
+}
+
+pub(super) fn failure_of(error: pool::Error<Error>) -> Error {
+    match error {
+        pool::Error::Exhausted {
+            pool,
+            waited,
+            size,
+            in_use,
+            waiting,
+        } => Error::PoolExhausted {
+            pool,
+            waited,
+            size,
+            in_use,
+            waiting,
+        },
+        pool::Error::Closed { pool } => Error::PoolClosed { pool },
+        pool::Error::Connect(error) => error,
+    }
+}

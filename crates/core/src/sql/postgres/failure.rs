@@ -1,0 +1,164 @@
+use super::text::Malformed;
+use super::wire::Reader;
+use crate::sql::{ConnectFailure, Error, ServerError};
+
+/// Longest piece of a statement that an error message shows.
+const STATEMENT_LIMIT: usize = 1_000;
+
+/// An `ErrorResponse`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ServerFailure {
+    severity: String,
+    pub(super) sqlstate: String,
+    pub(super) message: String,
+    detail: Option<String>,
+    hint: Option<String>,
+    constraint: Option<String>,
+}
+
+impl ServerFailure {
+    pub(super) fn read(body: &[u8]) -> Result<Self, Malformed> {
+        let mut failure = Self::default();
+        let mut reader = Reader::new(body);
+        loop {
+            match reader.u8()? {
+                0 => return Ok(failure),
+                // "V" is never translated and comes after the translated "S".
+                b'S' | b'V' => failure.severity = reader.text()?,
+                b'C' => failure.sqlstate = reader.text()?,
+                b'M' => failure.message = reader.text()?,
+                b'D' => failure.detail = Some(reader.text()?),
+                b'H' => failure.hint = Some(reader.text()?),
+                b'n' => failure.constraint = Some(reader.text()?),
+                _ => drop(reader.text()?),
+            }
+        }
+    }
+
+    /// The server closes the connection after this one.
+    pub(super) fn is_fatal(&self) -> bool {
+        matches!(self.severity.as_str(), "FATAL" | "PANIC")
+    }
+
+    /// The prepared statement vanished (`DEALLOCATE`, a pooler) or a table behind it changed its shape.
+    pub(super) fn is_stale_statement(&self) -> bool {
+        self.sqlstate == "26000"
+            || (self.sqlstate == "0A000" && self.message.contains("cached plan"))
+    }
+
+    pub(super) fn summary(&self) -> String {
+        format!("{} (SQLSTATE {})", self.message, self.sqlstate)
+    }
+
+    pub(super) fn into_error(self, statement: &str) -> Error {
+        let class = self.sqlstate.get(..2).unwrap_or_default();
+        // Constraint violations (23) repeat the row in DETAIL, data exceptions (22) the value in both.
+        let detail = self.detail.filter(|_| !matches!(class, "22" | "23"));
+        let message = match class {
+            "22" => without_values(&self.message),
+            _ => self.message,
+        };
+        Error::Server(Box::new(ServerError {
+            sqlstate: self.sqlstate,
+            message,
+            detail,
+            hint: self.hint,
+            constraint: self.constraint,
+            statement: shorten(statement),
+        }))
+    }
+
+    /// The same during start-up.
+    pub(super) fn into_connect_error(self, target: &str) -> Error {
+        let failure = match self.sqlstate.get(..2) {
+            Some("28" | "3D") => ConnectFailure::Authentication,
+            _ if self.sqlstate == "42501" => ConnectFailure::Authentication,
+            _ => ConnectFailure::Protocol,
+        };
+        Error::Connect {
+            target: target.to_owned(),
+            failure,
+            message: self.summary(),
+        }
+    }
+}
+
+/// At most 1,000 characters of a statement.
+pub(super) fn shorten(statement: &str) -> String {
+    match statement.char_indices().nth(STATEMENT_LIMIT) {
+        Some((end, _)) => format!("{}…", &statement[..end]),
+        None => statement.to_owned(),
+    }
+}
+
+/// `invalid input syntax for type integer: "abc"` quotes what the user sent.
+fn without_values(message: &str) -> String {
+    match (message.find('"'), message.rfind('"')) {
+        (Some(first), Some(last)) if first < last => {
+            format!("{}\"…\"{}", &message[..first], &message[last + 1..])
+        }
+        _ => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(sqlstate: &str, message: &str) -> ServerFailure {
+        ServerFailure {
+            sqlstate: sqlstate.to_owned(),
+            message: message.to_owned(),
+            detail: Some("Key (id)=(secret) already exists.".to_owned()),
+            ..ServerFailure::default()
+        }
+    }
+
+    #[test]
+    fn errors_about_data_repeat_no_data() {
+        for (sqlstate, message) in [
+            (
+                "22P02",
+                "invalid input syntax for type integer: \"sec\"ret\"",
+            ),
+            (
+                "23505",
+                "duplicate key value violates unique constraint \"t_pkey\"",
+            ),
+        ] {
+            let shown = failure(sqlstate, message)
+                .into_error("SELECT 1")
+                .to_string();
+            assert!(!shown.contains("sec"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn other_errors_keep_their_detail() {
+        let shown = failure("42P01", "relation \"t\" does not exist")
+            .into_error("x")
+            .to_string();
+        assert!(
+            shown.contains("relation \"t\"") && shown.contains("already exists"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_long_statement_is_cut_at_a_character() {
+        let cut = shorten(&"ä".repeat(1_001));
+        assert_eq!(cut.chars().count(), 1_001);
+        assert!(cut.ends_with('…'));
+        assert_eq!(shorten("short"), "short");
+    }
+
+    #[test]
+    fn a_cut_error_response_is_malformed() {
+        let body = b"SERROR\0VERROR\0C42601\0Msyntax error\0\0";
+        let failure = ServerFailure::read(body).unwrap();
+        assert_eq!(failure.summary(), "syntax error (SQLSTATE 42601)");
+        for end in 0..body.len() {
+            assert_eq!(ServerFailure::read(&body[..end]), Err(Malformed));
+        }
+    }
+}

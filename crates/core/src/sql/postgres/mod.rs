@@ -1,0 +1,31 @@
+//! A PostgreSQL client (protocol 3.0) for one thread: statements are pipelined, the pool is shared by all tasks.
+//!
+//! [`Database`] lends pooled connections to statements and to [`Transaction`]s. Below it, a [`Connection`] sends a
+//! [`Batch`] in one write with one `Sync` and reads one answer.
+
+mod batch;
+mod cache;
+mod cancel;
+mod config;
+mod connection;
+mod database;
+mod decode;
+mod encode;
+mod failure;
+mod replies;
+mod rows;
+mod run;
+mod startup;
+mod stream;
+mod text;
+mod tls;
+mod transaction;
+mod types;
+mod wire;
+
+pub use batch::{Batch, End, Failure, Outcome};
+pub use config::{Config, SslMode};
+pub use connection::{Connection, TransactionStatus};
+pub use database::Database;
+pub use rows::RowStream;
+pub use transaction::{Isolation, Transaction, TransactionOptions};

@@ -1,0 +1,93 @@
+use std::sync::Arc;
+
+use super::database::{Postgres, failure_of};
+use super::decode::RowShape;
+use super::replies::Chunk;
+use crate::pool::{Lease, Pool};
+use crate::sql::{Column, Error, Statement, Value};
+
+/// The rows of one statement, chunk by chunk; no more than one chunk is in memory.
+///
+/// Holds a connection from the first [`next`](Self::next) to the last chunk. Dropping it earlier closes the portal and
+/// gives the connection back.
+pub struct RowStream {
+    pool: Pool<Postgres>,
+    statement: Statement,
+    chunk: u32,
+    shape: RowShape,
+    state: State,
+}
+
+enum State {
+    Fresh,
+    Open(Lease<Postgres>),
+    Done,
+}
+
+impl RowStream {
+    pub(super) fn new(pool: Pool<Postgres>, statement: Statement, chunk: usize) -> Self {
+        Self {
+            pool,
+            statement,
+            chunk: u32::try_from(chunk.max(1)).unwrap_or(u32::MAX),
+            shape: RowShape::default(),
+            state: State::Fresh,
+        }
+    }
+
+    /// Known after the first chunk.
+    pub fn columns(&self) -> Arc<[Column]> {
+        Arc::clone(&self.shape.columns)
+    }
+
+    /// Up to as many rows as a chunk has, at least one; `None` after the last.
+    ///
+    /// The server computes nothing ahead: the next chunk is asked for by the next call. Dropping the future ends the
+    /// stream.
+    ///
+    /// # Errors
+    /// As [`Database::execute`](super::Database::execute). After an error the stream has ended.
+    pub async fn next(&mut self) -> Result<Option<Vec<Vec<Value>>>, Error> {
+        // Taken out, so that a dropped future drops the connection's lease with it.
+        let (mut lease, chunk) = match std::mem::replace(&mut self.state, State::Done) {
+            State::Done => return Ok(None),
+            State::Fresh => self.open().await?,
+            State::Open(mut lease) => {
+                let chunk = lease.next_chunk(self.shape.clone(), self.chunk).await?;
+                (lease, chunk)
+            }
+        };
+        let Chunk {
+            shape,
+            rows,
+            last,
+            failure,
+        } = chunk;
+        self.shape = shape;
+        if let Some(failure) = failure {
+            lease.drain().await?;
+            return Err(failure.into_error(&self.statement.sql));
+        }
+        if last {
+            lease.drain().await?;
+        } else {
+            self.state = State::Open(lease);
+        }
+        Ok(Some(rows).filter(|rows| !rows.is_empty()))
+    }
+
+    async fn open(&self) -> Result<(Lease<Postgres>, Chunk), Error> {
+        let mut lease = self.pool.borrow().await.map_err(failure_of)?;
+        let mut chunk = lease.open_portal(&self.statement, self.chunk).await?;
+        if chunk
+            .failure
+            .as_ref()
+            .is_some_and(|f| f.is_stale_statement())
+        {
+            lease.drain().await?;
+            lease.forget(&self.statement.sql);
+            chunk = lease.open_portal(&self.statement, self.chunk).await?;
+        }
+        Ok((lease, chunk))
+    }
+}

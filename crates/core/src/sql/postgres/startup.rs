@@ -1,0 +1,350 @@
+//! From nothing to the first `ReadyForQuery`.
+
+use std::cell::OnceCell;
+use std::io;
+use std::rc::Rc;
+
+use bytes::BytesMut;
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::message::backend as tag;
+use postgres_protocol::message::frontend;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::cancel::CancelKey;
+use super::config::{Config, Endpoint, SslMode};
+use super::connection::{Connection, Types};
+use super::failure::ServerFailure;
+use super::replies::Replies;
+use super::stream::Stream;
+use super::text::Malformed;
+use super::tls;
+use super::wire::Reader;
+use crate::sql::{ConnectFailure, Error};
+
+/// Opens connections to one database.
+pub(super) struct Connector {
+    config: Config,
+    target: Rc<str>,
+    /// Built once: reading the system's certificates takes milliseconds.
+    tls: OnceCell<TlsConnector>,
+    types: Types,
+}
+
+impl Connector {
+    pub(super) fn new(config: Config) -> Self {
+        Self {
+            target: config.target().into(),
+            config,
+            tls: OnceCell::new(),
+            types: Types::default(),
+        }
+    }
+
+    pub(super) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// # Errors
+    /// [`Error::Connect`], at the latest after the connect timeout.
+    pub(super) async fn connect(&self) -> Result<Connection, Error> {
+        self.within_timeout(async {
+            let stream = self.open().await?;
+            self.log_in(stream).await
+        })
+        .await
+    }
+
+    /// Asks the server to stop what the connection with this key is doing. Ends when the server has passed it on.
+    pub(super) async fn cancel(&self, key: CancelKey) -> Result<(), Error> {
+        self.within_timeout(async {
+            let mut stream = self.open().await?;
+            let mut request = BytesMut::new();
+            frontend::cancel_request(key.process_id, key.secret, &mut request);
+            let outcome = async {
+                stream.write_all(&request).await?;
+                stream.flush().await?;
+                // The server answers by closing.
+                stream.read_to_end(&mut Vec::new()).await
+            };
+            outcome
+                .await
+                .map(drop)
+                .map_err(|error| self.refused(&error))
+        })
+        .await
+    }
+
+    async fn within_timeout<T>(
+        &self,
+        attempt: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let limit = self.config.connect_timeout;
+        match tokio::time::timeout(limit, attempt).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(self.failed(
+                ConnectFailure::Timeout,
+                format!("no answer within {limit:?}"),
+            )),
+        }
+    }
+
+    async fn open(&self) -> Result<Stream, Error> {
+        match &self.config.endpoint {
+            Endpoint::Unix { socket } => Stream::open_unix(socket)
+                .await
+                .map_err(|error| self.refused(&error)),
+            Endpoint::Tcp { host, port } => {
+                let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), *port))
+                    .await
+                    .map_err(|error| self.failed(ConnectFailure::Dns, error.to_string()))?
+                    .collect();
+                let socket = Stream::open_tcp(&addresses)
+                    .await
+                    .map_err(|error| self.refused(&error))?;
+                self.secure(host, socket).await
+            }
+        }
+    }
+
+    /// Asks for TLS where the mode wants it (`SSLRequest`).
+    async fn secure(&self, host: &str, mut socket: TcpStream) -> Result<Stream, Error> {
+        if self.config.ssl_mode == SslMode::Disable {
+            return Ok(Stream::Tcp(socket));
+        }
+        let mut request = BytesMut::new();
+        frontend::ssl_request(&mut request);
+        let answer = async {
+            socket.write_all(&request).await?;
+            // Exactly one byte: what a man in the middle might append must not pass for encrypted (CVE-2021-23222).
+            socket.read_u8().await
+        };
+        match answer.await.map_err(|error| self.refused(&error))? {
+            b'S' => {
+                let connector = self.tls()?;
+                let stream = tls::handshake(connector, host, socket).await;
+                stream
+                    .map(|stream| Stream::Tls(Box::new(stream)))
+                    .map_err(|error| self.failed(ConnectFailure::Tls, error.to_string()))
+            }
+            b'N' if self.config.ssl_mode == SslMode::Prefer => Ok(Stream::Tcp(socket)),
+            b'N' => Err(self.failed(
+                ConnectFailure::Tls,
+                "the server does not offer TLS".to_owned(),
+            )),
+            _ => Err(self.failed(
+                ConnectFailure::Protocol,
+                "the answer to SSLRequest is not PostgreSQL's".to_owned(),
+            )),
+        }
+    }
+
+    fn tls(&self) -> Result<&TlsConnector, Error> {
+        if let Some(connector) = self.tls.get() {
+            return Ok(connector);
+        }
+        let connector = tls::connector(&self.config)
+            .map_err(|reason| self.failed(ConnectFailure::Tls, reason))?;
+        Ok(self.tls.get_or_init(|| connector))
+    }
+
+    async fn log_in(&self, stream: Stream) -> Result<Connection, Error> {
+        let mut connection = Connection::new(
+            stream,
+            Rc::clone(&self.target),
+            self.config.statement_cache,
+            Rc::clone(&self.types),
+        );
+        connection
+            .push_startup(self.settings())
+            .map_err(|error| self.refused(&error))?;
+        let mut scram = None;
+        loop {
+            let mut answer = LogIn::default();
+            let outcome = connection.exchange(&mut answer).await;
+            if let Some(failure) = answer.failure {
+                return Err(failure.into_connect_error(&self.target));
+            }
+            outcome.map_err(|error| self.while_logging_in(error))?;
+            match answer.request {
+                None => {
+                    connection.cancel_key = answer.key;
+                    return Ok(connection);
+                }
+                Some(request) => self.answer(request, &mut scram, &mut connection.out)?,
+            }
+        }
+    }
+
+    fn settings(&self) -> Vec<(&str, &str)> {
+        let config = &self.config;
+        let mut settings = vec![
+            ("user", config.user.as_str()),
+            ("database", &config.database),
+            ("client_encoding", "UTF8"),
+            ("DateStyle", "ISO"),
+            ("application_name", &config.application_name),
+        ];
+        if let Some(options) = &config.options {
+            settings.push(("options", options));
+        }
+        settings
+    }
+
+    /// Writes the answer to an authentication request.
+    fn answer(
+        &self,
+        request: Request,
+        scram: &mut Option<ScramSha256>,
+        out: &mut BytesMut,
+    ) -> Result<(), Error> {
+        let user = self.config.user.as_bytes();
+        let written = match request {
+            Request::Cleartext => frontend::password_message(self.password()?, out),
+            Request::Md5(salt) => {
+                let hash = md5_hash(user, self.password()?, salt);
+                frontend::password_message(hash.as_bytes(), out)
+            }
+            Request::Sasl(mechanisms) => {
+                if !mechanisms.iter().any(|name| name == SCRAM_SHA_256) {
+                    return Err(self.failed(
+                        ConnectFailure::Authentication,
+                        format!("the server offers only {}", mechanisms.join(", ")),
+                    ));
+                }
+                let first = ScramSha256::new(self.password()?, ChannelBinding::unsupported());
+                let written = frontend::sasl_initial_response(SCRAM_SHA_256, first.message(), out);
+                *scram = Some(first);
+                written
+            }
+            Request::SaslContinue(data) => self.scram(scram, |scram| {
+                scram.update(&data)?;
+                frontend::sasl_response(scram.message(), out)
+            }),
+            // Nothing to send: the server goes on by itself once we are convinced of it.
+            Request::SaslFinal(data) => self.scram(scram, |scram| scram.finish(&data)),
+            Request::Other(code) => {
+                return Err(self.failed(
+                    ConnectFailure::Authentication,
+                    format!("the server asks for authentication method {code}, which is none of trust, password, md5, scram-sha-256"),
+                ));
+            }
+        };
+        written.map_err(|error| self.failed(ConnectFailure::Authentication, error.to_string()))
+    }
+
+    fn scram(
+        &self,
+        scram: &mut Option<ScramSha256>,
+        step: impl FnOnce(&mut ScramSha256) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match scram {
+            Some(scram) => step(scram),
+            None => Err(io::Error::other("the server skipped the start of SCRAM")),
+        }
+    }
+
+    fn password(&self) -> Result<&[u8], Error> {
+        let password = self.config.password.as_ref();
+        password.map(String::as_bytes).ok_or_else(|| {
+            self.failed(
+                ConnectFailure::Authentication,
+                "the server asks for a password and the DSN has none".to_owned(),
+            )
+        })
+    }
+
+    fn failed(&self, failure: ConnectFailure, message: String) -> Error {
+        Error::Connect {
+            target: self.target.to_string(),
+            failure,
+            message,
+        }
+    }
+
+    fn refused(&self, error: &io::Error) -> Error {
+        let failure = match error.kind() {
+            io::ErrorKind::TimedOut => ConnectFailure::Timeout,
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput => ConnectFailure::Protocol,
+            _ => ConnectFailure::Refused,
+        };
+        self.failed(failure, error.to_string())
+    }
+
+    fn while_logging_in(&self, error: Error) -> Error {
+        match error {
+            Error::ConnectionLost { message, .. } => self.failed(ConnectFailure::Protocol, message),
+            other => other,
+        }
+    }
+}
+
+/// What the server wants to see before it lets us in.
+enum Request {
+    Cleartext,
+    Md5([u8; 4]),
+    Sasl(Vec<String>),
+    SaslContinue(Vec<u8>),
+    SaslFinal(Vec<u8>),
+    Other(u32),
+}
+
+/// The server's messages up to its next request or to `ReadyForQuery`.
+#[derive(Default)]
+struct LogIn {
+    request: Option<Request>,
+    key: CancelKey,
+    failure: Option<ServerFailure>,
+}
+
+impl Replies for LogIn {
+    fn message(&mut self, tag: u8, body: &[u8]) -> Result<bool, Malformed> {
+        match tag {
+            tag::AUTHENTICATION_TAG => {
+                self.request = read_request(body)?;
+                Ok(self.request.is_some())
+            }
+            tag::BACKEND_KEY_DATA_TAG => {
+                self.key = CancelKey::read(body)?;
+                Ok(false)
+            }
+            tag::READY_FOR_QUERY_TAG => Ok(true),
+            _ => Err(Malformed),
+        }
+    }
+
+    fn failed(&mut self, failure: ServerFailure) -> bool {
+        self.failure = Some(failure);
+        true
+    }
+
+    fn is_log_in(&self) -> bool {
+        true
+    }
+}
+
+/// `None` for `AuthenticationOk`.
+fn read_request(body: &[u8]) -> Result<Option<Request>, Malformed> {
+    let mut reader = Reader::new(body);
+    Ok(Some(match reader.u32()? {
+        0 => return Ok(None),
+        3 => Request::Cleartext,
+        5 => Request::Md5(reader.take()?),
+        10 => Request::Sasl(read_mechanisms(reader)?),
+        11 => Request::SaslContinue(reader.rest().to_vec()),
+        12 => Request::SaslFinal(reader.rest().to_vec()),
+        other => Request::Other(other),
+    }))
+}
+
+fn read_mechanisms(mut reader: Reader<'_>) -> Result<Vec<String>, Malformed> {
+    let mut mechanisms = Vec::new();
+    loop {
+        match reader.text()? {
+            name if name.is_empty() => return Ok(mechanisms),
+            name => mechanisms.push(name),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * One process takes commands off a broker, stores each in a transaction, publishes an event for each and handles those.
+ *
+ *     php -d extension=…/libweft.so examples/customers/app.php [--broker=sqlite|rabbitmq] [--commands=100000]
+ *
+ * sqlite keeps broker and database in one file, var/customers.sqlite; CUSTOMERS_FILE names another.
+ * rabbitmq needs AMQP_URL and DATABASE_URL, as `make services` writes them to var/services/env.
+ */
+
+namespace Weft\Examples\Customers;
+
+use Weft\Bus\Bus;
+use Weft\Sql\Database;
+
+use function Weft\run;
+
+require __DIR__ . '/../../autoload.php';
+\spl_autoload_register(static function (string $class): void {
+    $file = __DIR__ . '/src/' . \substr($class, \strlen(__NAMESPACE__) + 1) . '.php';
+    if (\str_starts_with($class, __NAMESPACE__ . '\\') && \is_file($file)) {
+        require $file;
+    }
+});
+
+$options = \getopt('', ['broker:', 'commands:']);
+$broker = $options['broker'] ?? 'sqlite';
+$commands = \filter_var($options['commands'] ?? 100_000, \FILTER_VALIDATE_INT, ['options' => ['min_range' => 1]]);
+if (!\in_array($broker, ['sqlite', 'rabbitmq'], true) || $commands === false) {
+    \fwrite(\STDERR, "usage: app.php [--broker=sqlite|rabbitmq] [--commands=N], N at least 1\n");
+    exit(2);
+}
+
+$setting = static fn (string $name): string => \getenv($name) ?: exit("{$name} is not set: run `make services` and `. var/services/env` first\n");
+
+exit(run(static function () use ($broker, $commands, $setting): int {
+    if ($broker === 'sqlite') {
+        $file = \getenv('CUSTOMERS_FILE') ?: \dirname(__DIR__, 2) . '/var/customers.sqlite';
+        \is_dir(\dirname($file)) || \mkdir(\dirname($file), 0o755, true);
+        $database = Database::connect("sqlite://{$file}");
+        $bus = Bus::connect("sqlite://{$file}", $database);
+    } else {
+        $database = Database::connect($setting('DATABASE_URL'));
+        $bus = Bus::connect($setting('AMQP_URL'), $database);
+    }
+    try {
+        return (new Demo($database, $bus, new Screen(), $commands))->run();
+    } finally {
+        $bus->close();
+        $database->close();
+    }
+}));

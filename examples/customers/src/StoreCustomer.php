@@ -1,0 +1,16 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Examples\Customers;
+
+/** Command: a new customer. */
+final class StoreCustomer
+{
+    public function __construct(
+        public readonly string $id,
+        public readonly string $name,
+        public readonly string $email,
+    ) {
+    }
+}

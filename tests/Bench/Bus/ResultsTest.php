@@ -1,0 +1,156 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bench\Bus;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\Bus\Contender;
+use Weft\Bench\Bus\Contenders;
+use Weft\Bench\Bus\Mode;
+use Weft\Bench\Bus\Readme;
+use Weft\Bench\Bus\Report;
+use Weft\Bench\Bus\Results;
+use Weft\Bench\Bus\Run;
+use Weft\Bench\Bus\Stored;
+use Weft\Bench\Bus\Transport;
+use Weft\Bench\Usage;
+
+require_once __DIR__ . '/../../../bench/autoload.php';
+
+final class ResultsTest extends TestCase
+{
+    private const FIELDS = [
+        'system', 'mode', 'transport', 'persistent', 'confirms', 'seconds', 'fill_per_s', 'commands_per_s', 'events_per_s',
+        'cpu_s', 'rss_mib', 'rows', 'lost', 'duplicates',
+    ];
+
+    public function testARunThatStoredEachCommandOnceIsPerfect(): void
+    {
+        $run = $this->finished(new Stored(rows: 100, customers: 100, queued: 0));
+
+        self::assertTrue($run->isPerfect());
+        self::assertSame(self::FIELDS, array_keys($run->toArray()));
+        self::assertSame([200.0, 50.0, 100.0], [$run->number('fill_per_s'), $run->number('commands_per_s'), $run->number('events_per_s')]);
+    }
+
+    public function testACommandWithoutARowIsLost(): void
+    {
+        self::assertSame(2, $this->finished(new Stored(rows: 98, customers: 98, queued: 0))->number('lost'));
+    }
+
+    public function testACommandStoredTwiceDoesNotHideALostOne(): void
+    {
+        $run = $this->finished(new Stored(rows: 100, customers: 99, queued: 0));
+
+        self::assertSame([1, 1], [$run->number('lost'), $run->number('duplicates')]);
+    }
+
+    public function testAnEventThatNeverCameIsLost(): void
+    {
+        self::assertSame(1, $this->finished(new Stored(100, 100, 0), events: 99)->number('lost'));
+    }
+
+    public function testMessagesLeftInTheQueueAreDuplicates(): void
+    {
+        $run = $this->finished(new Stored(rows: 100, customers: 100, queued: 3));
+
+        self::assertSame(3, $run->number('duplicates'));
+        self::assertFalse($run->isPerfect());
+    }
+
+    public function testEventsBeforeTheLastCommandDoNotCountForTheRateOfEvents(): void
+    {
+        $run = $this->finished(new Stored(100, 100, 0), overlapped: 60);
+
+        self::assertSame(40.0, $run->number('events_per_s'));
+    }
+
+    public function testOutputThatIsNotAReportIsQuoted(): void
+    {
+        $this->expectException(BenchmarkException::class);
+        $this->expectExceptionMessage('its output has no number fill_seconds: "Segmentation fault"');
+
+        Report::parse('Segmentation fault');
+    }
+
+    public function testTheTableComparesMediansWithGoAndNamesFailures(): void
+    {
+        $results = new Results('a machine', ['php' => '8.2'], [
+            $this->finished(new Stored(100, 100, 0), seconds: 4.0),
+            $this->finished(new Stored(100, 100, 0), seconds: 8.0, system: 'go'),
+            Run::failed($this->contender('weft'), false, 'exited with code 1'),
+        ]);
+
+        $table = $results->table()->markdown();
+
+        self::assertMatchesRegularExpression('/^\| weft plain \(1 of 2 failed\) .* 4\.00 \| 0\.50 \|.* 100 \| +0 \| +0 \|$/m', $table);
+        self::assertMatchesRegularExpression('/^\| go .* 8\.00 \| 1\.00 \|/m', $table);
+        self::assertFalse($results->isPerfect());
+    }
+
+    public function testResultsSurviveTheirFile(): void
+    {
+        $path = tempnam(sys_get_temp_dir(), 'weft-bench');
+        $results = new Results('a machine', ['php' => '8.2'], [$this->finished(new Stored(100, 100, 0))]);
+
+        $results->save($path);
+
+        self::assertEquals($results, Results::load($path));
+        unlink($path);
+    }
+
+    public function testTheReadmeShowsWhatTheResultsSay(): void
+    {
+        $results = new Results('a machine', ['php' => '8.2', 'go' => '1.26'], [$this->finished(new Stored(100, 100, 0))]);
+
+        $readme = Readme::render("{{machine}}: {{versions}}, {{commands}} {{delivery}} × {{runs}}\n{{table}}", $results);
+
+        self::assertStringStartsWith("a machine: php 8.2, go 1.26, 100 transient × 1\n| contender", $readme);
+    }
+
+    public function testTheTemplateHasNoPlaceholderThatNobodyFills(): void
+    {
+        $results = new Results('a machine', [], [$this->finished(new Stored(100, 100, 0))]);
+
+        $readme = Readme::render(file_get_contents(__DIR__ . '/../../../bench/bus/README.template.md'), $results);
+
+        self::assertStringNotContainsString('{{', $readme);
+    }
+
+    public function testAnUnknownContenderIsRefusedWithTheNamesThereAre(): void
+    {
+        $this->expectException(BenchmarkException::class);
+        $this->expectExceptionMessage("there is no contender 'rust', there are: weft-plain weft-confirmed weft-embedded go");
+
+        Contenders::select(Contenders::all('/bench', '/go', '/libweft.so'), ['go', 'rust']);
+    }
+
+    public function testAContenderThatIsNotBuiltIsNamedBeforeAnythingRuns(): void
+    {
+        $this->expectException(BenchmarkException::class);
+        $this->expectExceptionMessage('weft-plain needs /libweft.so and /bench/weft/app.php');
+
+        Contenders::select(Contenders::all('/bench', '/go', '/libweft.so'), ['weft-plain']);
+    }
+
+    private function finished(Stored $stored, int $events = 100, int $overlapped = 0, float $seconds = 3.5, string $system = 'weft'): Run
+    {
+        $report = Report::parse(json_encode([
+            'fill_seconds' => 0.5,
+            'commands_seconds' => 2,
+            'events_seconds' => 1,
+            'commands' => 100,
+            'events' => $events,
+            'events_overlapped' => $overlapped,
+        ]));
+
+        return Run::finished($this->contender($system), false, 100, new Usage($seconds, 1.5, 30.0, ''), $report, $stored);
+    }
+
+    private function contender(string $system): Contender
+    {
+        return new Contender($system, $system, Mode::Plain, Transport::RabbitMq, [], []);
+    }
+}

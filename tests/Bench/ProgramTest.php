@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bench;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\Program;
+use Weft\Bench\Usage;
+
+require_once __DIR__ . '/../../bench/autoload.php';
+
+final class ProgramTest extends TestCase
+{
+    private string $log;
+
+    protected function setUp(): void
+    {
+        $this->log = tempnam(sys_get_temp_dir(), 'weft-bench');
+    }
+
+    protected function tearDown(): void
+    {
+        unlink($this->log);
+    }
+
+    public function testItReportsOutputAndCpuTimeAndPeakMemoryOfTheProgram(): void
+    {
+        $code = '$block = str_repeat("x", 64 << 20);'
+            . '$end = hrtime(true) + 2e8; while (hrtime(true) < $end);'
+            . 'echo "done ", getenv("ANSWER");';
+
+        $usage = $this->execute($code, ['ANSWER' => '42']);
+
+        self::assertSame('done 42', $usage->output);
+        self::assertGreaterThan(0.1, $usage->cpuSeconds);
+        self::assertGreaterThanOrEqual($usage->cpuSeconds - 0.05, $usage->seconds);
+        self::assertGreaterThan(64, $usage->peakMemory);
+    }
+
+    public function testTheMemoryOfTheRunnerIsNotTakenForTheProgramsOwn(): void
+    {
+        $block = str_repeat('x', 128 << 20);
+
+        $usage = $this->execute('usleep(100_000);');
+
+        self::assertLessThan(100, $usage->peakMemory);
+        self::assertSame(128 << 20, strlen($block));
+    }
+
+    public function testAnExitCodeIsAFailureThatNamesTheLog(): void
+    {
+        $this->expectException(BenchmarkException::class);
+        $this->expectExceptionMessage("exited with code 3, log: {$this->log}");
+
+        $this->execute('fwrite(STDERR, "no table"); exit(3);');
+    }
+
+    public function testTheErrorStreamGoesToTheLog(): void
+    {
+        $this->execute('fwrite(STDERR, "a notice");');
+
+        self::assertStringEqualsFile($this->log, 'a notice');
+    }
+
+    public function testAProgramThatTakesTooLongIsEnded(): void
+    {
+        $started = microtime(true);
+        try {
+            $this->execute('file_put_contents("php://stderr", getmypid()); sleep(60);', timeout: 1.0);
+            self::fail('it was not ended');
+        } catch (BenchmarkException $failure) {
+            self::assertStringContainsString('did not end within 1 s', $failure->getMessage());
+        }
+        self::assertLessThan(10, microtime(true) - $started);
+        self::assertDirectoryDoesNotExist('/proc/' . file_get_contents($this->log));
+    }
+
+    private function execute(string $code, array $environment = [], float $timeout = 30.0): Usage
+    {
+        $command = [PHP_BINARY, '-n', '-d', 'memory_limit=-1', '-r', $code];
+
+        return Program::run($command, $environment, $this->log, $timeout, static fn () => null);
+    }
+}
