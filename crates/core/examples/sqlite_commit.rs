@@ -3,7 +3,7 @@
 //! `cargo run --release -p weft-core --example sqlite_commit -- [TRANSACTIONS] [IN_FLIGHT] [STATEMENTS] [DSN]`
 //!
 //! STATEMENTS is the number of inserts in each transaction; 1 is an autocommit statement. Without a DSN, a temporary
-//! file with the default options.
+//! file with the default options. Several processes may be given the same DSN.
 
 use std::cell::Cell;
 use std::env;
@@ -51,7 +51,7 @@ async fn measure(
     let database = Database::open(Config::parse(dsn)?).await?;
     database
         .execute(statement(
-            "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, email TEXT)",
+            "CREATE TABLE IF NOT EXISTS customers (id INTEGER PRIMARY KEY, name TEXT, email TEXT)",
             vec![],
         ))
         .await?;
@@ -109,7 +109,8 @@ async fn work(
     Ok(())
 }
 
-fn customer(insert: &Arc<str>, id: i64) -> Statement {
+fn customer(insert: &Arc<str>, number: i64) -> Statement {
+    let id = i64::from(std::process::id()) << 32 | number;
     let email = format!("customer{id}@example.org");
     Statement {
         sql: Arc::clone(insert),

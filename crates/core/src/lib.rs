@@ -3,6 +3,7 @@
 //! Futures run on one thread, the thread PHP runs on, inside the [`reactor::Reactor`]. What must live while PHP
 //! computes (an AMQP connection, an SQLite writer) owns a thread of its own and hands its completions over in batches.
 
+pub mod amqp;
 pub mod pool;
 pub mod reactor;
 pub mod signal;

@@ -4,6 +4,8 @@
 //! scheduler suspends the fiber and takes the outcome later. So no Rust frame is ever parked below a PHP one, and a
 //! fiber that PHP destroys, or a fatal error that jumps over this code, finds nothing precious on the stack.
 
+mod amqp;
+mod amqp_table;
 mod convert;
 mod failure;
 mod process;
@@ -19,5 +21,6 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
         .startup_function(process::startup)
         .request_shutdown_function(process::request_shutdown);
     let module = runtime::register(module);
-    sql::register(module)
+    let module = sql::register(module);
+    amqp::register(module)
 }

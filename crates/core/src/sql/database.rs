@@ -118,7 +118,8 @@ impl Database {
         match self {
             Self::Sqlite(database) => Ok(Box::pin(database.wait_for_change())),
             Self::Postgres(_) => Err(Error::Usage {
-                message: "PostgreSQL does not tell of other sessions' commits; use LISTEN/NOTIFY".to_owned(),
+                message: "PostgreSQL does not tell of other sessions' commits; use LISTEN/NOTIFY"
+                    .to_owned(),
             }),
         }
     }

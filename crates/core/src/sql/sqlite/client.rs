@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::task::AbortHandle;
 
-use super::failure;
-use super::hub::{self, Hub};
+use super::hub::Hub;
+use super::jobs;
 use super::mailbox::{Answer, Kind, Mailbox, Reply};
 use crate::sql::Error;
 
@@ -54,14 +54,14 @@ impl Client {
     /// [`Error::Usage`] after `close`.
     pub(super) fn check_open(&self) -> Result<(), Error> {
         match self.left.get() {
-            true => Err(failure::usage(format!("{} is closed", self.hub.target))),
+            true => Err(self.hub.closed()),
             false => Ok(()),
         }
     }
 
     /// Reserves an id, gives the right to answer it to `submit`, and waits for the answer.
     pub(super) fn submit(self: &Rc<Self>, kind: Kind, submit: impl FnOnce(Reply)) -> Pending {
-        let id = hub::next_id();
+        let id = jobs::next_id();
         self.slots.borrow_mut().insert(id, Slot::Waiting(None));
         submit(Reply::new(Arc::clone(&self.mailbox), id, kind));
         Pending {
@@ -84,12 +84,11 @@ impl Client {
             let mut slots = self.slots.borrow_mut();
             for (id, answer) in answers {
                 // No slot: its future was dropped.
-                if let Some(slot) = slots.get_mut(&id) {
-                    if let Slot::Waiting(Some(waker)) =
+                if let Some(slot) = slots.get_mut(&id)
+                    && let Slot::Waiting(Some(waker)) =
                         std::mem::replace(slot, Slot::Answered(answer))
-                    {
-                        wakers.push(waker);
-                    }
+                {
+                    wakers.push(waker);
                 }
             }
         }

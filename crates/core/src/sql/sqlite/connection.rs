@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tokio::sync::Notify;
 
 use super::config::{Config, Location};
 use super::failure;
@@ -14,6 +15,8 @@ use crate::sql::Error;
 
 /// Virtual machine instructions between two looks at [`Control`]; some 50 µs.
 const INSTRUCTIONS: i32 = 4_000;
+/// Cancellations remembered per connection.
+const CANCELLED: usize = 64;
 /// Another process holds its lock for about one group commit; SQLite's own steps of up to 100 ms would starve us.
 const BUSY_STEP: Duration = Duration::from_micros(200);
 
@@ -23,10 +26,12 @@ pub(super) struct Control {
     base: Instant,
     /// The job whose statement runs, 0 for none.
     running: AtomicU64,
-    cancelled: AtomicU64,
+    /// Job `id` is cancelled when it is at `id % CANCELLED`; so many cancellations may be on their way at once.
+    cancelled: [AtomicU64; CANCELLED],
     /// Milliseconds after `base` when whatever runs is interrupted, 0 for never.
     deadline: AtomicU64,
     stopped: AtomicBool,
+    stop: Notify,
 }
 
 impl Control {
@@ -34,9 +39,10 @@ impl Control {
         Self {
             base: Instant::now(),
             running: AtomicU64::new(0),
-            cancelled: AtomicU64::new(0),
+            cancelled: [const { AtomicU64::new(0) }; CANCELLED],
             deadline: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
+            stop: Notify::new(),
         }
     }
 
@@ -48,17 +54,32 @@ impl Control {
         self.running.store(0, Ordering::Release);
     }
 
-    /// Interrupts the job if it is the one that runs, never another.
+    /// Interrupts the job if it runs or once it does, never another.
     pub(super) fn cancel(&self, job: u64) {
-        self.cancelled.store(job, Ordering::Release);
+        self.cancelled(job).store(job, Ordering::Release);
     }
 
+    fn cancelled(&self, job: u64) -> &AtomicU64 {
+        &self.cancelled[job as usize % CANCELLED]
+    }
+
+    /// Interrupts whatever runs, now and later.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
+        self.stop.notify_one();
+    }
+
+    /// Resolves once [`stop`](Self::stop) was called; for one waiter at a time.
+    pub(super) async fn stopped(&self) {
+        while !self.stopped.load(Ordering::Acquire) {
+            self.stop.notified().await;
+        }
     }
 
     pub(super) fn set_deadline(&self, deadline: Option<Instant>) {
-        let milliseconds = deadline.map_or(0, |at| at.duration_since(self.base).as_millis() as u64);
+        // Rounded up: an interrupted statement finds its deadline passed.
+        let milliseconds =
+            deadline.map_or(0, |at| at.duration_since(self.base).as_millis() as u64 + 1);
         self.deadline.store(milliseconds, Ordering::Release);
     }
 
@@ -66,7 +87,7 @@ impl Control {
         let running = self.running.load(Ordering::Acquire);
         let deadline = self.deadline.load(Ordering::Acquire);
         self.stopped.load(Ordering::Acquire)
-            || (running != 0 && running == self.cancelled.load(Ordering::Acquire))
+            || (running != 0 && running == self.cancelled(running).load(Ordering::Acquire))
             || (deadline != 0 && self.base.elapsed().as_millis() as u64 >= deadline)
     }
 }

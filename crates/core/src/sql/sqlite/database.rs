@@ -6,8 +6,9 @@ use std::rc::Rc;
 use super::client::Client;
 use super::config::{Config, Location};
 use super::failure;
-use super::hub::{Hub, Job, Read, Unit, Watcher, Work};
+use super::jobs::{Job, Read, Unit, Watcher, Work};
 use super::mailbox::{Answer, Kind};
+use super::registry;
 use super::stream::RowStream;
 use super::transaction::Transaction;
 use super::verb::Verb;
@@ -30,13 +31,11 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Connect`] naming the path: no such directory, not permitted, not an SQLite database, locked.
-    pub fn open(config: Config) -> impl Future<Output = Result<Self, Error>> + 'static {
-        async move {
-            let client = Client::new(Hub::join(config)?);
-            let opened = client.submit(Kind::Changes, |reply| client.hub.push(Job::Marker(reply)));
-            client.seen.set(changes(opened.await)?);
-            Ok(Self { client })
-        }
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        let client = Client::new(registry::join(config)?);
+        let opened = client.submit(Kind::Changes, |reply| client.hub.push(Job::Marker(reply)));
+        client.seen.set(changes(opened.await)?);
+        Ok(Self { client })
     }
 
     /// Runs one statement in a transaction of its own. A statement that only reads runs on a reader.
@@ -58,10 +57,7 @@ impl Database {
                 hub.config.location != Location::Memory && Verb::of(&statement.sql).may_read();
             let pending = client.submit(Kind::Rows, |reply| match reads {
                 true => hub.read(Read { statement, reply }),
-                false => hub.push(Job::Unit(Unit {
-                    work: Work::One(statement),
-                    reply,
-                })),
+                false => hub.push(Job::Unit(Unit::new(Work::One(statement), reply))),
             });
             match pending.await {
                 Answer::Rows(result) => result,

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,67 +11,15 @@ use std::time::{Duration, Instant};
 use super::config::{Config, Location};
 use super::connection::Control;
 use super::failure;
-use super::mailbox::{Answer, Reply};
-use super::{reader, writer};
-use crate::sql::{Error, Statement};
+use super::jobs::{Command, Job, Read, Watcher};
+use super::mailbox::{Answer, Mailbox, Reply};
+use super::reader;
+use crate::sql::Error;
 
 /// Jobs the writer takes per look at the queue; those still queued can be withdrawn.
 const CHUNK: usize = 16;
 /// How often the file is looked at for other processes' commits while somebody waits for one.
-const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
-
-static HUBS: Mutex<Vec<Weak<Hub>>> = Mutex::new(Vec::new());
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-
-/// Names a job or a transaction; never reused, never 0.
-pub(super) fn next_id() -> u64 {
-    NEXT_ID.fetch_add(1, Ordering::Relaxed)
-}
-
-pub(super) enum Job {
-    Unit(Unit),
-    Begin(Command),
-    /// Answered when everything queued before it is.
-    Marker(Reply),
-}
-
-/// Something that commits or fails as a whole without anybody looking in between.
-pub(super) struct Unit {
-    pub work: Work,
-    pub reply: Reply,
-}
-
-pub(super) enum Work {
-    One(Statement),
-    Transaction(Vec<Statement>),
-}
-
-/// The next part of an interactive transaction.
-pub(super) struct Command {
-    pub session: u64,
-    pub statements: Vec<Statement>,
-    pub then: Then,
-    /// Absent when nobody waits for it any more.
-    pub reply: Option<Reply>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
-    Continue,
-    Commit,
-    Rollback,
-}
-
-pub(super) struct Watcher {
-    /// The number of others' commits its owner knows of.
-    pub seen: u64,
-    pub reply: Reply,
-}
-
-pub(super) struct Read {
-    pub statement: Statement,
-    pub reply: Reply,
-}
+pub(super) const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) struct Hub {
     pub config: Config,
@@ -84,6 +31,7 @@ pub(super) struct Hub {
     writer_wake: Condvar,
     reads: Mutex<Reads>,
     reader_wake: Condvar,
+    streams: Mutex<Vec<Weak<Control>>>,
     all_gone: Condvar,
     pub writer_control: Arc<Control>,
     pub reader_controls: Vec<Arc<Control>>,
@@ -133,27 +81,7 @@ pub(super) enum NextCommand {
 }
 
 impl Hub {
-    /// The hub of the file, started if this process has none yet. Registers one more client.
-    pub(super) fn join(mut config: Config) -> Result<Arc<Self>, Error> {
-        if let Location::File(path) = &config.location {
-            config.location = Location::File(resolve(path));
-        }
-        let mut hubs = lock(&HUBS);
-        hubs.retain(|hub| hub.strong_count() > 0);
-        let existing = hubs
-            .iter()
-            .filter_map(Weak::upgrade)
-            .find(|hub| hub.serves(&config.location) && hub.add_client());
-        if let Some(hub) = existing {
-            return Ok(hub);
-        }
-        let hub = Arc::new(Self::new(config));
-        hub.start_thread("weft-sqlite-writer", writer::run)?;
-        hubs.push(Arc::downgrade(&hub));
-        Ok(hub)
-    }
-
-    fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config) -> Self {
         Self {
             target: config.location.to_string(),
             process: std::process::id(),
@@ -173,6 +101,7 @@ impl Hub {
             writer_wake: Condvar::new(),
             reads: Mutex::default(),
             reader_wake: Condvar::new(),
+            streams: Mutex::default(),
             all_gone: Condvar::new(),
             writer_control: Arc::new(Control::new()),
             reader_controls: (0..config.readers)
@@ -182,7 +111,7 @@ impl Hub {
         }
     }
 
-    fn serves(&self, location: &Location) -> bool {
+    pub(super) fn serves(&self, location: &Location) -> bool {
         let Location::File(path) = location else {
             return false;
         };
@@ -190,10 +119,14 @@ impl Hub {
             .identity
             .get()
             .is_none_or(|known| identity(path).as_ref() == Some(known));
-        self.config.location == *location && same_file && self.process == std::process::id()
+        self.config.location == *location && same_file && self.is_of_this_process()
     }
 
-    fn add_client(&self) -> bool {
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    pub(super) fn add_client(&self) -> bool {
         let mut queue = self.queue();
         let usable = !queue.closing && queue.dead.is_none();
         queue.clients += usize::from(usable);
@@ -222,14 +155,26 @@ impl Hub {
         }
     }
 
-    fn close(&self) {
+    pub(super) fn close(&self) {
         self.queue().closing = true;
         self.writer_wake.notify_all();
         lock(&self.reads).closing = true;
         self.reader_wake.notify_all();
+        for stream in lock(&self.streams).drain(..) {
+            if let Some(control) = stream.upgrade() {
+                control.stop();
+            }
+        }
     }
 
-    /// Runs `serve` on a thread of its own, which [`shutdown`] waits for.
+    /// A stream to stop when the last `Database` is closed.
+    pub(super) fn add_stream(&self, control: &Arc<Control>) {
+        let mut streams = lock(&self.streams);
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(control));
+    }
+
+    /// Runs `serve` on a thread of its own, which `shutdown` waits for.
     pub(super) fn start_thread(
         self: &Arc<Self>,
         name: &str,
@@ -249,10 +194,10 @@ impl Hub {
 
     /// Called by the writer when it has opened the file.
     pub(super) fn opened(&self) {
-        if let Location::File(path) = &self.config.location {
-            if let Some(identity) = identity(path) {
-                let _ = self.identity.set(identity);
-            }
+        if let Location::File(path) = &self.config.location
+            && let Some(identity) = identity(path)
+        {
+            let _ = self.identity.set(identity);
         }
     }
 
@@ -333,6 +278,25 @@ impl Hub {
         }
     }
 
+    /// Gives the writer what is queued, waiting until `deadline` for the first job.
+    pub(super) fn take_by(&self, jobs: &mut Vec<Job>, deadline: Instant) {
+        let mut queue = self.queue();
+        loop {
+            queue.take(jobs);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !jobs.is_empty() || left.is_zero() || queue.closing {
+                return;
+            }
+            queue.waiting = Waiting::ForJobs;
+            queue = self
+                .writer_wake
+                .wait_timeout(queue, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            queue.waiting = Waiting::No;
+        }
+    }
+
     /// Waits for the transaction that holds the writer.
     pub(super) fn next_command(&self, deadline: Instant) -> NextCommand {
         let mut queue = self.queue();
@@ -371,19 +335,33 @@ impl Hub {
         }
     }
 
-    pub(super) fn take_watchers(&self) -> Vec<Watcher> {
-        std::mem::take(&mut self.queue().watchers)
+    pub(super) fn has_watchers(&self) -> bool {
+        !self.queue().watchers.is_empty()
     }
 
-    pub(super) fn put_back_watchers(&self, watchers: Vec<Watcher>) {
-        self.queue().watchers.extend(watchers);
+    /// Answers those watchers to whom `others`, the number of others' commits, is news.
+    pub(super) fn answer_watchers(&self, others: impl Fn(&Mailbox) -> u64) {
+        let mut news = Vec::new();
+        {
+            let mut queue = self.queue();
+            for watcher in std::mem::take(&mut queue.watchers) {
+                let known = watcher.reply.mailbox().map_or(0, |mailbox| others(mailbox));
+                match known == watcher.seen {
+                    true => queue.watchers.push(watcher),
+                    false => news.push((watcher.reply, known)),
+                }
+            }
+        }
+        for (reply, known) in news {
+            reply.answer(Answer::Changes(Ok(known)));
+        }
     }
 
-    /// Fails everything queued and to come.
+    /// Fails everything queued and to come; the first error stays the reason.
     pub(super) fn die(&self, error: &Error) {
         let (jobs, watchers) = {
             let mut queue = self.queue();
-            queue.dead = Some(error.clone());
+            queue.dead.get_or_insert_with(|| error.clone());
             (
                 std::mem::take(&mut queue.jobs),
                 std::mem::take(&mut queue.watchers),
@@ -398,6 +376,10 @@ impl Hub {
 
     pub(super) fn read(self: &Arc<Self>, read: Read) {
         let mut reads = lock(&self.reads);
+        if reads.closing {
+            drop(reads);
+            return read.reply.fail(self.closed());
+        }
         if reads.idle == 0 && reads.started < self.config.readers {
             let control = Arc::clone(&self.reader_controls[reads.started]);
             match self.start_thread("weft-sqlite-reader", move |hub| reader::run(hub, &control)) {
@@ -493,28 +475,6 @@ impl Queue {
     }
 }
 
-impl Job {
-    fn id(&self) -> Option<u64> {
-        match self {
-            Self::Unit(unit) => Some(unit.reply.id),
-            Self::Begin(command) => command.reply.as_ref().map(|reply| reply.id),
-            Self::Marker(reply) => Some(reply.id),
-        }
-    }
-
-    fn fail(self, error: Error) {
-        match self {
-            Self::Unit(unit) => unit.reply.fail(error),
-            Self::Marker(reply) => reply.fail(error),
-            Self::Begin(command) => {
-                if let Some(reply) = command.reply {
-                    reply.fail(error);
-                }
-            }
-        }
-    }
-}
-
 /// A thread of the hub is alive. The last one to go says so.
 struct Presence(Arc<Hub>);
 
@@ -536,30 +496,17 @@ impl Drop for Presence {
     }
 }
 
-/// Ends every SQLite thread of this process: what is queued is still run, open transactions are rolled back, running
-/// reads are interrupted. Returns whether all were gone within `timeout`.
-///
-/// For hosts that unload this code before the process ends.
-pub fn shutdown(timeout: Duration) -> bool {
-    let deadline = Instant::now() + timeout;
-    let hubs: Vec<Arc<Hub>> = lock(&HUBS).iter().filter_map(Weak::upgrade).collect();
-    let own = |hub: &&Arc<Hub>| hub.process == std::process::id();
-    for hub in hubs.iter().filter(own) {
-        hub.reader_controls
-            .iter()
-            .for_each(|control| control.stop());
-        hub.close();
-    }
-    hubs.iter().filter(own).all(|hub| hub.gone_by(deadline))
-}
-
 impl Hub {
-    fn gone_by(&self, deadline: Instant) -> bool {
+    pub(super) fn gone_by(&self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         let waited = self
             .all_gone
             .wait_timeout_while(self.queue(), left, |queue| queue.threads > 0);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    pub(super) fn closed(&self) -> Error {
+        failure::usage(format!("{} is closed", self.target))
     }
 
     /// The error of a command whose transaction is gone.
@@ -572,27 +519,12 @@ impl Hub {
     }
 }
 
-/// The path every `Database` of a file agrees on, whether the file exists or not.
-fn resolve(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    if let Ok(existing) = fs::canonicalize(&absolute) {
-        return existing;
-    }
-    let folder = absolute
-        .parent()
-        .and_then(|folder| fs::canonicalize(folder).ok());
-    match (folder, absolute.file_name()) {
-        (Some(folder), Some(name)) => folder.join(name),
-        _ => absolute,
-    }
-}
-
 fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path)
         .ok()
         .map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -130,10 +130,8 @@ impl Reply {
         for (mut reply, answer) in answers {
             let mailbox = reply.mailbox.take();
             let same = matches!((&mailbox, &to), (Some(new), Some(old)) if Arc::ptr_eq(new, old));
-            if !same {
-                if let Some(previous) = std::mem::replace(&mut to, mailbox) {
-                    previous.deliver(run.drain(..));
-                }
+            if !same && let Some(previous) = std::mem::replace(&mut to, mailbox) {
+                previous.deliver(run.drain(..));
             }
             run.push((reply.id, answer));
         }
@@ -162,5 +160,66 @@ impl Drop for Reply {
             };
             mailbox.deliver([(self.id, self.kind.failure(error))]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn received(mailbox: &Mailbox, wakes: &Arc<Wakes>) -> Vec<u64> {
+        let waker = Waker::from(Arc::clone(wakes));
+        match mailbox.poll_receive(&mut Context::from_waker(&waker)) {
+            Poll::Ready(answers) => answers.into_iter().map(|(id, _)| id).collect(),
+            Poll::Pending => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn answers_wake_their_receiver_once_until_it_has_caught_up() {
+        let (mailbox, wakes) = (Arc::new(Mailbox::default()), Arc::new(Wakes::default()));
+        let reply = |id| Reply::new(Arc::clone(&mailbox), id, Kind::Changes);
+        assert!(received(&mailbox, &wakes).is_empty());
+        Reply::answer_all((1..=100).map(|id| (reply(id), Answer::Changes(Ok(0)))));
+        reply(101).answer(Answer::Changes(Ok(0)));
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+        assert!(received(&mailbox, &wakes).into_iter().eq(1..=101));
+    }
+
+    #[test]
+    fn answers_of_one_group_reach_the_mailbox_they_belong_to() {
+        let mailboxes = [Arc::new(Mailbox::default()), Arc::new(Mailbox::default())];
+        let reply =
+            |id: u64| Reply::new(Arc::clone(&mailboxes[id as usize % 2]), id, Kind::Changes);
+        Reply::answer_all([0, 2, 1, 4, 3].map(|id| (reply(id), Answer::Changes(Ok(0)))));
+        let wakes = Arc::new(Wakes::default());
+        assert_eq!(received(&mailboxes[0], &wakes), [0, 2, 4]);
+        assert_eq!(received(&mailboxes[1], &wakes), [1, 3]);
+    }
+
+    #[test]
+    fn a_reply_that_is_dropped_says_that_the_outcome_is_unknown() {
+        let mailbox = Arc::new(Mailbox::default());
+        drop(Reply::new(Arc::clone(&mailbox), 7, Kind::Rows));
+        let waker = Waker::noop();
+        let Poll::Ready(answers) = mailbox.poll_receive(&mut Context::from_waker(waker)) else {
+            panic!("nothing was delivered");
+        };
+        assert!(matches!(
+            answers[..],
+            [(7, Answer::Rows(Err(Error::ConnectionLost { .. })))]
+        ));
     }
 }

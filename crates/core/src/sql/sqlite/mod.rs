@@ -3,16 +3,21 @@
 //! `Database` and `Transaction` are what a caller sees. Their jobs go through the `hub` of the file to its `writer` or a
 //! `reader`; answers come back through a `mailbox` in batches.
 
+mod boundaries;
+mod changes;
 mod client;
 mod config;
 mod connection;
 mod database;
 mod failure;
 mod hub;
+mod jobs;
 mod json;
 mod mailbox;
+mod patience;
 mod prepared;
 mod reader;
+mod registry;
 mod stream;
 mod transaction;
 mod verb;
@@ -20,6 +25,6 @@ mod writer;
 
 pub use config::{Config, Location, Synchronous};
 pub use database::Database;
-pub use hub::shutdown;
+pub use registry::shutdown;
 pub use stream::RowStream;
 pub use transaction::Transaction;

@@ -180,10 +180,10 @@ impl Cursor<'_> {
         let Some(row) = self.rows.next().map_err(failed)? else {
             return Ok(None);
         };
-        if std::mem::take(&mut self.first) {
-            if let Some(shape) = self.shape.renewed(row.as_ref()) {
-                self.shape = Arc::new(shape);
-            }
+        if std::mem::take(&mut self.first)
+            && let Some(shape) = self.shape.renewed(row.as_ref())
+        {
+            self.shape = Arc::new(shape);
         }
         decode_row(row, &self.shape.declared)
             .map(Some)

@@ -1,9 +1,11 @@
 //! The threads that read, each statement on a fresh snapshot, while the writer writes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::connection::{self, Control};
-use super::hub::{Hub, Job, Read, Unit, Work};
+use super::hub::Hub;
+use super::jobs::{Job, Read, Unit, Work};
 use super::mailbox::Answer;
 use super::prepared::Prepared;
 use super::verb::Verb;
@@ -11,7 +13,14 @@ use super::writer::STATEMENTS;
 use crate::sql::cache::Cache;
 use crate::sql::{Error, ResultSet};
 
+/// Serves until the database is closed. After a panic, which costs one read its answer, with a new connection.
 pub(super) fn run(hub: &Arc<Hub>, control: &Arc<Control>) {
+    while catch_unwind(AssertUnwindSafe(|| serve(hub, control))).is_err() {
+        control.finished();
+    }
+}
+
+fn serve(hub: &Hub, control: &Arc<Control>) {
     let connection = match connection::open_reader(&hub.config, control) {
         Ok(connection) => connection,
         Err(error) => return refuse_all(hub, &error),
@@ -44,10 +53,7 @@ fn answer(read: Read, result: Result<ResultSet, Error>) {
 
 /// It looked like a read (`WITH … INSERT`), but SQLite knows better.
 fn pass_on(hub: &Hub, read: Read) {
-    hub.push(Job::Unit(Unit {
-        work: Work::One(read.statement),
-        reply: read.reply,
-    }));
+    hub.push(Job::Unit(Unit::new(Work::One(read.statement), read.reply)));
 }
 
 fn refuse_all(hub: &Hub, error: &Error) {

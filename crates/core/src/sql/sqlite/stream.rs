@@ -5,6 +5,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Mutex, mpsc};
 
 use super::config::{Config, Location};
@@ -13,7 +14,8 @@ use super::database::Database;
 use super::failure;
 use super::prepared::{Cursor, Prepared};
 use super::verb::Verb;
-use crate::sql::{Error, ResultSet, Statement};
+use crate::sql::error::excerpt;
+use crate::sql::{Error, ResultSet, Statement, Value};
 
 /// Rows of one statement. Clones are the same stream; when the last one is dropped, the reading stops.
 #[derive(Clone)]
@@ -31,11 +33,14 @@ struct Shared {
 
 enum Source {
     NotStarted(Statement),
-    Thread(mpsc::Receiver<Result<ResultSet, Error>>),
+    Thread(mpsc::Receiver<Part>),
     /// An in-memory database's rows, already read.
     Rows(ResultSet),
     Ended,
 }
+
+/// `None` is the end: without it, the stream was cut.
+type Part = Result<Option<ResultSet>, Error>;
 
 impl RowStream {
     pub(super) fn new(database: Database, statement: Statement, chunk: usize) -> Self {
@@ -69,14 +74,14 @@ impl RowStream {
 
 impl Shared {
     async fn advance(&self, source: &mut Source) -> Result<Option<ResultSet>, Error> {
-        if let Source::NotStarted(_) = source {
-            if let Source::NotStarted(statement) = std::mem::replace(source, Source::Ended) {
-                *source = self.start(statement).await?;
-            }
+        if let Source::NotStarted(_) = source
+            && let Source::NotStarted(statement) = std::mem::replace(source, Source::Ended)
+        {
+            *source = self.start(statement).await?;
         }
         match source {
             Source::NotStarted(_) | Source::Ended => Ok(None),
-            Source::Thread(chunks) => chunks.recv().await.transpose(),
+            Source::Thread(parts) => parts.recv().await.unwrap_or_else(|| Err(self.cut())),
             Source::Rows(rest) => {
                 let chunk = self.split(rest);
                 if rest.rows.is_empty() {
@@ -96,13 +101,25 @@ impl Shared {
         let (sender, receiver) = mpsc::channel(1);
         let control = Arc::new(Control::new());
         self.stop.replace(Some(Arc::clone(&control)));
+        hub.add_stream(&control);
         let chunk = self.chunk;
         hub.start_thread("weft-sqlite-stream", move |hub| {
-            if let Err(error) = read(&hub.config, &control, &statement, chunk, &sender) {
-                let _ = sender.blocking_send(Err(error));
+            if let Ok(mut outlet) = Outlet::new(sender, &control) {
+                match read(&hub.config, &control, &statement, chunk, &mut outlet) {
+                    Ok(true) => outlet.send(Ok(None)),
+                    Ok(false) => false,
+                    Err(error) => outlet.send(Err(error)),
+                };
             }
         })?;
         Ok(Source::Thread(receiver))
+    }
+
+    fn cut(&self) -> Error {
+        Error::ConnectionLost {
+            target: self.database.client().hub.target.clone(),
+            message: "it was closed while rows were streamed".into(),
+        }
     }
 
     fn split(&self, rest: &mut ResultSet) -> ResultSet {
@@ -125,19 +142,48 @@ impl Drop for Shared {
     }
 }
 
+/// The sending end, with a runtime to wait on: for room, or for the stop.
+struct Outlet<'a> {
+    sender: mpsc::Sender<Part>,
+    runtime: Runtime,
+    control: &'a Control,
+}
+
+impl<'a> Outlet<'a> {
+    fn new(sender: mpsc::Sender<Part>, control: &'a Control) -> std::io::Result<Self> {
+        Ok(Self {
+            sender,
+            runtime: Builder::new_current_thread().build()?,
+            control,
+        })
+    }
+
+    /// Returns whether more is wanted.
+    fn send(&mut self, part: Part) -> bool {
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                sent = self.sender.send(part) => sent.is_ok(),
+                () = self.control.stopped() => false,
+            }
+        })
+    }
+}
+
+/// Returns whether it came to the end of the rows.
 fn read(
     config: &Config,
     control: &Arc<Control>,
     statement: &Statement,
     chunk: usize,
-    sender: &mpsc::Sender<Result<ResultSet, Error>>,
-) -> Result<(), Error> {
+    outlet: &mut Outlet<'_>,
+) -> Result<bool, Error> {
     let connection = connection::open_reader(config, control)?;
     let mut prepared = Prepared::new(&connection, &statement.sql, Verb::of(&statement.sql))?;
     if !prepared.is_readonly() {
         return Err(failure::usage(format!(
             "only a statement that reads can be streamed [statement: {}]",
-            statement.sql
+            excerpt(&statement.sql)
         )));
     }
     prepared.bind(&statement.params)?;
@@ -145,9 +191,14 @@ fn read(
         let mut first = true;
         loop {
             let (chunk, ended) = take(cursor, chunk)?;
-            let nothing_more = chunk.rows.is_empty() && !first;
-            if nothing_more || sender.blocking_send(Ok(chunk)).is_err() || ended {
-                return Ok(());
+            if chunk.rows.is_empty() && !first {
+                return Ok(true);
+            }
+            if !outlet.send(Ok(Some(chunk))) {
+                return Ok(false);
+            }
+            if ended {
+                return Ok(true);
             }
             first = false;
         }
@@ -165,7 +216,7 @@ fn take(cursor: &mut Cursor<'_>, chunk: usize) -> Result<(ResultSet, bool), Erro
     Ok((result(cursor, rows), false))
 }
 
-fn result(cursor: &Cursor<'_>, rows: Vec<Vec<crate::sql::Value>>) -> ResultSet {
+fn result(cursor: &Cursor<'_>, rows: Vec<Vec<Value>>) -> ResultSet {
     ResultSet {
         columns: Arc::clone(cursor.columns()),
         affected: rows.len() as u64,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::client::Client;
 use super::database::unexpected;
 use super::failure;
-use super::hub::{self, Command, Job, Then, Unit, Work};
+use super::jobs::{self, Command, Job, Then, Unit, Work};
 use super::mailbox::{Answer, BatchAnswer, Kind, Reply};
 use super::writer::skipped;
 use crate::sql::{Error, ResultSet, Statement};
@@ -60,7 +60,7 @@ impl Transaction {
         Self {
             shared: Rc::new(Shared {
                 client,
-                session: hub::next_id(),
+                session: jobs::next_id(),
                 state: RefCell::new(state),
             }),
         }
@@ -168,7 +168,7 @@ impl Shared {
 
     fn push_unit(&self, statements: Vec<Statement>, reply: Reply) {
         let work = Work::Transaction(statements);
-        self.client.hub.push(Job::Unit(Unit { work, reply }));
+        self.client.hub.push(Job::Unit(Unit::new(work, reply)));
     }
 
     fn push_command(&self, before: Phase, statements: Vec<Statement>, then: Then, reply: Reply) {

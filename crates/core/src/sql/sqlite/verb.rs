@@ -3,6 +3,7 @@
 use super::failure;
 use crate::sql::Error;
 use crate::sql::cache::Cache;
+use crate::sql::error::excerpt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
@@ -78,10 +79,12 @@ impl Verb {
     pub(super) fn allow(self, sql: &str, in_transaction: bool) -> Result<(), Error> {
         match self {
             Self::Boundary => Err(failure::usage(format!(
-                "a transaction is begun, committed and rolled back by its object, not by a statement [statement: {sql}]"
+                "a transaction is begun, committed and rolled back by its object, not by a statement [statement: {}]",
+                excerpt(sql)
             ))),
             Self::Savepoint | Self::RollbackTo if !in_transaction => Err(failure::usage(format!(
-                "a savepoint needs a transaction [statement: {sql}]"
+                "a savepoint needs a transaction [statement: {}]",
+                excerpt(sql)
             ))),
             _ => Ok(()),
         }

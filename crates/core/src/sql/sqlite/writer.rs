@@ -2,15 +2,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rusqlite::Connection;
 
+use super::boundaries::Boundaries;
+use super::changes::Changes;
 use super::connection;
 use super::failure;
-use super::hub::{Command, Hub, Job, NextCommand, Taken, Then, Unit, Work};
-use super::mailbox::{Answer, BatchAnswer, Mailbox, Reply};
+use super::hub::{Hub, NextCommand, Taken};
+use super::jobs::{Command, Job, Then, Unit, Work};
+use super::mailbox::{Answer, BatchAnswer, Reply};
+use super::patience::Patience;
 use super::prepared::{Prepared, forget_last_insert_id};
 use super::verb::Verb;
 use crate::sql::cache::Cache;
@@ -18,7 +21,6 @@ use crate::sql::{Error, ResultSet, Statement};
 
 /// Prepared statements each connection keeps (up to twice as many).
 pub(super) const STATEMENTS: usize = 256;
-const CHANGE_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(hub: &Arc<Hub>) {
     let last_words = LastWords(hub);
@@ -53,7 +55,10 @@ struct Writer<'c> {
     /// Units run since BEGIN; their answers wait for COMMIT.
     group: Vec<Done>,
     begun: bool,
+    /// When the last BEGIN was tried, if it failed, and why.
+    locked: Option<(Instant, Error)>,
     changes: Changes,
+    patience: Patience,
 }
 
 struct Done {
@@ -72,7 +77,9 @@ impl<'c> Writer<'c> {
             statements: Cache::new(STATEMENTS),
             group: Vec::with_capacity(hub.config.group),
             begun: false,
+            locked: None,
             changes: Changes::new(connection),
+            patience: Patience::default(),
         }
     }
 
@@ -83,12 +90,34 @@ impl<'c> Writer<'c> {
             match self.hub.take(&mut jobs, idle) {
                 Taken::Jobs => jobs.drain(..).for_each(|job| self.run(job)),
                 Taken::Nothing => {
+                    self.gather(&mut jobs);
                     self.commit_group();
                     self.report_changes();
                 }
                 Taken::Closing => return,
             }
         }
+    }
+
+    /// Waits a little for jobs to join the group, where that has paid: on a slow disk the callers just answered come
+    /// back while the next commit is about to begin, and would otherwise be a whole commit late.
+    fn gather(&mut self, jobs: &mut Vec<Job>) {
+        let (before, started) = (self.group.len(), Instant::now());
+        let Some(wait) = self.patience.wait(before) else {
+            return;
+        };
+        while !self.group.is_empty()
+            && self.group.len() < self.hub.config.group
+            && started.elapsed() < wait
+        {
+            self.hub.take_by(jobs, Instant::now() + wait / 3);
+            if jobs.is_empty() {
+                break;
+            }
+            jobs.drain(..).for_each(|job| self.run(job));
+        }
+        let gained = self.group.len().saturating_sub(before);
+        self.patience.judge(before, gained, started.elapsed());
     }
 
     fn run(&mut self, job: Job) {
@@ -140,7 +169,7 @@ impl<'c> Writer<'c> {
     fn run_in_group(&mut self, unit: Unit) {
         let mut pending = VecDeque::from([unit]);
         while let Some(unit) = pending.pop_front() {
-            if let Err(error) = self.begin() {
+            if let Err(error) = self.begin_for(&unit) {
                 unit.reply.fail(error);
                 continue;
             }
@@ -167,6 +196,24 @@ impl<'c> Writer<'c> {
         for done in again.into_iter().rev() {
             pending.push_front(done.unit);
         }
+    }
+
+    /// A unit that was queued during the whole wait for another process's lock does not wait once more.
+    fn begin_for(&mut self, unit: &Unit) -> Result<(), Error> {
+        if let Some((_, error)) = self
+            .locked
+            .as_ref()
+            .filter(|(since, _)| unit.queued <= *since)
+        {
+            return Err(error.clone());
+        }
+        if self.begun {
+            return Ok(());
+        }
+        let since = Instant::now();
+        let begun = self.begin();
+        self.locked = begun.as_ref().err().map(|error| (since, error.clone()));
+        begun
     }
 
     fn begin(&mut self) -> Result<(), Error> {
@@ -382,7 +429,10 @@ impl<'c> Writer<'c> {
         let outcome = match command.then {
             _ if lost => outcome,
             Then::Continue => outcome,
-            Then::Rollback => Ok(self.roll_back()),
+            Then::Rollback => {
+                self.roll_back();
+                Ok(())
+            }
             Then::Commit => match session.failure.take() {
                 Some(error) => Err(error),
                 None => Boundaries::run(&mut self.boundaries.commit, "COMMIT"),
@@ -424,23 +474,11 @@ impl<'c> Writer<'c> {
     }
 
     fn report_changes(&mut self) {
-        let watchers = self.hub.take_watchers();
-        if watchers.is_empty() {
-            return;
+        if self.hub.has_watchers() {
+            self.changes.look(self.connection);
+            self.hub
+                .answer_watchers(|mailbox| self.changes.by_others(mailbox));
         }
-        self.changes.look(self.connection);
-        let mut patient = Vec::new();
-        for watcher in watchers {
-            let others = watcher
-                .reply
-                .mailbox()
-                .map_or(0, |mailbox| self.changes.by_others(mailbox));
-            match others == watcher.seen {
-                true => patient.push(watcher),
-                false => watcher.reply.answer(Answer::Changes(Ok(others))),
-            }
-        }
-        self.hub.put_back_watchers(patient);
     }
 
     fn started(&self, reply: &Reply) -> Running<'c> {
@@ -471,83 +509,4 @@ pub(super) fn skipped(statement: &Statement) -> Error {
         "the transaction failed before; it can only be rolled back",
         &statement.sql,
     )
-}
-
-struct Boundaries<'c> {
-    begin: rusqlite::Statement<'c>,
-    commit: rusqlite::Statement<'c>,
-    rollback: rusqlite::Statement<'c>,
-    savepoint: rusqlite::Statement<'c>,
-    release: rusqlite::Statement<'c>,
-    rollback_to: rusqlite::Statement<'c>,
-}
-
-impl<'c> Boundaries<'c> {
-    fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
-        Ok(Self {
-            begin: connection.prepare("BEGIN IMMEDIATE")?,
-            commit: connection.prepare("COMMIT")?,
-            rollback: connection.prepare("ROLLBACK")?,
-            savepoint: connection.prepare("SAVEPOINT weft_unit")?,
-            release: connection.prepare("RELEASE weft_unit")?,
-            rollback_to: connection.prepare("ROLLBACK TO weft_unit")?,
-        })
-    }
-
-    fn run(statement: &mut rusqlite::Statement<'_>, sql: &str) -> Result<(), Error> {
-        statement
-            .raw_execute()
-            .map(drop)
-            .map_err(|error| failure::of_statement(&error, sql))
-    }
-}
-
-/// Counts commits, so that each `Database` can tell the others' from its own.
-struct Changes {
-    /// By every `Database` of this process.
-    own: u64,
-    /// Times the file was found changed by other processes.
-    foreign: u64,
-    version: i64,
-    looked: Instant,
-}
-
-impl Changes {
-    fn new(connection: &Connection) -> Self {
-        Self {
-            own: 0,
-            foreign: 0,
-            version: data_version(connection).unwrap_or(0),
-            looked: Instant::now(),
-        }
-    }
-
-    fn count<'m>(&mut self, mailboxes: impl IntoIterator<Item = &'m Arc<Mailbox>>) {
-        for mailbox in mailboxes {
-            self.own += 1;
-            mailbox.commits.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn by_others(&self, mailbox: &Mailbox) -> u64 {
-        self.own + self.foreign - mailbox.commits.load(Ordering::Relaxed)
-    }
-
-    /// `data_version` differs when another connection, which means another process, has committed.
-    fn look(&mut self, connection: &Connection) {
-        if self.looked.elapsed() < CHANGE_INTERVAL {
-            return;
-        }
-        self.looked = Instant::now();
-        if let Some(version) = data_version(connection).filter(|version| *version != self.version) {
-            self.version = version;
-            self.foreign += 1;
-        }
-    }
-}
-
-fn data_version(connection: &Connection) -> Option<i64> {
-    connection
-        .query_row("PRAGMA data_version", [], |row| row.get(0))
-        .ok()
 }

@@ -1,0 +1,150 @@
+//! The driver's side of one channel: who waits for an answer, and content on its way in.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::codec::frame::ContentHeader;
+use super::codec::method::MethodId;
+use super::confirms::Verdict;
+use super::link::{Answer, Role};
+use super::message::{Layout, properties_range};
+
+/// Bodies above this are refused: RabbitMQ's own limit is 512 MiB.
+const MAX_BODY: u64 = 1 << 30;
+/// Reserved at once for an announced body; more only as it really arrives.
+const MAX_RESERVE: usize = 1 << 20;
+
+pub(super) struct Channel {
+    pub(super) role: Role,
+    pub(super) waiting: VecDeque<(MethodId, oneshot::Sender<Answer>)>,
+    /// A `channel.close` was sent: everything but the answer is passed over.
+    pub(super) closing: bool,
+    pub(super) partial: Option<Partial>,
+    /// What this read brought, to be handed over at once.
+    pub(super) deliveries: Vec<Arrived>,
+    pub(super) verdicts: Vec<Verdict>,
+}
+
+/// A complete delivery that its consumer has not taken over yet.
+pub(super) struct Arrived {
+    pub(super) tag: u64,
+    pub(super) redelivered: bool,
+    pub(super) raw: Bytes,
+    pub(super) layout: Layout,
+}
+
+impl Channel {
+    pub(super) fn new(role: Role) -> Self {
+        Self {
+            role,
+            waiting: VecDeque::new(),
+            closing: false,
+            partial: None,
+            deliveries: Vec::new(),
+            verdicts: Vec::new(),
+        }
+    }
+
+    pub(super) fn has_batch(&self) -> bool {
+        !self.deliveries.is_empty() || !self.verdicts.is_empty()
+    }
+}
+
+/// What a content header and body belong to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Opening {
+    Deliver {
+        tag: u64,
+        redelivered: bool,
+        exchange_at: usize,
+    },
+    Return,
+}
+
+/// A message whose frames have not all arrived, copied together: method payload, header payload, body.
+pub(super) struct Partial {
+    pub(super) opening: Opening,
+    data: Vec<u8>,
+    method_len: usize,
+    /// Set by the header frame.
+    content: Option<Content>,
+}
+
+#[derive(Clone, Copy)]
+struct Content {
+    body_at: usize,
+    body_size: usize,
+}
+
+/// Why a frame does not fit where it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Misfit {
+    Unexpected,
+    Malformed,
+    TooLarge,
+}
+
+impl Partial {
+    pub(super) fn new(opening: Opening, method: &[u8]) -> Self {
+        Self {
+            opening,
+            data: method.to_vec(),
+            method_len: method.len(),
+            content: None,
+        }
+    }
+
+    pub(super) fn header(&mut self, payload: &[u8]) -> Result<(), Misfit> {
+        if self.content.is_some() {
+            return Err(Misfit::Unexpected);
+        }
+        let header = ContentHeader::decode(payload).map_err(|_| Misfit::Malformed)?;
+        if payload.len() < ContentHeader::LEN + 2 {
+            return Err(Misfit::Malformed);
+        }
+        if header.body_size > MAX_BODY {
+            return Err(Misfit::TooLarge);
+        }
+        self.data.extend_from_slice(payload);
+        self.content = Some(Content {
+            body_at: self.data.len(),
+            body_size: header.body_size as usize,
+        });
+        self.data
+            .reserve((header.body_size as usize).min(MAX_RESERVE));
+        Ok(())
+    }
+
+    pub(super) fn body(&mut self, payload: &[u8]) -> Result<(), Misfit> {
+        let content = self.content.ok_or(Misfit::Unexpected)?;
+        if self.data.len() - content.body_at + payload.len() > content.body_size {
+            return Err(Misfit::Malformed);
+        }
+        self.data.extend_from_slice(payload);
+        Ok(())
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.content
+            .is_some_and(|content| self.data.len() - content.body_at == content.body_size)
+    }
+
+    /// The whole message; the layout's exchange is that of a delivery.
+    pub(super) fn finish(self) -> (Bytes, Layout) {
+        let body_at = self
+            .content
+            .map_or(self.data.len(), |content| content.body_at);
+        let exchange_at = match self.opening {
+            Opening::Deliver { exchange_at, .. } => exchange_at,
+            Opening::Return => 0,
+        };
+        let layout = Layout {
+            exchange_at: exchange_at as u32,
+            properties: properties_range(self.method_len, body_at - self.method_len),
+            body: body_at as u32..self.data.len() as u32,
+        };
+        (Bytes::from(self.data), layout)
+    }
+}

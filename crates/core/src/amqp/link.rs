@@ -1,0 +1,212 @@
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::oneshot;
+
+use super::Error;
+use super::codec::method::{self, CloseReason, MethodId, Reply};
+use super::consumer::ConsumerShared;
+use super::handshake::{Limits, Server};
+use super::lock::lock;
+use super::publisher::PublisherShared;
+use super::signal::Signal;
+
+/// One AMQP connection from its handshake to its end, as those who call methods on it see it.
+#[derive(Clone)]
+pub(super) struct Link {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Counts up with every connection made.
+    generation: u64,
+    limits: Limits,
+    server: Server,
+    target: String,
+    signal: Arc<Signal>,
+    /// `None` once the connection ended.
+    commands: Mutex<Option<Vec<Command>>>,
+}
+
+/// Whom a channel's traffic belongs to.
+#[derive(Clone)]
+pub(super) enum Role {
+    /// Declarations and other calls.
+    Control,
+    Publisher(Arc<PublisherShared>),
+    Consumer(Arc<ConsumerShared>),
+}
+
+/// The broker's answer, or its reason for closing the channel.
+pub(super) type Answer = Result<Reply, CloseReason>;
+
+/// What callers ask of the driver.
+pub(super) enum Command {
+    /// Opens a channel; later calls on it may follow at once.
+    Open {
+        channel: u16,
+        role: Role,
+        reply: oneshot::Sender<Answer>,
+    },
+    /// Sends a method and waits for the one that answers it.
+    Call {
+        channel: u16,
+        frame: Vec<u8>,
+        expected: MethodId,
+        reply: oneshot::Sender<Answer>,
+    },
+    CloseConnection,
+}
+
+impl Link {
+    pub(super) fn new(
+        generation: u64,
+        limits: Limits,
+        server: Server,
+        target: String,
+        signal: Arc<Signal>,
+    ) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                generation,
+                limits,
+                server,
+                target,
+                signal,
+                commands: Mutex::new(Some(Vec::new())),
+            }),
+        }
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.inner.generation
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.inner.limits
+    }
+
+    pub(super) fn server(&self) -> &Server {
+        &self.inner.server
+    }
+
+    fn lost(&self) -> Error {
+        Error::ConnectionLost {
+            target: self.inner.target.clone(),
+            message: "it ended while an answer was awaited".into(),
+        }
+    }
+
+    fn send(&self, command: Command) -> Result<(), Error> {
+        match &mut *lock(&self.inner.commands) {
+            Some(commands) => commands.push(command),
+            None => return Err(self.lost()),
+        }
+        self.inner.signal.raise();
+        Ok(())
+    }
+
+    /// Commands since the last call, for the driver.
+    pub(super) fn take_commands(&self) -> Vec<Command> {
+        let mut commands = lock(&self.inner.commands);
+        commands.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Ends every call, waiting or to come, with [`Error::ConnectionLost`].
+    pub(super) fn end(&self) {
+        let commands = lock(&self.inner.commands).take();
+        drop(commands);
+    }
+
+    /// Sends a method and waits for its answer.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] naming `object` if the broker closed the channel instead, [`Error::ConnectionLost`] if the
+    /// connection ended first.
+    pub(super) async fn call(
+        &self,
+        channel: u16,
+        frame: Vec<u8>,
+        expected: MethodId,
+        object: impl FnOnce() -> String,
+    ) -> Result<Reply, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Call {
+            channel,
+            frame,
+            expected,
+            reply,
+        })?;
+        self.answered(answer, object).await
+    }
+
+    async fn answered(
+        &self,
+        answer: oneshot::Receiver<Answer>,
+        object: impl FnOnce() -> String,
+    ) -> Result<Reply, Error> {
+        match answer.await {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(reason)) => Err(refused(object(), &reason)),
+            Err(_) => Err(self.lost()),
+        }
+    }
+
+    async fn open(
+        &self,
+        channel: u16,
+        role: Role,
+        object: impl FnOnce() -> String,
+    ) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Open {
+            channel,
+            role,
+            reply,
+        })?;
+        self.answered(answer, object).await.map(drop)
+    }
+
+    pub(super) async fn open_control(&self, channel: u16) -> Result<(), Error> {
+        let object = || format!("open channel {channel}");
+        self.open(channel, Role::Control, object).await
+    }
+
+    pub(super) async fn open_publisher(
+        &self,
+        publisher: &Arc<PublisherShared>,
+        object: impl FnOnce() -> String,
+    ) -> Result<(), Error> {
+        let role = Role::Publisher(Arc::clone(publisher));
+        self.open(publisher.channel, role, object).await
+    }
+
+    pub(super) async fn open_consumer(
+        &self,
+        consumer: &Arc<ConsumerShared>,
+        object: impl FnOnce() -> String,
+    ) -> Result<(), Error> {
+        let role = Role::Consumer(Arc::clone(consumer));
+        self.open(consumer.channel, role, object).await
+    }
+
+    pub(super) async fn close_channel(&self, channel: u16) -> Result<(), Error> {
+        let frame = method::close(channel, 200, "");
+        let object = || format!("close channel {channel}");
+        self.call(channel, frame, method::CHANNEL_CLOSE_OK, object)
+            .await
+            .map(drop)
+    }
+
+    /// Starts the closing handshake; what was queued before goes first.
+    pub(super) fn close_connection(&self) {
+        let _ = self.send(Command::CloseConnection);
+    }
+}
+
+pub(super) fn refused(object: String, reason: &CloseReason) -> Error {
+    Error::Refused {
+        object,
+        code: reason.code,
+        text: reason.text.clone(),
+    }
+}

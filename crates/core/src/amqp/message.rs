@@ -1,0 +1,159 @@
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::codec::frame::ContentHeader;
+use super::codec::wire::Malformed;
+use super::{Error, Properties};
+
+/// What is published, borrowed for the time of the call.
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a> {
+    /// Empty for the default exchange, which routes to the queue named by the routing key.
+    pub exchange: &'a str,
+    pub routing_key: &'a str,
+    pub properties: &'a Properties<'a>,
+    pub body: &'a [u8],
+    /// Whether a message that reaches no queue comes back as [`Error::Unroutable`].
+    pub mandatory: bool,
+}
+
+impl Message<'_> {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        check_short("exchange", self.exchange)?;
+        check_short("routing key", self.routing_key)?;
+        for (what, text) in self.properties.texts() {
+            check_short(what, text.unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}
+
+/// AMQP's short strings hold at most 255 bytes.
+pub(super) fn check_short(what: &str, text: &str) -> Result<(), Error> {
+    if text.len() <= 255 {
+        return Ok(());
+    }
+    let start: String = text.chars().take(40).collect();
+    Err(Error::usage(format!(
+        "the {what} \"{start}…\" has {} bytes, AMQP allows 255",
+        text.len()
+    )))
+}
+
+/// Names one delivery to its consumer. A tag from before a reconnect settles nothing: the broker delivers again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeliveryTag(u64);
+
+impl DeliveryTag {
+    /// Channel generations wrap after 2^19, tags of one channel after 2^44; the result fits a signed 64-bit integer.
+    const TAG_BITS: u32 = 44;
+    pub(super) const GENERATIONS: u32 = 1 << 19;
+
+    pub(super) fn new(generation: u32, tag: u64) -> Self {
+        Self((u64::from(generation) << Self::TAG_BITS) | tag)
+    }
+
+    pub(super) fn generation(self) -> u32 {
+        (self.0 >> Self::TAG_BITS) as u32
+    }
+
+    pub(super) fn tag(self) -> u64 {
+        self.0 & ((1 << Self::TAG_BITS) - 1)
+    }
+
+    /// A number for a host language; never above `i64::MAX`.
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The inverse of [`to_bits`](Self::to_bits); other numbers name no delivery.
+    pub fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+}
+
+/// A message from the broker. It shares memory with what was read from the socket until it is dropped.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    tag: DeliveryTag,
+    redelivered: bool,
+    raw: Bytes,
+    layout: Layout,
+}
+
+/// Where the parts of a delivery lie in its bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    /// The exchange's length octet; the routing key follows the exchange.
+    pub(super) exchange_at: u32,
+    pub(super) properties: Range<u32>,
+    pub(super) body: Range<u32>,
+}
+
+impl Delivery {
+    pub(super) fn new(tag: DeliveryTag, redelivered: bool, raw: Bytes, layout: Layout) -> Self {
+        Self {
+            tag,
+            redelivered,
+            raw,
+            layout,
+        }
+    }
+
+    pub fn tag(&self) -> DeliveryTag {
+        self.tag
+    }
+
+    /// Whether the broker may have delivered this message before.
+    pub fn redelivered(&self) -> bool {
+        self.redelivered
+    }
+
+    pub fn exchange(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.short_at(self.layout.exchange_at as usize).0)
+    }
+
+    pub fn routing_key(&self) -> Cow<'_, str> {
+        let (_, next) = self.short_at(self.layout.exchange_at as usize);
+        String::from_utf8_lossy(self.short_at(next).0)
+    }
+
+    /// Decoded on each call.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the publisher sent properties that do not follow the protocol.
+    pub fn properties(&self) -> Result<Properties<'_>, Error> {
+        let decoded = Properties::decode(self.slice(&self.layout.properties));
+        decoded.map_err(|Malformed(what)| {
+            Error::usage(format!(
+                "the message's properties cannot be read: malformed {what}"
+            ))
+        })
+    }
+
+    pub fn body(&self) -> &[u8] {
+        self.slice(&self.layout.body)
+    }
+
+    /// The body without copying it.
+    pub fn body_bytes(&self) -> Bytes {
+        let Range { start, end } = self.layout.body;
+        self.raw.slice(start as usize..end as usize)
+    }
+
+    fn slice(&self, range: &Range<u32>) -> &[u8] {
+        &self.raw[range.start as usize..range.end as usize]
+    }
+
+    fn short_at(&self, at: usize) -> (&[u8], usize) {
+        let end = at + 1 + usize::from(self.raw[at]);
+        (&self.raw[at + 1..end], end)
+    }
+}
+
+/// Where the properties lie in a content header's payload that starts at `start`.
+pub(super) fn properties_range(start: usize, payload_len: usize) -> Range<u32> {
+    (start + ContentHeader::LEN) as u32..(start + payload_len) as u32
+}

@@ -1,0 +1,489 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use super::Error;
+use super::codec::{frame, method, outgoing};
+use super::confirms::{MessageId, Returned, Unconfirmed, Verdict};
+use super::connection::Handle;
+use super::link::Link;
+use super::lock::lock;
+use super::message::Message;
+use super::outbox::{HIGH_WATER, Outbox};
+use super::signal::{remember, wake_all};
+
+/// How a publisher treats its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublisherOptions {
+    /// Whether the broker confirms each message. Unconfirmed messages are sent again after a reconnect, so each arrives
+    /// at least once. Without confirms, what the operating system had taken when a connection broke may be lost.
+    pub confirm: bool,
+    /// Most unconfirmed messages at once, at least 1. Unused without confirms.
+    pub window: usize,
+}
+
+impl Default for PublisherOptions {
+    fn default() -> Self {
+        Self {
+            confirm: true,
+            window: 1_000,
+        }
+    }
+}
+
+/// Sends messages over a channel of its own. Dropping it never blocks; what was published is still sent.
+pub struct Publisher {
+    shared: Arc<PublisherShared>,
+    handle: Arc<Handle>,
+}
+
+impl Publisher {
+    pub(super) fn new(shared: Arc<PublisherShared>, handle: Arc<Handle>) -> Self {
+        Self { shared, handle }
+    }
+
+    /// Encodes the message for the I/O thread; never waits. `None` without confirms.
+    ///
+    /// While the connection is down, messages are kept up to the same bounds and sent when it is back.
+    ///
+    /// # Errors
+    /// [`Error::Full`] when the window or the buffer has no room: wait for [`ready`](Self::ready). [`Error::Usage`] for a
+    /// name longer than 255 bytes or headers larger than a frame. [`Error::Closed`] after the connection was closed.
+    pub fn try_publish(&self, message: &Message<'_>) -> Result<Option<Confirm>, Error> {
+        message.check()?;
+        let id = self.shared.publish(message)?;
+        Ok(id.map(|id| Confirm {
+            shared: Some(Arc::clone(&self.shared)),
+            id,
+        }))
+    }
+
+    /// Like [`try_publish`](Self::try_publish), after waiting for room. Dropped before it ends, nothing was sent.
+    pub async fn publish(&self, message: &Message<'_>) -> Result<Option<Confirm>, Error> {
+        loop {
+            match self.try_publish(message) {
+                Err(Error::Full { .. }) => self.ready().await?,
+                other => return other,
+            }
+        }
+    }
+
+    /// Waits until there is room in the window and in the buffer. Others may take it first.
+    pub async fn ready(&self) -> Result<(), Error> {
+        std::future::poll_fn(|cx| self.shared.poll_ready(cx)).await
+    }
+
+    /// How many messages the broker has not confirmed yet.
+    pub fn unconfirmed(&self) -> usize {
+        self.shared.lock().unconfirmed.unsettled()
+    }
+
+    /// Waits until every message published so far is confirmed.
+    ///
+    /// # Errors
+    /// The first failure since the last call of a message whose [`Confirm`] was dropped.
+    pub async fn wait_for_confirms(&self) -> Result<(), Error> {
+        std::future::poll_fn(|cx| self.shared.poll_confirmed(cx)).await
+    }
+
+    /// Waits until the broker has read every message published so far, and confirmed it if this publisher confirms.
+    pub async fn flush(&self) -> Result<(), Error> {
+        if self.shared.confirm {
+            return self.wait_for_confirms().await;
+        }
+        // The answer comes after the broker's channel has worked off everything in front of it.
+        let shared = Arc::clone(&self.shared);
+        self.handle
+            .on_link(move |link| {
+                let shared = Arc::clone(&shared);
+                async move { shared.round_trip(&link).await }
+            })
+            .await?;
+        self.shared.take_failure()
+    }
+
+    /// Wakes those who wait for confirms on the thread that polls this future, which never ends.
+    ///
+    /// Optional. Without it each waiting task is woken from the I/O thread; with it one wake crosses per batch. Spawn it
+    /// once where the confirms are awaited; dropping it is harmless.
+    pub fn dispatcher(&self) -> Dispatcher {
+        Dispatcher {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.handle.retire_publisher(&self.shared);
+    }
+}
+
+/// Resolves when the broker has taken responsibility for a message, or has refused it.
+///
+/// Dropping it does not take the message back; a failure is then told by
+/// [`wait_for_confirms`](Publisher::wait_for_confirms).
+#[must_use = "a refused message is told here"]
+pub struct Confirm {
+    shared: Option<Arc<PublisherShared>>,
+    id: MessageId,
+}
+
+impl Future for Confirm {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(shared) = &self.shared else {
+            return Poll::Ready(Ok(()));
+        };
+        let outcome = shared.lock().unconfirmed.outcome(self.id, cx.waker());
+        match outcome {
+            None => Poll::Pending,
+            Some(result) => {
+                self.shared = None;
+                Poll::Ready(result)
+            }
+        }
+    }
+}
+
+impl Drop for Confirm {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.shared {
+            shared.lock().unconfirmed.unwatch(self.id);
+        }
+    }
+}
+
+/// See [`Publisher::dispatcher`].
+pub struct Dispatcher {
+    shared: Arc<PublisherShared>,
+}
+
+impl Future for Dispatcher {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let woken = {
+            let mut state = self.shared.lock();
+            let woken = std::mem::take(&mut state.woken);
+            if state.closed.is_some() {
+                state.dispatcher = None;
+                drop(state);
+                wake_all(woken);
+                return Poll::Ready(());
+            }
+            state.dispatcher = Some(cx.waker().clone());
+            woken
+        };
+        wake_all(woken);
+        Poll::Pending
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        let woken = {
+            let mut state = self.shared.lock();
+            state.dispatcher = None;
+            std::mem::take(&mut state.woken)
+        };
+        wake_all(woken);
+    }
+}
+
+/// The half of a publisher that the I/O thread and the callers share.
+pub(super) struct PublisherShared {
+    pub(super) channel: u16,
+    pub(super) confirm: bool,
+    window: usize,
+    outbox: Arc<Outbox>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    unconfirmed: Unconfirmed,
+    /// Whether the channel is open; otherwise messages wait here.
+    online: bool,
+    /// Encoded messages without confirms that wait for a channel.
+    backlog: Vec<u8>,
+    waiting_for_room: Vec<Waker>,
+    waiting_for_confirms: Vec<Waker>,
+    closed: Option<Error>,
+    dispatcher: Option<Waker>,
+    /// Completed waits the dispatcher has not passed on yet.
+    woken: Vec<Waker>,
+}
+
+impl State {
+    fn is_full(&self, window: usize) -> bool {
+        self.unconfirmed.unsettled() >= window || self.backlog.len() >= HIGH_WATER
+    }
+
+    /// Completed waits, for the I/O thread to wake after it has let go of the lock.
+    fn wakes(&mut self, window: usize) -> Vec<Waker> {
+        // A quarter of the window at a time: waking for each free place would cost more than the message.
+        if self.unconfirmed.unsettled() + (window / 4).max(1) <= window {
+            self.woken.append(&mut self.waiting_for_room);
+        }
+        if self.unconfirmed.unsettled() == 0 {
+            self.woken.append(&mut self.waiting_for_confirms);
+        }
+        match &self.dispatcher {
+            Some(_) if self.woken.is_empty() => Vec::new(),
+            Some(dispatcher) => vec![dispatcher.clone()],
+            None => std::mem::take(&mut self.woken),
+        }
+    }
+}
+
+impl PublisherShared {
+    pub(super) fn new(channel: u16, options: PublisherOptions, outbox: Arc<Outbox>) -> Self {
+        Self {
+            channel,
+            confirm: options.confirm,
+            window: options.window.max(1),
+            outbox,
+            state: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn publish(&self, message: &Message<'_>) -> Result<Option<MessageId>, Error> {
+        let mut state = self.lock();
+        if let Some(error) = &state.closed {
+            return Err(error.clone());
+        }
+        if state.is_full(self.window) {
+            return Err(self.full(&state, state.backlog.len()));
+        }
+        if state.online {
+            self.publish_online(&mut state, message)
+        } else {
+            self.publish_offline(&mut state, message)
+        }
+    }
+
+    fn publish_online(
+        &self,
+        state: &mut State,
+        message: &Message<'_>,
+    ) -> Result<Option<MessageId>, Error> {
+        let mut outbox = self.outbox.lock();
+        if outbox.is_full() {
+            return Err(self.full(state, outbox.bytes.len()));
+        }
+        let start = outbox.bytes.len();
+        let frame_max = outbox.frame_max;
+        self.encode(&mut outbox.bytes, message, frame_max)?;
+        let id = self.confirm.then(|| {
+            state
+                .unconfirmed
+                .push(&outbox.bytes[start..], message.mandatory, true)
+        });
+        drop(outbox);
+        self.outbox.announce();
+        Ok(id)
+    }
+
+    fn publish_offline(
+        &self,
+        state: &mut State,
+        message: &Message<'_>,
+    ) -> Result<Option<MessageId>, Error> {
+        let frame_max = self.outbox.lock().frame_max;
+        if !self.confirm {
+            self.encode(&mut state.backlog, message, frame_max)?;
+            return Ok(None);
+        }
+        let mut encoded = Vec::new();
+        self.encode(&mut encoded, message, frame_max)?;
+        let id = state.unconfirmed.push(&encoded, message.mandatory, true);
+        Ok(Some(id))
+    }
+
+    /// Appends the message's frames, or nothing if its header does not fit a frame: headers cannot be split.
+    fn encode(
+        &self,
+        out: &mut Vec<u8>,
+        message: &Message<'_>,
+        frame_max: usize,
+    ) -> Result<(), Error> {
+        let start = out.len();
+        let Message {
+            exchange,
+            routing_key,
+            properties,
+            body,
+            mandatory,
+        } = *message;
+        method::put_publish(out, self.channel, exchange, routing_key, mandatory);
+        let header_at = out.len();
+        frame::put_header(out, self.channel, properties, body.len());
+        let header = out.len() - header_at;
+        if header > frame_max {
+            out.truncate(start);
+            return Err(Error::usage(format!(
+                "the message's headers take {header} bytes, the broker allows frames of {frame_max}"
+            )));
+        }
+        frame::put_body(out, self.channel, body, frame_max);
+        Ok(())
+    }
+
+    fn full(&self, state: &State, buffered: usize) -> Error {
+        Error::Full {
+            unconfirmed: state.unconfirmed.unsettled(),
+            window: self.window,
+            buffered,
+        }
+    }
+
+    fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let mut state = self.lock();
+        if let Some(error) = &state.closed {
+            return Poll::Ready(Err(error.clone()));
+        }
+        if state.is_full(self.window) {
+            remember(&mut state.waiting_for_room, cx.waker());
+            return Poll::Pending;
+        }
+        if state.online {
+            let mut outbox = self.outbox.lock();
+            if outbox.is_full() {
+                remember(&mut outbox.waiting, cx.waker());
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    pub(super) fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let mut state = self.lock();
+        if state.unconfirmed.unsettled() == 0 {
+            let failure = state.unconfirmed.take_unwatched_failure();
+            return Poll::Ready(failure.map_or(Ok(()), Err));
+        }
+        remember(&mut state.waiting_for_confirms, cx.waker());
+        Poll::Pending
+    }
+
+    fn take_failure(&self) -> Result<(), Error> {
+        let failure = self.lock().unconfirmed.take_unwatched_failure();
+        failure.map_or(Ok(()), Err)
+    }
+
+    async fn round_trip(&self, link: &Link) -> Result<(), Error> {
+        let frame = method::qos(self.channel, 0);
+        let object = || "flush of a publisher".to_owned();
+        link.call(self.channel, frame, method::QOS_OK, object)
+            .await
+            .map(drop)
+    }
+
+    /// Opens the channel on a new link, or again on the same one; nothing is sent on it yet.
+    pub(super) async fn open(self: &Arc<Self>, link: &Link) -> Result<(), Error> {
+        let object = || format!("open publisher channel {}", self.channel);
+        link.open_publisher(self, object).await?;
+        if self.confirm {
+            let frame = method::bare(self.channel, method::CONFIRM_SELECT);
+            link.call(self.channel, frame, method::CONFIRM_SELECT_OK, object)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Sends what waited or is unconfirmed, then lets callers write to the outbox themselves.
+    pub(super) fn go_online(&self) {
+        let waiting = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            let mut outbox = self.outbox.lock();
+            let frame_max = outbox.frame_max;
+            if self.confirm {
+                state.unconfirmed.resend(&mut outbox.bytes, frame_max);
+            } else {
+                outgoing::put_again(&mut outbox.bytes, &state.backlog, frame_max);
+                state.backlog = Vec::new();
+            }
+            state.online = true;
+            std::mem::take(&mut state.waiting_for_room)
+        };
+        self.outbox.announce();
+        wake_all(waiting);
+    }
+
+    /// True if the channel was in use until now.
+    pub(super) fn go_offline(&self) -> bool {
+        std::mem::take(&mut self.lock().online)
+    }
+
+    /// Takes back messages that were not sent, in front of those published since.
+    pub(super) fn put_back(&self, encoded: Vec<u8>) {
+        if !self.confirm {
+            self.lock().backlog.splice(0..0, encoded);
+        }
+    }
+
+    /// Applies a batch of verdicts; false if the broker confirmed what was never sent.
+    pub(super) fn settle(&self, verdicts: &[Verdict]) -> bool {
+        let (known, wakes) = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            let mut known = true;
+            for verdict in verdicts {
+                known &= state.unconfirmed.settle(*verdict, &mut state.woken);
+            }
+            (known, state.wakes(self.window))
+        };
+        wake_all(wakes);
+        known
+    }
+
+    pub(super) fn returned(&self, returned: &Returned<'_>) {
+        let mut state = self.lock();
+        if self.confirm {
+            state.unconfirmed.returned(returned);
+        } else {
+            state.unconfirmed.fail_unwatched(returned.error());
+        }
+    }
+
+    /// The broker closed the channel: fails the messages it complained about, or all whose fate is unknown.
+    pub(super) fn refuse(&self, error: &Error, text: &str) {
+        let wakes = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            if self.confirm {
+                let named = |exchange: &str| text.contains(&format!("exchange '{exchange}'"));
+                state.unconfirmed.fail(error, named, &mut state.woken);
+            } else {
+                state.unconfirmed.fail_unwatched(error.clone());
+            }
+            state.wakes(self.window)
+        };
+        wake_all(wakes);
+    }
+
+    /// The connection will not come back.
+    pub(super) fn close(&self, error: &Error) {
+        let wakes = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            state.closed = Some(error.clone());
+            state.online = false;
+            state.unconfirmed.fail(error, |_| true, &mut state.woken);
+            state.woken.append(&mut state.waiting_for_room);
+            state.woken.append(&mut state.waiting_for_confirms);
+            let mut wakes = std::mem::take(&mut state.woken);
+            wakes.extend(state.dispatcher.take());
+            wakes
+        };
+        wake_all(wakes);
+    }
+}

@@ -1,0 +1,60 @@
+//! Whose commits there were, for `wait_for_change`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rusqlite::Connection;
+
+use super::hub::CHANGE_INTERVAL;
+use super::mailbox::Mailbox;
+
+/// Counts commits, so that each `Database` can tell the others' from its own.
+pub(super) struct Changes {
+    /// By every `Database` of this process.
+    own: u64,
+    /// Times the file was found changed by other processes.
+    foreign: u64,
+    version: i64,
+    looked: Instant,
+}
+
+impl Changes {
+    pub(super) fn new(connection: &Connection) -> Self {
+        Self {
+            own: 0,
+            foreign: 0,
+            version: data_version(connection).unwrap_or(0),
+            looked: Instant::now(),
+        }
+    }
+
+    pub(super) fn count<'m>(&mut self, mailboxes: impl IntoIterator<Item = &'m Arc<Mailbox>>) {
+        for mailbox in mailboxes {
+            self.own += 1;
+            mailbox.commits.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn by_others(&self, mailbox: &Mailbox) -> u64 {
+        self.own + self.foreign - mailbox.commits.load(Ordering::Relaxed)
+    }
+
+    /// `data_version` differs when another connection, which means another process, has committed.
+    pub(super) fn look(&mut self, connection: &Connection) {
+        if self.looked.elapsed() < CHANGE_INTERVAL {
+            return;
+        }
+        self.looked = Instant::now();
+        if let Some(version) = data_version(connection).filter(|version| *version != self.version) {
+            self.version = version;
+            self.foreign += 1;
+        }
+    }
+}
+
+fn data_version(connection: &Connection) -> Option<i64> {
+    connection
+        .query_row("PRAGMA data_version", [], |row| row.get(0))
+        .ok()
+}

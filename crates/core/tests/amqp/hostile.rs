@@ -1,0 +1,151 @@
+//! Peers that break the protocol.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use weft_core::amqp::{Config, ConnectFailure, Connection, Error, Event, Host};
+
+use crate::support::{config, wait_for_event, within};
+
+fn frame(kind: u8, channel: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![kind];
+    out.extend(channel.to_be_bytes());
+    out.extend((payload.len() as u32).to_be_bytes());
+    out.extend(payload);
+    out.push(0xCE);
+    out
+}
+
+fn method(class: u16, method: u16, arguments: &[u8]) -> Vec<u8> {
+    let mut payload = class.to_be_bytes().to_vec();
+    payload.extend(method.to_be_bytes());
+    payload.extend(arguments);
+    frame(1, 0, &payload)
+}
+
+/// A server that opens connections properly and then sends `after`; returns what the client answered.
+async fn serve(listener: TcpListener, after: Vec<u8>) -> Vec<u8> {
+    let (mut socket, _) = listener.accept().await.unwrap();
+    let mut buffer = [0; 4096];
+    socket.read_exact(&mut buffer[..8]).await.unwrap();
+    let mut start = vec![0, 9, 0, 0, 0, 0];
+    start.extend(5u32.to_be_bytes());
+    start.extend(b"PLAIN");
+    start.extend(0u32.to_be_bytes());
+    answer(&mut socket, &method(10, 10, &start)).await;
+    answer(&mut socket, &method(10, 30, &[0, 10, 0, 0, 16, 0, 0, 0])).await;
+    read_frame(&mut socket).await;
+    socket.write_all(&method(10, 41, &[0])).await.unwrap();
+    socket.write_all(&after).await.unwrap();
+    read_frame(&mut socket).await
+}
+
+async fn answer(socket: &mut TcpStream, bytes: &[u8]) {
+    socket.write_all(bytes).await.unwrap();
+    read_frame(socket).await;
+}
+
+async fn read_frame(socket: &mut TcpStream) -> Vec<u8> {
+    let mut header = [0; 7];
+    socket.read_exact(&mut header).await.unwrap();
+    let size = u32::from_be_bytes(header[3..].try_into().unwrap()) as usize;
+    let mut payload = vec![0; size + 1];
+    socket.read_exact(&mut payload).await.unwrap();
+    payload.truncate(size);
+    payload
+}
+
+async fn listener() -> (TcpListener, Config) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let name = "127.0.0.1".into();
+    let hosts = vec![Host { name, port }];
+    (listener, Config { hosts, ..config() })
+}
+
+/// The reply code the client closes with after the server sent `bytes`.
+async fn reply_code(bytes: Vec<u8>) -> u16 {
+    let (listener, config) = listener().await;
+    let server = tokio::spawn(serve(listener, bytes));
+    let connection = within(5, Connection::connect(config)).await.unwrap();
+    let close = within(5, server).await.unwrap();
+    let event = wait_for_event(&connection, |event| {
+        matches!(event, Event::Disconnected { .. })
+    })
+    .await;
+    assert!(
+        matches!(&event, Event::Disconnected { error } if error.to_string().contains("protocol violation"))
+    );
+    assert_eq!(close[..4], [0, 10, 0, 50], "expected connection.close");
+    u16::from_be_bytes([close[4], close[5]])
+}
+
+#[tokio::test]
+async fn each_violation_is_answered_with_its_reply_code() {
+    let mut oversized = frame(1, 0, &[]);
+    oversized[3..7].copy_from_slice(&1_000_000u32.to_be_bytes());
+    let mut without_end = frame(8, 0, &[]);
+    without_end[7] = 0;
+    for (bytes, expected) in [
+        (oversized, 501),
+        (without_end, 501),
+        (method(99, 99, &[]), 502),
+        (method(10, 50, &[1]), 502),
+        (method(50, 11, &[0; 9]), 503),
+        (frame(1, 7, &[0, 20, 0, 11]), 504),
+        (frame(2, 7, &[0; 14]), 504),
+        (frame(9, 0, &[]), 505),
+    ] {
+        let shown = format!("{bytes:?}");
+        assert_eq!(reply_code(bytes).await, expected, "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_another_protocol_is_named_as_such() {
+    for greeting in [
+        &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
+        b"AMQP\x03\x01\x00\x00",
+        b"",
+    ] {
+        let (listener, config) = listener().await;
+        let server = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            socket.write_all(greeting).await.unwrap();
+            socket.shutdown().await.unwrap();
+            let _ = socket.read_to_end(&mut Vec::new()).await;
+        });
+        let error = within(5, Connection::connect(config)).await.err().unwrap();
+        assert!(
+            matches!(
+                error,
+                Error::Connect {
+                    failure: ConnectFailure::Protocol,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        server.abort();
+    }
+}
+
+#[tokio::test]
+async fn random_bytes_end_the_connection_and_nothing_else() {
+    let mut seed = 3u64;
+    for _ in 0..30 {
+        let garbage: Vec<u8> = (0..200)
+            .map(|_| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (seed >> 56) as u8
+            })
+            .collect();
+        let (listener, config) = listener().await;
+        let server = tokio::spawn(serve(listener, [frame(1, 0, &garbage), garbage].concat()));
+        let connection = within(5, Connection::connect(config)).await.unwrap();
+        wait_for_event(&connection, |event| {
+            matches!(event, Event::Disconnected { .. })
+        })
+        .await;
+        server.abort();
+    }
+}
