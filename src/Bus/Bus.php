@@ -1,0 +1,282 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+use Psr\Container\ContainerInterface;
+use Psr\Log\LoggerInterface;
+use Psr\Log\NullLogger;
+use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Dsn;
+use Weft\Bus\Internal\Envelopes;
+use Weft\Bus\Internal\HandlerCompiler;
+use Weft\Bus\Internal\Handlers;
+use Weft\Bus\Internal\Handling;
+use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\Worker;
+use Weft\Sql\Database;
+
+/**
+ * Sends commands to the one handler each has, publishes events to whoever listens, and runs the handlers of a queue.
+ *
+ * Messages are plain objects; handlers are marked methods of plain objects, see {@see CommandHandler} and
+ * {@see EventListener}. Delivery is at least once.
+ */
+final class Bus
+{
+    private const BATCH = 1000;
+
+    private readonly Codec $codec;
+    private readonly Envelopes $envelopes;
+    private readonly Handlers $handlers;
+    private readonly HandlerCompiler $compiler;
+    private readonly Progress $progress;
+
+    /** @var array<int, Worker> */
+    private array $workers = [];
+
+    private function __construct(
+        private readonly Transport $transport,
+        private readonly ?Database $database,
+        private readonly Publishing $publishing,
+        ?ContainerInterface $container,
+        private readonly LoggerInterface $logger,
+        private readonly ?Observer $observer,
+    ) {
+        $this->codec = new Codec();
+        $this->envelopes = new Envelopes($this->codec);
+        $this->handlers = new Handlers();
+        $this->compiler = new HandlerCompiler($this->codec, $database, $container, $logger);
+        $this->progress = new Progress();
+    }
+
+    /**
+     * @param string|Transport        $transport `amqp://user:password@host:5672/vhost`, `amqps://…`, `sqlite:path.db`,
+     *                                           `memory:`, or a transport with options of its own
+     * @param Database|null           $database  where handlers with a Transaction parameter run theirs; when an SQLite
+     *                                           transport names the same file, messages commit together with them
+     * @param Publishing              $publishing when what handlers publish leaves
+     * @param ContainerInterface|null $container provides further parameters of handlers, by type
+     *
+     * @throws \ValueError     when the DSN is none
+     * @throws TransportFailed when the broker cannot be reached
+     */
+    public static function connect(
+        string|Transport $transport,
+        ?Database $database = null,
+        Publishing $publishing = Publishing::AfterCommit,
+        ?ContainerInterface $container = null,
+        ?LoggerInterface $logger = null,
+        ?Observer $observer = null,
+    ): self {
+        $transport = \is_string($transport) ? Dsn::connect($transport, $database) : $transport;
+
+        return new self($transport, $database, $publishing, $container, $logger ?? new NullLogger(), $observer);
+    }
+
+    /**
+     * Registers every marked method of the objects.
+     *
+     * @throws InvalidHandler      when a method cannot be a handler; names it and the parameter
+     * @throws DuplicateHandler    when a command would have two handlers; names both
+     * @throws InvalidMessageClass when a message cannot be coded; names the property
+     */
+    public function handlers(object ...$services): static
+    {
+        foreach ($services as $service) {
+            foreach ($this->compiler->compile($service) as $handler) {
+                $this->handlers->add($handler);
+            }
+        }
+
+        return $this;
+    }
+
+    /**
+     * Makes message classes known that have no handler here: their events are acknowledged instead of parked as unknown,
+     * and what JSON cannot carry is found now instead of when one is sent.
+     *
+     * @param class-string ...$classes
+     * @throws InvalidMessageClass
+     */
+    public function messages(string ...$classes): static
+    {
+        foreach ($classes as $class) {
+            $this->codec->of($class);
+        }
+
+        return $this;
+    }
+
+    /** Makes the queue, its dead-letter queue and a binding for each message type that has a handler here. */
+    public function declare(string $queue): void
+    {
+        $this->transport->declare($queue, $this->handlers->types());
+    }
+
+    /**
+     * Sends a command; returns when the broker has it.
+     *
+     * @throws UnroutableMessage     when no queue is declared for it
+     * @throws PublishFailed         when the broker refused it or cannot be reached
+     * @throws MessageEncodingFailed
+     */
+    public function send(object $command): void
+    {
+        $this->dispatch(Kind::Command, [$command]);
+    }
+
+    /**
+     * Publishes an event; returns when the broker has it.
+     *
+     * @throws PublishFailed         when the broker refused it or cannot be reached
+     * @throws MessageEncodingFailed
+     */
+    public function publish(object $event): void
+    {
+        $this->dispatch(Kind::Event, [$event]);
+    }
+
+    /**
+     * Sends many commands in order, in batches: far faster than one by one. When it throws, those before the batch that
+     * failed have been sent.
+     *
+     * @param iterable<object> $commands may be a generator; it is read as fast as the broker takes
+     * @return int how many were sent
+     *
+     * @throws UnroutableMessage|PublishFailed|MessageEncodingFailed
+     */
+    public function sendAll(iterable $commands): int
+    {
+        return $this->dispatch(Kind::Command, $commands);
+    }
+
+    /**
+     * Publishes many events, as {@see sendAll()} sends commands.
+     *
+     * @param iterable<object> $events
+     * @return int how many were published
+     *
+     * @throws PublishFailed|MessageEncodingFailed
+     */
+    public function publishAll(iterable $events): int
+    {
+        return $this->dispatch(Kind::Event, $events);
+    }
+
+    /**
+     * Declares the queue and handles its messages until {@see stop()}, SIGTERM or SIGINT; then what is in flight is
+     * finished and acknowledged. A second signal cancels what is in flight; its messages go back to the queue.
+     *
+     * A message whose handler throws is parked in the dead-letter queue with the error, and so is one that cannot be
+     * decoded or that nobody handles; the others go on.
+     *
+     * @param int<1, max>      $concurrency   handlers running at once, each in a task of its own
+     * @param int<1, max>|null $prefetch      deliveries taken from the broker ahead of their acknowledgement; default
+     *                                        twice the concurrency
+     * @param bool             $stopWhenEmpty returns once the queue is empty and nothing is in flight
+     * @param int<1, max>|null $limit         returns once this many messages have been handled
+     * @param bool             $signals       whether SIGTERM and SIGINT stop it
+     *
+     * @return int how many messages were handled or parked
+     *
+     * @throws TransportFailed when the broker is lost for good
+     */
+    public function consume(
+        string $queue,
+        int $concurrency = 100,
+        ?int $prefetch = null,
+        bool $stopWhenEmpty = false,
+        ?int $limit = null,
+        bool $signals = true,
+    ): int {
+        $prefetch ??= 2 * $concurrency;
+        if ($concurrency < 1 || $prefetch < 1 || ($limit ?? 1) < 1) {
+            throw new \ValueError("concurrency, prefetch and limit must be at least 1, got {$concurrency}, {$prefetch}" . ($limit === null ? '' : " and {$limit}"));
+        }
+        $this->declare($queue);
+        $consumer = $this->transport->consume($queue, $prefetch);
+        $worker = new Worker($consumer, $this->handling($consumer, $queue), $this->transport, $queue, $concurrency, $prefetch, $limit);
+        $this->workers[\spl_object_id($worker)] = $worker;
+        try {
+            return $worker->run($stopWhenEmpty, $signals);
+        } finally {
+            unset($this->workers[\spl_object_id($worker)]);
+        }
+    }
+
+    /** Makes every running {@see consume()} finish what is in flight and return. */
+    public function stop(): void
+    {
+        foreach ($this->workers as $worker) {
+            $worker->stop();
+        }
+    }
+
+    /** A snapshot of what this bus has done. */
+    public function progress(): Progress
+    {
+        return clone $this->progress;
+    }
+
+    /** The messages of a queue that could not be handled. */
+    public function deadLetters(string $queue): DeadLetters
+    {
+        return new DeadLetters($this->transport, $queue);
+    }
+
+    /** Closes the connections to the broker; what is in flight goes back to its queue. */
+    public function close(): void
+    {
+        $this->stop();
+        $this->transport->close();
+    }
+
+    /** @param iterable<object> $messages */
+    private function dispatch(Kind $kind, iterable $messages): int
+    {
+        $sent = 0;
+        $batch = [];
+        foreach ($messages as $message) {
+            $batch[] = $this->envelopes->wrap($kind, $message, null);
+            if (\count($batch) === self::BATCH) {
+                $sent += $this->dispatchBatch($batch);
+                $batch = [];
+            }
+        }
+
+        return $sent + $this->dispatchBatch($batch);
+    }
+
+    private function dispatchBatch(array $batch): int
+    {
+        if ($batch !== []) {
+            $this->transport->publish($batch);
+            $this->progress->sent += \count($batch);
+        }
+
+        return \count($batch);
+    }
+
+    private function handling(Transport\Consumer $consumer, string $queue): Handling
+    {
+        $shared = $this->database !== null && $consumer instanceof Transport\TransactionalConsumer && $consumer->shares($this->database);
+        $publishesAtOnce = $this->publishing === Publishing::BeforeCommitUnconfirmed && !$shared;
+
+        return new Handling(
+            $consumer,
+            $this->transport,
+            $queue,
+            $this->handlers,
+            $this->codec,
+            $this->envelopes,
+            $this->database,
+            $shared ? $consumer : null,
+            $publishesAtOnce,
+            $this->progress,
+            $this->logger,
+            $this->observer,
+        );
+    }
+}

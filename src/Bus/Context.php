@@ -1,0 +1,111 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\Outbox;
+use Weft\Bus\Internal\Trace;
+use Weft\Bus\Transport\Delivery;
+
+/** What a handler knows of the message it handles, and how it sends others. Valid until the handler returns. */
+final class Context
+{
+    private ?Trace $trace = null;
+
+    /** @internal made by the bus for each handled message */
+    public function __construct(
+        private readonly Delivery $delivery,
+        private readonly Outbox $outbox,
+        private readonly LoggerInterface $logger,
+        public readonly string $queue,
+    ) {}
+
+    /**
+     * Publishes an event to everybody who listens; that may be nobody.
+     *
+     * It is encoded now and leaves when the handler has returned and its transaction has committed, see {@see Publishing}.
+     *
+     * @throws MessageEncodingFailed
+     * @throws InvalidMessageClass
+     */
+    public function publish(object $event): void
+    {
+        $this->outbox->publish($event, $this);
+    }
+
+    /**
+     * Sends a command to the service that handles it, at the same time as {@see publish()}.
+     *
+     * @throws MessageEncodingFailed
+     * @throws InvalidMessageClass
+     */
+    public function send(object $command): void
+    {
+        $this->outbox->send($command, $this);
+    }
+
+    /** Stays the same when the message is delivered again. */
+    public function messageId(): string
+    {
+        return $this->delivery->headers[Header::MESSAGE_ID] ?? '';
+    }
+
+    /** The id of the message that started the conversation. */
+    public function correlationId(): string
+    {
+        return $this->delivery->headers[Header::CORRELATION_ID] ?? $this->messageId();
+    }
+
+    /** 32 hex digits; shared by everything that one request led to. */
+    public function traceId(): string
+    {
+        return $this->trace()->traceId;
+    }
+
+    /** The W3C `traceparent` for calls this handler makes. */
+    public function traceparent(): string
+    {
+        return $this->trace()->traceparent();
+    }
+
+    /** Whether the message may have been handled before. */
+    public function redelivered(): bool
+    {
+        return $this->delivery->redelivered;
+    }
+
+    /** How often handling this message was tried before and has failed. */
+    public function failedAttempts(): int
+    {
+        return (int) ($this->delivery->headers[Header::ATTEMPTS] ?? 0);
+    }
+
+    /** @return array<string, string> see {@see Header} */
+    public function headers(): array
+    {
+        return $this->delivery->headers;
+    }
+
+    public function header(string $name): ?string
+    {
+        return $this->delivery->headers[$name] ?? null;
+    }
+
+    /** The name the message's type travels under. */
+    public function type(): string
+    {
+        return $this->delivery->type;
+    }
+
+    public function logger(): LoggerInterface
+    {
+        return $this->logger;
+    }
+
+    private function trace(): Trace
+    {
+        return $this->trace ??= Trace::continue($this->delivery->headers[Header::TRACEPARENT] ?? null);
+    }
+}

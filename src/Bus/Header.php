@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/** The headers a message travels with; all values are strings. */
+final class Header
+{
+    /** UUID version 7 (RFC 9562 §5.7); stays the same when a message is redelivered, parked or replayed. */
+    public const MESSAGE_ID = 'message-id';
+
+    /** The id of the first message of the conversation. */
+    public const CORRELATION_ID = 'correlation-id';
+
+    /** The id of the message whose handler sent this one; absent on the first. */
+    public const CAUSATION_ID = 'causation-id';
+
+    /** W3C Trace Context §3.2; the parent is the handling that sent the message. */
+    public const TRACEPARENT = 'traceparent';
+
+    /** W3C Trace Context §3.3, passed on unchanged. */
+    public const TRACESTATE = 'tracestate';
+
+    public const CONTENT_TYPE = 'content-type';
+
+    /** {@see MessageType::$version} */
+    public const SCHEMA_VERSION = 'schema-version';
+
+    /** `command` or `event` */
+    public const KIND = 'weft-kind';
+
+    /** On dead letters: the class of the error. */
+    public const ERROR_CLASS = 'weft-error-class';
+
+    /** On dead letters: the error's message, at most 2,000 bytes. */
+    public const ERROR_MESSAGE = 'weft-error-message';
+
+    /** On dead letters: the error's stack, at most 8,000 bytes. */
+    public const ERROR_STACK = 'weft-error-stack';
+
+    /** On dead letters: which handlers failed, as `Class::method`, separated by commas; empty when none was reached. */
+    public const FAILED_HANDLER = 'weft-failed-handler';
+
+    /** On dead letters: when, as ISO 8601 in UTC. */
+    public const FAILED_AT = 'weft-failed-at';
+
+    /** On dead letters: the queue the message was taken from. */
+    public const FAILED_QUEUE = 'weft-failed-queue';
+
+    /** How often handling was tried and has failed. */
+    public const ATTEMPTS = 'weft-attempts';
+
+    private function __construct() {}
+}

@@ -1,0 +1,240 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+use Weft\Bus\InvalidMessageClass;
+
+/**
+ * Reads message classes once and compiles how they are coded.
+ *
+ * @internal
+ */
+final class Compiler
+{
+    /** @var array<class-string, Shape> */
+    private array $shapes = [];
+
+    /** @var array<class-string, true> classes whose properties are being looked at, so that recursion ends */
+    private array $seen = [];
+
+    /**
+     * @param class-string $class
+     * @throws InvalidMessageClass
+     */
+    public function shape(string $class): Shape
+    {
+        return $this->shapes[$class] ??= $this->compile($class);
+    }
+
+    /** @param class-string $class */
+    private function compile(string $class): Shape
+    {
+        $reflection = self::reflect($class);
+        $this->seen[$class] = true;
+        $fields = [];
+        foreach (self::lineage($reflection) as $ancestor) {
+            $fields[$ancestor->name] = $this->fields($class, $ancestor);
+        }
+        self::refuseShadowing($class, $fields);
+
+        return new Shape($reflection, $fields);
+    }
+
+    private static function reflect(string $class): \ReflectionClass
+    {
+        if (!\class_exists($class) && !\interface_exists($class)) {
+            throw InvalidMessageClass::because($class, 'there is no such class');
+        }
+        $reflection = new \ReflectionClass($class);
+        $problem = match (true) {
+            $reflection->isInterface() => 'it is an interface, and nothing says which class to make',
+            $reflection->isEnum() => 'an enum can be a property of a message, not a message',
+            $reflection->isAbstract() => 'it is abstract, and nothing says which class to make',
+            $reflection->isAnonymous() => 'an anonymous class has no name to travel under',
+            $reflection->isInternal() => 'it is a class of PHP itself',
+            $reflection->hasMethod('__destruct') => 'it has a destructor',
+            default => null,
+        };
+
+        return $problem === null ? $reflection : throw InvalidMessageClass::because($class, $problem);
+    }
+
+    /** @return list<\ReflectionClass<object>> the class, its parent, and so on */
+    private static function lineage(\ReflectionClass $class): array
+    {
+        $lineage = [];
+        for ($ancestor = $class; $ancestor !== false; $ancestor = $ancestor->getParentClass()) {
+            $lineage[] = $ancestor->isInternal()
+                ? throw InvalidMessageClass::because($class->name, "it extends {$ancestor->name}, a class of PHP itself")
+                : $ancestor;
+        }
+
+        return $lineage;
+    }
+
+    /** @return list<Field> the properties that this very class declares */
+    private function fields(string $class, \ReflectionClass $declaring): array
+    {
+        $fields = [];
+        foreach ($declaring->getProperties() as $property) {
+            if ($property->class === $declaring->name && !self::isSkipped($property)) {
+                $fields[] = $this->field($class, $property);
+            }
+        }
+
+        return $fields;
+    }
+
+    private static function isSkipped(\ReflectionProperty $property): bool
+    {
+        // A virtual property (PHP 8.4) is computed from others and holds nothing itself.
+        return $property->isStatic() || (\method_exists($property, 'isVirtual') && $property->isVirtual());
+    }
+
+    private function field(string $class, \ReflectionProperty $property): Field
+    {
+        $parameter = self::promoted($property);
+        try {
+            $type = $this->type($property->getType(), self::documented($property, $parameter), $property->getDeclaringClass());
+        } catch (Unsupported $unsupported) {
+            throw InvalidMessageClass::property($class, $property->name, $unsupported->getMessage());
+        }
+        $default = $parameter?->isDefaultValueAvailable() ? static fn(): mixed => $parameter->getDefaultValue() : null;
+
+        return new Field($property->name, $type, $property->hasDefaultValue() || $default !== null, $default);
+    }
+
+    private static function promoted(\ReflectionProperty $property): ?\ReflectionParameter
+    {
+        if (!$property->isPromoted()) {
+            return null;
+        }
+        foreach ($property->getDeclaringClass()->getConstructor()?->getParameters() ?? [] as $parameter) {
+            if ($parameter->name === $property->name && $parameter->isPromoted()) {
+                return $parameter;
+            }
+        }
+
+        return null;
+    }
+
+    private function type(?\ReflectionType $type, ?string $documented, \ReflectionClass $scope): Type
+    {
+        if ($type === null) {
+            throw new Unsupported('has no type');
+        }
+        if (!$type instanceof \ReflectionNamedType) {
+            throw new Unsupported("has the type {$type}; of union types only ?T is supported");
+        }
+        $inner = $type->getName() === 'array'
+            ? $this->collection($documented, $scope)
+            : $this->named($type->getName(), $scope);
+
+        return $type->allowsNull() && !$inner instanceof Anything ? new Optional($inner) : $inner;
+    }
+
+    private function named(string $name, \ReflectionClass $scope): Type
+    {
+        return match (\strtolower($name)) {
+            'string', 'non-empty-string' => Scalar::Text,
+            'int', 'positive-int', 'non-negative-int' => Scalar::Int,
+            'float' => Scalar::Float,
+            'bool' => Scalar::Bool,
+            'mixed' => new Anything(),
+            'self', 'static' => $this->instance($scope->name),
+            'parent' => $this->instance((string) $scope->getParentClass()?->name),
+            'datetimeimmutable', 'datetimeinterface' => new DateTime(),
+            'datetime' => throw new Unsupported('is a mutable DateTime; use DateTimeImmutable'),
+            'array' => throw new Unsupported('is or contains a plain array; say what it holds with @var list<T> or array<string, T>'),
+            'closure', 'callable', 'iterable', 'object', 'resource', 'null', 'false', 'true', 'never', 'void'
+                => throw new Unsupported("has the type {$name}, which JSON cannot carry both ways"),
+            default => \enum_exists($name) ? self::enumeration($name) : $this->instance($name),
+        };
+    }
+
+    private static function enumeration(string $enum): Enumeration
+    {
+        return \is_subclass_of($enum, \BackedEnum::class)
+            ? new Enumeration($enum)
+            : throw new Unsupported("has the enum {$enum}, which has no backing values");
+    }
+
+    private function instance(string $class): Instance
+    {
+        try {
+            // Looked at now, so that a mistake deep inside shows at registration.
+            if (!isset($this->seen[$class])) {
+                $this->shape($class);
+            }
+        } catch (InvalidMessageClass $invalid) {
+            throw new Unsupported("leads to an error: {$invalid->getMessage()}");
+        }
+
+        return new Instance($class, $this);
+    }
+
+    private function collection(?string $documented, \ReflectionClass $scope): Type
+    {
+        return $documented === null
+            ? throw new Unsupported('is a plain array; say what it holds with @var list<T> or array<string, T>')
+            : $this->docType(\trim($documented), $scope);
+    }
+
+    private function docType(string $text, \ReflectionClass $scope): Type
+    {
+        $nullable = \preg_match('/^\?(.+)$|^(.+?)\s*\|\s*null$|^null\s*\|\s*(.+)$/si', $text, $part) === 1;
+        $text = $nullable ? \trim($part[1] . ($part[2] ?? '') . ($part[3] ?? '')) : $text;
+        $type = match (true) {
+            \preg_match('/^(?:non-empty-)?list<(.+)>$/si', $text, $part) === 1,
+            \preg_match('/^([^<>]+)\[\]$/s', $text, $part) === 1 => new Sequence($this->docType(\trim($part[1]), $scope)),
+            \preg_match('/^array<\s*(string|int)\s*,(.+)>$/si', $text, $part) === 1
+                => new Map($this->docType(\trim($part[2]), $scope), \strtolower($part[1]) === 'int'),
+            \preg_match('/^\\\\?[a-z_][\w\\\\-]*$/i', $text) === 1 => $this->named(Imports::resolve($text, $scope), $scope),
+            default => throw new Unsupported("is documented as {$text}; supported are list<T>, T[], array<string, T> and array<int, T>"),
+        };
+
+        return $nullable ? new Optional($type) : $type;
+    }
+
+    /** The type that @var, or @param of a promoted parameter, gives an array. */
+    private static function documented(\ReflectionProperty $property, ?\ReflectionParameter $parameter): ?string
+    {
+        $comments = [[(string) $property->getDocComment(), '@(?:phpstan-|psalm-)?var\s+']];
+        if ($parameter !== null) {
+            $comments[] = [(string) $parameter->getDeclaringFunction()->getDocComment(), '@(?:phpstan-|psalm-)?param\s+'];
+        }
+        foreach ($comments as [$comment, $tag]) {
+            $ofParameter = \str_contains($tag, 'param') ? '\s+\$' . $property->name . '\b' : '';
+            if (\preg_match("/{$tag}(" . self::DOC_TYPE . "){$ofParameter}/", self::flattened($comment), $part) === 1) {
+                return $part[1];
+            }
+        }
+
+        return null;
+    }
+
+    /** A type expression: names, and angle brackets with anything balanced between them. */
+    private const DOC_TYPE = '\??[\w\\\\-]+(?<angle><(?:[^<>]++|(?&angle))*>)?(?:\[\])?(?:\s*\|\s*null)?';
+
+    private static function flattened(string $comment): string
+    {
+        return (string) \preg_replace('/\s*\n\s*\*?\s*/', ' ', $comment);
+    }
+
+    /** @param array<class-string, list<Field>> $fieldsByClass */
+    private static function refuseShadowing(string $class, array $fieldsByClass): void
+    {
+        $owner = [];
+        foreach ($fieldsByClass as $declaring => $fields) {
+            foreach ($fields as $field) {
+                if (isset($owner[$field->name])) {
+                    $reason = "is private in {$declaring} and declared again in {$owner[$field->name]}";
+                    throw InvalidMessageClass::property($class, $field->name, $reason);
+                }
+                $owner[$field->name] = $declaring;
+            }
+        }
+    }
+}

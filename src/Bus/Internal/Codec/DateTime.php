@@ -1,0 +1,50 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+/**
+ * DateTimeImmutable as ISO 8601 with microseconds and offset (RFC 3339 §5.6); the name of a time zone is not kept.
+ *
+ * @internal
+ */
+final class DateTime implements Type
+{
+    private const FORMAT = 'Y-m-d\TH:i:s.uP';
+    private const PATTERN = '/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$/D';
+
+    public function decode(mixed $value): mixed
+    {
+        if (!\is_string($value)) {
+            throw Mismatch::of($this->name(), $value);
+        }
+        if (\preg_match(self::PATTERN, $value, $part) !== 1) {
+            throw Mismatch::described($this->name(), 'a string that is none');
+        }
+        $format = ($part[1] ?? '') === '' ? 'Y-m-d\TH:i:sP' : self::FORMAT;
+        $time = \DateTimeImmutable::createFromFormat($format, $value);
+        if ($time === false || (\DateTimeImmutable::getLastErrors()['warning_count'] ?? 0) > 0) {
+            throw Mismatch::described($this->name(), 'a date that does not exist');
+        }
+
+        return $time;
+    }
+
+    public function encode(mixed $value): mixed
+    {
+        if (!$value instanceof \DateTimeImmutable) {
+            throw Mismatch::of('DateTimeImmutable', $value);
+        }
+        $text = $value->format(self::FORMAT);
+
+        return \preg_match(self::PATTERN, $text) === 1
+            ? $text
+            : throw Mismatch::described('a year from 0000 to 9999 and an offset of whole minutes', 'another');
+    }
+
+    public function name(): string
+    {
+        return 'ISO 8601 date-time with offset';
+    }
+}

@@ -1,0 +1,41 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+/**
+ * A backed enum, by its backing value.
+ *
+ * @internal
+ */
+final class Enumeration implements Type
+{
+    private readonly bool $isText;
+
+    /** @param class-string<\BackedEnum> $enum */
+    public function __construct(private readonly string $enum)
+    {
+        $this->isText = (string) (new \ReflectionEnum($enum))->getBackingType() === 'string';
+    }
+
+    public function decode(mixed $value): mixed
+    {
+        if ($this->isText ? !\is_string($value) : !\is_int($value)) {
+            throw Mismatch::of($this->name(), $value);
+        }
+
+        return $this->enum::tryFrom($value)
+            ?? throw Mismatch::described($this->name(), 'a ' . \get_debug_type($value) . ' that is none of its cases');
+    }
+
+    public function encode(mixed $value): mixed
+    {
+        return $value instanceof $this->enum ? $value->value : throw Mismatch::of($this->name(), $value);
+    }
+
+    public function name(): string
+    {
+        return "enum {$this->enum} (" . ($this->isText ? 'string' : 'int') . ')';
+    }
+}

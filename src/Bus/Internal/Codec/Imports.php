@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+/**
+ * Resolves the class names of doc comments as PHP resolves those of code: by the file's use statements, then its namespace.
+ *
+ * @internal
+ */
+final class Imports
+{
+    private const BUILT_IN = ['string', 'int', 'float', 'bool', 'mixed', 'array', 'self', 'static', 'object', 'null', 'callable', 'iterable', 'resource'];
+
+    /** @var array<string, array<string, string>> imports by file */
+    private static array $byFile = [];
+
+    /** @return string a fully qualified class name, or the name of a built-in type */
+    public static function resolve(string $name, \ReflectionClass $scope): string
+    {
+        if (\in_array(\strtolower($name), self::BUILT_IN, true) || \str_contains($name, '-')) {
+            return $name;
+        }
+        if ($name[0] === '\\') {
+            return \substr($name, 1);
+        }
+        [$first, $rest] = \explode('\\', $name, 2) + [1 => null];
+        $imported = self::of((string) $scope->getFileName())[\strtolower($first)] ?? null;
+        if ($imported !== null) {
+            return $rest === null ? $imported : "{$imported}\\{$rest}";
+        }
+
+        return \ltrim($scope->getNamespaceName() . '\\' . $name, '\\');
+    }
+
+    /** @return array<string, string> class by lower-case alias */
+    private static function of(string $file): array
+    {
+        return self::$byFile[$file] ??= self::read($file);
+    }
+
+    private static function read(string $file): array
+    {
+        if (!\is_file($file)) {
+            return [];
+        }
+        $imports = [];
+        $statement = null;
+        $depth = 0;
+        foreach (\PhpToken::tokenize((string) \file_get_contents($file)) as $token) {
+            if ($token->isIgnorable()) {
+                continue;
+            }
+            // A `use` inside braces is of a trait or a closure, save in a bracketed namespace, which nobody writes.
+            if ($statement === null) {
+                $depth += match ($token->text) { '{' => 1, '}' => -1, default => 0 };
+                $statement = $depth === 0 && $token->is(\T_USE) ? '' : null;
+            } elseif ($token->text === ';') {
+                $imports += self::parse($statement);
+                $statement = null;
+            } else {
+                $statement .= $token->is(\T_AS) ? ' as ' : $token->text . ($token->is([\T_FUNCTION, \T_CONST]) ? ' ' : '');
+            }
+        }
+
+        return $imports;
+    }
+
+    /** @return array<string, string> */
+    private static function parse(string $statement): array
+    {
+        if (\preg_match('/^(function|const) /', $statement) === 1) {
+            return [];
+        }
+        [$prefix, $members] = \preg_match('/^(.*\\\\)\{(.*)\}$/', $statement, $part) === 1 ? [$part[1], $part[2]] : ['', $statement];
+        $imports = [];
+        foreach (\array_filter(\explode(',', $members)) as $member) {
+            [$name, $alias] = \explode(' as ', $member) + [1 => null];
+            $class = \ltrim($prefix . $name, '\\');
+            $imports[\strtolower($alias ?? \basename(\strtr($class, '\\', '/')))] = $class;
+        }
+
+        return $imports;
+    }
+}

@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+/**
+ * An object of one class, compiled when first needed, so that a class may contain itself.
+ *
+ * @internal
+ */
+final class Instance implements Type
+{
+    private const MAX_DEPTH = 256;
+
+    private static int $depth = 0;
+
+    private ?Shape $shape = null;
+
+    /** @param class-string $class */
+    public function __construct(
+        private readonly string $class,
+        private readonly Compiler $compiler,
+    ) {}
+
+    public function decode(mixed $value): mixed
+    {
+        if (!\is_array($value) || ($value !== [] && \array_is_list($value))) {
+            throw Mismatch::of($this->name(), $value);
+        }
+
+        return ($this->shape ??= $this->compiler->shape($this->class))->decode($value);
+    }
+
+    public function encode(mixed $value): mixed
+    {
+        // Exactly the class: what a subclass adds would be lost without a word.
+        if (!\is_object($value) || $value::class !== $this->class) {
+            throw Mismatch::of($this->name(), $value);
+        }
+        if (self::$depth >= self::MAX_DEPTH) {
+            throw Mismatch::described('objects nested at most ' . self::MAX_DEPTH . ' deep', 'more (a cycle?)');
+        }
+        self::$depth++;
+        try {
+            return ($this->shape ??= $this->compiler->shape($this->class))->encode($value);
+        } finally {
+            self::$depth--;
+        }
+    }
+
+    public function name(): string
+    {
+        return "object ({$this->class})";
+    }
+}

@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+/**
+ * `array<string, T>` and `array<int, T>` as a JSON object.
+ *
+ * PHP turns keys such as "12" into ints on both sides; that is left to it.
+ *
+ * @internal
+ */
+final class Map implements Type
+{
+    public function __construct(
+        private readonly Type $item,
+        private readonly bool $intKeys,
+    ) {}
+
+    public function decode(mixed $value): mixed
+    {
+        if (!\is_array($value)) {
+            throw Mismatch::of($this->name(), $value);
+        }
+        $key = 0;
+        try {
+            foreach ($value as $key => $item) {
+                $value[$this->checked($key)] = $this->item->decode($item);
+            }
+        } catch (Mismatch $mismatch) {
+            throw $mismatch->within(Mismatch::segment($key));
+        }
+
+        return $value;
+    }
+
+    public function encode(mixed $value): mixed
+    {
+        if (!\is_array($value)) {
+            throw Mismatch::of($this->name(), $value);
+        }
+        $key = 0;
+        try {
+            foreach ($value as $key => $item) {
+                $value[$this->checked($key)] = $this->item->encode($item);
+            }
+        } catch (Mismatch $mismatch) {
+            throw $mismatch->within(Mismatch::segment($key));
+        }
+
+        return (object) $value;
+    }
+
+    public function name(): string
+    {
+        return 'map of ' . $this->item->name();
+    }
+
+    private function checked(int|string $key): int|string
+    {
+        return !$this->intKeys || \is_int($key) ? $key : throw Mismatch::described('int keys', 'a string key');
+    }
+}

@@ -1,0 +1,73 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\MessageEncodingFailed;
+
+/**
+ * One message class: its name on the wire and its coding as JSON.
+ *
+ * @internal
+ */
+final class MessageClass
+{
+    private const FLAGS = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
+
+    /** @param class-string $class */
+    public function __construct(
+        public readonly string $class,
+        public readonly string $type,
+        public readonly int $version,
+        private readonly Shape $shape,
+    ) {}
+
+    /** @throws MessageDecodingFailed */
+    public function decode(string $body): object
+    {
+        $data = \json_decode($body, true);
+        if (!\is_array($data) || ($data !== [] && \array_is_list($data))) {
+            throw $this->notAnObject($data);
+        }
+        try {
+            return $this->shape->decode($data);
+        } catch (Mismatch $mismatch) {
+            throw MessageDecodingFailed::mismatch($this->class, $mismatch->path(), $mismatch->expected, $mismatch->found);
+        }
+    }
+
+    /** @throws MessageEncodingFailed */
+    public function encode(object $message): string
+    {
+        try {
+            $body = \json_encode($this->shape->encode($message), self::FLAGS);
+        } catch (Mismatch $mismatch) {
+            throw MessageEncodingFailed::at($this->class, $mismatch->path(), $mismatch->problem);
+        } catch (\Error $uninitialised) {
+            throw MessageEncodingFailed::at($this->class, '$', $uninitialised->getMessage());
+        }
+
+        return $body === false ? throw $this->notJson($message) : $body;
+    }
+
+    private function notAnObject(mixed $data): MessageDecodingFailed
+    {
+        return \json_last_error() === \JSON_ERROR_NONE
+            ? MessageDecodingFailed::mismatch($this->class, '$', 'object', Mismatch::typeOf($data))
+            : MessageDecodingFailed::malformed($this->class, \json_last_error_msg());
+    }
+
+    private function notJson(object $message): MessageEncodingFailed
+    {
+        $cause = \json_last_error_msg();
+        try {
+            Inspection::of($this->shape->encode($message));
+        } catch (Mismatch $mismatch) {
+            return MessageEncodingFailed::at($this->class, $mismatch->path(), $mismatch->problem);
+        }
+
+        return MessageEncodingFailed::at($this->class, '$', $cause);
+    }
+}

@@ -1,0 +1,30 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+/**
+ * A type or null.
+ *
+ * @internal
+ */
+final class Optional implements Type
+{
+    public function __construct(private readonly Type $inner) {}
+
+    public function decode(mixed $value): mixed
+    {
+        return $value === null ? null : $this->inner->decode($value);
+    }
+
+    public function encode(mixed $value): mixed
+    {
+        return $value === null ? null : $this->inner->encode($value);
+    }
+
+    public function name(): string
+    {
+        return $this->inner->name() . ' or null';
+    }
+}

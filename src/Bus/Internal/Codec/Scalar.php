@@ -1,0 +1,57 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+/**
+ * The four scalars. An int widens to float, as PHP itself allows; nothing else is converted.
+ *
+ * @internal
+ */
+enum Scalar: string implements Type
+{
+    case Text = 'string';
+    case Int = 'int';
+    case Float = 'float';
+    case Bool = 'bool';
+
+    public function decode(mixed $value): mixed
+    {
+        return match (true) {
+            $this === self::Text && \is_string($value),
+            $this === self::Int && \is_int($value),
+            $this === self::Bool && \is_bool($value),
+            $this === self::Float && \is_float($value) && \is_finite($value) => $value,
+            $this === self::Float && \is_int($value) => (float) $value,
+            $this === self::Float && \is_float($value) => throw Mismatch::described('float', 'a number outside of its range'),
+            default => throw Mismatch::of($this->value, $value),
+        };
+    }
+
+    public function encode(mixed $value): mixed
+    {
+        if ($this === self::Float && \is_float($value) && !\is_finite($value)) {
+            throw Mismatch::described('a finite float', \is_nan($value) ? 'NAN' : 'INF');
+        }
+        if ($this === self::Text && \is_string($value) && \preg_match('//u', $value) !== 1) {
+            throw Mismatch::described('UTF-8 text (encode bytes as base64)', 'a string with other bytes');
+        }
+
+        return $this->decode($value);
+    }
+
+    public function name(): string
+    {
+        return $this->value;
+    }
+
+    /**
+     * Whether a typed property refuses exactly what this type refuses, so that assigning is check enough.
+     * A float property would take INF, which is what json_decode() makes of 1e999.
+     */
+    public function isCheckedByEngine(): bool
+    {
+        return $this !== self::Float;
+    }
+}

@@ -1,0 +1,54 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+/**
+ * `list<T>` as a JSON array.
+ *
+ * @internal
+ */
+final class Sequence implements Type
+{
+    public function __construct(private readonly Type $item) {}
+
+    public function decode(mixed $value): mixed
+    {
+        if (!\is_array($value) || !\array_is_list($value)) {
+            throw Mismatch::of($this->name(), $value);
+        }
+        $at = 0;
+        try {
+            foreach ($value as $at => $item) {
+                $value[$at] = $this->item->decode($item);
+            }
+        } catch (Mismatch $mismatch) {
+            throw $mismatch->within("[{$at}]");
+        }
+
+        return $value;
+    }
+
+    public function encode(mixed $value): mixed
+    {
+        if (!\is_array($value) || !\array_is_list($value)) {
+            throw Mismatch::of($this->name(), $value);
+        }
+        $at = 0;
+        try {
+            foreach ($value as $at => $item) {
+                $value[$at] = $this->item->encode($item);
+            }
+        } catch (Mismatch $mismatch) {
+            throw $mismatch->within("[{$at}]");
+        }
+
+        return $value;
+    }
+
+    public function name(): string
+    {
+        return 'list of ' . $this->item->name();
+    }
+}

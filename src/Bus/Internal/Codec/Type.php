@@ -1,0 +1,28 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+/**
+ * How values of one PHP type cross as JSON.
+ *
+ * @internal
+ */
+interface Type
+{
+    /**
+     * @param mixed $value what json_decode() gave, objects as arrays
+     * @throws Mismatch
+     */
+    public function decode(mixed $value): mixed;
+
+    /**
+     * @return mixed what json_encode() takes; objects as arrays or stdClass
+     * @throws Mismatch
+     */
+    public function encode(mixed $value): mixed;
+
+    /** The type as a reader of an error message knows it. */
+    public function name(): string;
+}

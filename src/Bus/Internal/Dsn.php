@@ -1,0 +1,31 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\Sqlite;
+use Weft\Sql\Database;
+
+/**
+ * The transport a DSN names.
+ *
+ * @internal
+ */
+final class Dsn
+{
+    public static function connect(string $dsn, ?Database $database): Transport
+    {
+        return match (\strstr($dsn, ':', true)) {
+            'amqp', 'amqps' => RabbitMq::connect($dsn),
+            'sqlite' => Sqlite::connect($dsn, $database),
+            'memory' => new Memory(),
+            // Only the scheme is repeated: the rest may hold a password.
+            false => throw new \ValueError('The DSN of a bus starts with amqp:, amqps:, sqlite: or memory:, got one without a scheme'),
+            default => throw new \ValueError('The DSN of a bus starts with amqp:, amqps:, sqlite: or memory:, got ' . \strstr($dsn, ':', true) . ':'),
+        };
+    }
+}

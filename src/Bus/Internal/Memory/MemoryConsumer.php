@@ -1,0 +1,97 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Memory;
+
+use Weft\Bus\PublishFailed;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Memory;
+
+/** @internal */
+final class MemoryConsumer implements Consumer
+{
+    /** @var array<int, Delivery> by tag */
+    private array $unsettled = [];
+
+    private bool $stopped = false;
+
+    public function __construct(
+        private readonly Memory $broker,
+        private readonly MemoryQueue $queue,
+        private readonly ?MemoryQueue $dead,
+        private readonly int $prefetch,
+    ) {}
+
+    public function next(int $max, ?float $wait = null): array
+    {
+        $deadline = $wait === null ? null : \microtime(true) + $wait;
+        while (!$this->stopped) {
+            $taken = $this->queue->take(\min($max, $this->prefetch - \count($this->unsettled)));
+            if ($taken !== []) {
+                foreach ($taken as $delivery) {
+                    $this->unsettled[$delivery->tag] = $delivery;
+                }
+
+                return $taken;
+            }
+            if (!$this->queue->arrival->wait('message', $deadline)) {
+                break;
+            }
+        }
+
+        return [];
+    }
+
+    public function ack(Delivery $delivery, array $publish = []): void
+    {
+        if ($publish !== []) {
+            $this->broker->publish($publish);
+        }
+        $this->settle($delivery);
+    }
+
+    public function requeue(Delivery $delivery): void
+    {
+        if ($this->settle($delivery)) {
+            $this->queue->giveBack($delivery);
+        }
+    }
+
+    public function park(Delivery $delivery, array $headers): void
+    {
+        $dead = $this->dead ?? throw new PublishFailed('A dead-letter queue has no dead-letter queue of its own');
+        if ($this->settle($delivery)) {
+            $dead->push($delivery->type, $delivery->body, $headers);
+        }
+    }
+
+    public function stop(): void
+    {
+        $this->stopped = true;
+        $this->queue->arrival->notify();
+    }
+
+    public function close(): void
+    {
+        $this->stop();
+        // Backwards, because each goes to the front.
+        foreach (\array_reverse($this->unsettled) as $delivery) {
+            $this->requeue($delivery);
+        }
+        $this->broker->forget($this);
+    }
+
+    private function settle(Delivery $delivery): bool
+    {
+        $isMine = isset($this->unsettled[$delivery->tag]);
+        unset($this->unsettled[$delivery->tag]);
+        // The prefetch may have been what a waiting next() waits for.
+        if ($isMine && \count($this->unsettled) === $this->prefetch - 1) {
+            $this->queue->arrival->notify();
+        }
+
+        return $isMine;
+    }
+}

@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Memory;
+
+use Weft\Bus\Internal\Wakeup;
+use Weft\Bus\Transport\Delivery;
+
+/** @internal */
+final class MemoryQueue
+{
+    private static int $lastTag = 0;
+
+    /** @var \SplDoublyLinkedList<Delivery> */
+    private readonly \SplDoublyLinkedList $ready;
+
+    public readonly Wakeup $arrival;
+
+    public function __construct()
+    {
+        $this->ready = new \SplDoublyLinkedList();
+        $this->arrival = new Wakeup();
+    }
+
+    /** @param array<string, string> $headers */
+    public function push(string $type, string $body, array $headers): void
+    {
+        $this->ready->push(new Delivery(++self::$lastTag, $type, $body, $headers, redelivered: false));
+        $this->arrival->notify();
+    }
+
+    /** Puts a delivery back in front, where it came from. */
+    public function giveBack(Delivery $delivery): void
+    {
+        $this->ready->unshift(new Delivery(++self::$lastTag, $delivery->type, $delivery->body, $delivery->headers, redelivered: true));
+        $this->arrival->notify();
+    }
+
+    /** @return list<Delivery> */
+    public function take(int $max): array
+    {
+        $taken = [];
+        while ($max-- > 0 && !$this->ready->isEmpty()) {
+            $taken[] = $this->ready->shift();
+        }
+
+        return $taken;
+    }
+
+    public function depth(): int
+    {
+        return \count($this->ready);
+    }
+}

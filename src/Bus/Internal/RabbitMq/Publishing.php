@@ -1,0 +1,129 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\RabbitMq;
+
+use Weft\Amqp\AmqpException;
+use Weft\Amqp\Unroutable;
+use Weft\Bus\PublishFailed;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UnroutableMessage;
+use Weft\Native\AmqpConnection;
+use Weft\Native\AmqpPublisher;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * Publishing over one connection, with and without confirmation.
+ *
+ * @internal
+ */
+final class Publishing
+{
+    public const EXCHANGE = 'weft';
+
+    /** What publish() of the extension says when window or buffer are full. */
+    private const FULL = -1;
+
+    private ?AmqpPublisher $single = null;
+    private ?AmqpPublisher $unconfirmed = null;
+
+    /** @var list<AmqpPublisher> for batches, not in use: on a channel of its own a batch knows which failures are its own */
+    private array $idle = [];
+
+    public function __construct(
+        private readonly AmqpConnection $connection,
+        private readonly bool $persistent,
+        private readonly int $window,
+    ) {}
+
+    /**
+     * @param non-empty-list<Outgoing> $messages
+     * @throws UnroutableMessage|PublishFailed
+     */
+    public function confirmed(array $messages): void
+    {
+        try {
+            \count($messages) === 1 ? $this->one($messages[0]) : $this->batch($messages);
+        } catch (Unroutable $unroutable) {
+            throw new UnroutableMessage("No queue is declared for a command: {$unroutable->getMessage()}", $unroutable);
+        } catch (AmqpException $exception) {
+            throw new PublishFailed("Cannot publish: {$exception->getMessage()}", $exception);
+        }
+    }
+
+    /**
+     * Returns when the messages are on their way to the socket.
+     *
+     * @param non-empty-list<Outgoing> $messages
+     * @throws PublishFailed
+     */
+    public function unconfirmed(array $messages): void
+    {
+        try {
+            $publisher = $this->unconfirmed ??= $this->open(false);
+            foreach ($messages as $message) {
+                $this->hand($publisher, self::EXCHANGE, $message->type, $message, $this->persistent, false);
+            }
+        } catch (AmqpException $exception) {
+            throw new PublishFailed("Cannot publish: {$exception->getMessage()}", $exception);
+        }
+    }
+
+    /**
+     * Puts a message into one queue, persistent and confirmed.
+     *
+     * @throws PublishFailed
+     */
+    public function into(string $queue, Outgoing $message): void
+    {
+        try {
+            $publisher = $this->single ??= $this->open(true);
+            Scheduler::await($this->hand($publisher, '', $queue, $message, true, true));
+        } catch (AmqpException $exception) {
+            throw new PublishFailed("Cannot publish to queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
+    private function one(Outgoing $message): void
+    {
+        $publisher = $this->single ??= $this->open(true);
+        Scheduler::await($this->hand($publisher, self::EXCHANGE, $message->type, $message, $this->persistent, true));
+    }
+
+    /** @param list<Outgoing> $messages */
+    private function batch(array $messages): void
+    {
+        $publisher = \array_pop($this->idle) ?? $this->open(true);
+        foreach ($messages as $message) {
+            $this->hand($publisher, self::EXCHANGE, $message->type, $message, $this->persistent, false);
+        }
+        try {
+            Scheduler::await($publisher->flush());
+        } catch (Unroutable $unroutable) {
+            // The channel has answered for everything: the next batch may use it.
+            $this->idle[] = $publisher;
+            throw $unroutable;
+        }
+        $this->idle[] = $publisher;
+    }
+
+    /** @return int the operation that ends with the confirmation, if it is watched */
+    private function hand(AmqpPublisher $publisher, string $exchange, string $key, Outgoing $message, bool $persistent, bool $watch): int
+    {
+        [$headers, $properties] = Properties::of($message);
+        do {
+            $operation = $publisher->publish($exchange, $key, $message->body, $headers, $properties, $persistent, $message->mustRoute, $watch);
+            if ($operation === self::FULL) {
+                Scheduler::await($publisher->ready());
+            }
+        } while ($operation === self::FULL);
+
+        return $operation;
+    }
+
+    private function open(bool $confirm): AmqpPublisher
+    {
+        return Scheduler::await($this->connection->publisher($confirm, $this->window));
+    }
+}

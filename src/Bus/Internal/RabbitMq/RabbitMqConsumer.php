@@ -1,0 +1,162 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\RabbitMq;
+
+use Weft\Amqp\AmqpException;
+use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Wakeup;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\TransportFailed;
+use Weft\Native\AmqpConsumer;
+use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Task;
+
+use function Weft\async;
+
+/** @internal */
+final class RabbitMqConsumer implements Consumer
+{
+    private readonly Wakeup $arrival;
+
+    /** @var list<array> fetched by a wait that was over before they came */
+    private array $fetched = [];
+
+    private ?Task $fetch = null;
+    private ?AmqpException $failure = null;
+    private bool $stopped = false;
+    private bool $closed = false;
+
+    /** @param \Closure(self): void $forget */
+    public function __construct(
+        private readonly AmqpConsumer $native,
+        private readonly Publishing $publishing,
+        private readonly string $queue,
+        private readonly int $prefetch,
+        private readonly \Closure $forget,
+    ) {
+        $this->arrival = new Wakeup();
+    }
+
+    public function next(int $max, ?float $wait = null): array
+    {
+        $until = $wait === null ? null : \microtime(true) + $wait;
+        while (!$this->stopped) {
+            $fields = $this->fetched !== [] ? \array_splice($this->fetched, 0, $max) : $this->fetch($max);
+            if ($fields !== []) {
+                return \array_map(Properties::delivery(...), $fields);
+            }
+            if (!$this->arrival->wait("messages in queue \"{$this->queue}\"", $until)) {
+                break;
+            }
+        }
+
+        return [];
+    }
+
+    public function ack(Delivery $delivery, array $publish = []): void
+    {
+        if ($publish !== []) {
+            $this->publishing->confirmed($publish);
+        }
+        // False when the connection was lost meanwhile: the broker delivers the message again.
+        $this->native->ack($delivery->tag);
+    }
+
+    public function requeue(Delivery $delivery): void
+    {
+        $this->native->nack($delivery->tag, true);
+    }
+
+    public function park(Delivery $delivery, array $headers): void
+    {
+        $this->publishing->into(
+            DeadLetters::queueOf($this->queue),
+            new Outgoing($delivery->type, $delivery->body, $headers, mustRoute: true),
+        );
+        $this->native->ack($delivery->tag);
+    }
+
+    public function stop(): void
+    {
+        if ($this->stopped) {
+            return;
+        }
+        $this->stopped = true;
+        $this->arrival->notify();
+        try {
+            Scheduler::await($this->native->cancel());
+            $this->giveBack($this->fetched);
+            // What the extension has but nobody asked for yet goes to other consumers now, not when the last handler ends.
+            while (\is_array($left = $this->native->next($this->prefetch)) && $left !== []) {
+                $this->giveBack($left);
+            }
+        } catch (AmqpException) {
+            // Without a connection the broker gives everything back by itself.
+        }
+    }
+
+    public function close(): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->closed = true;
+        $this->stop();
+        $this->fetch?->cancel('the consumer is closed');
+        ($this->forget)($this);
+        try {
+            Scheduler::await($this->native->close());
+        } catch (AmqpException) {
+            // Without a connection the broker gives everything back by itself.
+        }
+    }
+
+    /** @return list<array> what is here; when that is nothing, somebody is told when there is */
+    private function fetch(int $max): array
+    {
+        if ($this->failure !== null) {
+            throw new TransportFailed("Cannot consume queue \"{$this->queue}\": {$this->failure->getMessage()}", $this->failure);
+        }
+        if ($this->fetch !== null) {
+            return [];
+        }
+        try {
+            $here = $this->native->next($max);
+        } catch (AmqpException $exception) {
+            throw new TransportFailed("Cannot consume queue \"{$this->queue}\": {$exception->getMessage()}", $exception);
+        }
+        if (\is_int($here)) {
+            $this->fetch = async($this->await(...), $here);
+
+            return [];
+        }
+
+        return $here;
+    }
+
+    /** Waits in a task of its own: a wait of next() that is over must not take along what arrives at that moment. */
+    private function await(int $operation): void
+    {
+        try {
+            $arrived = Scheduler::await($operation);
+            $this->stopped ? $this->giveBack($arrived) : \array_push($this->fetched, ...$arrived);
+        } catch (AmqpException $exception) {
+            $this->failure = $exception;
+        } finally {
+            $this->fetch = null;
+            $this->arrival->notify();
+        }
+    }
+
+    /** @param list<array> $deliveries as the extension made them */
+    private function giveBack(array $deliveries): void
+    {
+        foreach ($deliveries as [$tag]) {
+            $this->native->nack($tag, true);
+        }
+    }
+}

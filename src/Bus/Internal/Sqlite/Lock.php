@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Sqlite;
+
+/**
+ * A file that is locked as long as its process lives: the kernel lets go of it however the process ends.
+ *
+ * @internal
+ */
+final class Lock
+{
+    /** @param resource $handle */
+    private function __construct(
+        public readonly string $path,
+        private $handle,
+    ) {}
+
+    /** A new lock file beside the database. */
+    public static function create(string $database): self
+    {
+        $folder = "{$database}-weft";
+        if (!@\mkdir($folder) && !\is_dir($folder)) {
+            throw new \RuntimeException("Cannot make the folder {$folder} for the lock files of consumers: " . (\error_get_last()['message'] ?? ''));
+        }
+
+        return self::tryOpen("{$folder}/consumer-" . \bin2hex(\random_bytes(8)), 'xe')
+            ?? throw new \RuntimeException("Cannot make a lock file in {$folder}: " . (\error_get_last()['message'] ?? ''));
+    }
+
+    /** Whether the process that made the lock is gone. */
+    public static function isAbandoned(string $path): bool
+    {
+        $lock = \is_file($path) ? self::tryOpen($path, 're') : null;
+        $lock?->release();
+
+        return $lock !== null || !\is_file($path);
+    }
+
+    public function release(): void
+    {
+        @\unlink($this->path);
+        \fclose($this->handle);
+    }
+
+    private static function tryOpen(string $path, string $mode): ?self
+    {
+        $handle = @\fopen($path, $mode);
+
+        return $handle !== false && \flock($handle, \LOCK_EX | \LOCK_NB) ? new self($path, $handle) : null;
+    }
+}

@@ -1,0 +1,249 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Sqlite;
+
+use Weft\Bus\DeadLetters;
+use Weft\Bus\PublishFailed;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Runtime\Task;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+use function Weft\async;
+
+/** @internal */
+final class SqliteConsumer implements TransactionalConsumer
+{
+    /** Seconds between two looks for consumers that died. */
+    private const CHECK_INTERVAL = 1.0;
+
+    /** @var array<int, int> claim by delivery tag, of deliveries that were claimed and not settled */
+    private array $unsettled = [];
+
+    /** @var array<int, int> unsettled deliveries by claim */
+    private array $open = [];
+
+    /** @var list<Delivery> claimed and not handed out: a claim that was given up comes as a whole */
+    private array $ahead = [];
+
+    /** @var list<int> acknowledged and not deleted */
+    private array $acks = [];
+
+    private int $batch = 0;
+    private float $checkedAt = 0.0;
+    private bool $flushing = false;
+    private bool $probably = true;
+    private bool $stopped = false;
+    private bool $closed = false;
+    private ?Task $watch = null;
+
+    private function __construct(
+        private readonly Store $store,
+        private readonly string $queueName,
+        private readonly int $queue,
+        private readonly int $prefetch,
+        private readonly int $id,
+        private readonly ?Lock $lock,
+    ) {}
+
+    public static function open(Store $store, string $queue, int $prefetch): self
+    {
+        $queueId = $store->queueId($queue);
+        $lock = $store->file === '' ? null : Lock::create($store->file);
+
+        return new self($store, $queue, $queueId, $prefetch, $store->register($lock?->path ?? ''), $lock);
+    }
+
+    public function next(int $max, ?float $wait = null): array
+    {
+        $until = $wait === null ? null : \microtime(true) + $wait;
+        while (!$this->stopped) {
+            $generation = $this->store->arrival->generation;
+            $deliveries = $this->take($max);
+            if ($deliveries !== []) {
+                return $deliveries;
+            }
+            if (($until !== null && \microtime(true) >= $until) || $this->stopped) {
+                break;
+            }
+            $this->waitForMore($until, $generation);
+        }
+
+        return [];
+    }
+
+    public function ack(Delivery $delivery, array $publish = []): void
+    {
+        if ($publish !== []) {
+            $this->store->settle($delivery, $publish);
+            $this->forget($delivery);
+
+            return;
+        }
+        $this->acks[] = $delivery->tag;
+        $this->forget($delivery);
+        $this->flush();
+    }
+
+    public function requeue(Delivery $delivery): void
+    {
+        $this->store->move($delivery->tag, $this->queueName, $delivery->headers, redelivered: true);
+        $this->forget($delivery);
+    }
+
+    public function park(Delivery $delivery, array $headers): void
+    {
+        try {
+            $this->store->move($delivery->tag, DeadLetters::queueOf($this->queueName), $headers, redelivered: false);
+        } catch (SqlException $exception) {
+            throw new PublishFailed("Cannot park a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
+        }
+        $this->forget($delivery);
+    }
+
+    public function shares(Database $database): bool
+    {
+        return $this->store->shares($database);
+    }
+
+    public function enlist(Transaction $transaction, Delivery $delivery, array $publish): void
+    {
+        $this->store->settleIn($transaction, $delivery, $publish);
+    }
+
+    public function settled(Delivery $delivery): void
+    {
+        $this->forget($delivery);
+        $this->store->arrival->notify();
+    }
+
+    public function stop(): void
+    {
+        $this->stopped = true;
+        $this->store->arrival->notify();
+    }
+
+    public function close(): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->stop();
+        $this->closed = true;
+        $this->watch?->cancel('the consumer is closed');
+        $this->flush();
+        $this->store->release($this->id);
+        $this->lock?->release();
+    }
+
+    /** @return list<Delivery> */
+    private function take(int $max): array
+    {
+        $room = \min($max, $this->prefetch - \count($this->unsettled) + \count($this->ahead));
+        if ($room < 1) {
+            return [];
+        }
+        if ($this->ahead === []) {
+            $this->releaseDead();
+            // Only a look, as long as there was nothing the last time: an empty claim would wake other processes.
+            if (!$this->probably && !$this->store->hasReady($this->queue)) {
+                return [];
+            }
+            $this->claim($room);
+        }
+
+        return \array_splice($this->ahead, 0, $room);
+    }
+
+    private function claim(int $max): void
+    {
+        $finished = \array_keys($this->open, 0, true);
+        $rows = $this->store->claim($this->queue, $this->id, ++$this->batch, $max, $finished);
+        foreach ($finished as $claim) {
+            unset($this->open[$claim]);
+        }
+        $this->probably = $rows !== [];
+        foreach ($rows as $row) {
+            $claim = $this->unsettled[$row['id']] = $row['claim'];
+            $this->open[$claim] = ($this->open[$claim] ?? 0) + 1;
+            $this->ahead[] = new Delivery($row['id'], $row['type'], $row['body'], \json_decode($row['headers'], true), $row['redelivered'] !== 0);
+        }
+    }
+
+    private function forget(Delivery $delivery): void
+    {
+        $claim = $this->unsettled[$delivery->tag] ?? null;
+        if ($claim === null) {
+            return;
+        }
+        unset($this->unsettled[$delivery->tag]);
+        $this->open[$claim]--;
+        if (\count($this->unsettled) === $this->prefetch - 1) {
+            $this->store->arrival->notify();
+        }
+    }
+
+    /** Whoever acknowledges first deletes for all who do so meanwhile. */
+    private function flush(): void
+    {
+        if ($this->flushing) {
+            return;
+        }
+        $this->flushing = true;
+        try {
+            while ($this->acks !== []) {
+                $ids = $this->acks;
+                $this->acks = [];
+                $this->deleteOrKeep($ids);
+            }
+        } finally {
+            $this->flushing = false;
+        }
+    }
+
+    /** @param list<int> $ids */
+    private function deleteOrKeep(array $ids): void
+    {
+        try {
+            $this->store->delete($ids);
+        } catch (\Throwable $thrown) {
+            \array_push($this->acks, ...$ids);
+            throw $thrown;
+        }
+    }
+
+    private function waitForMore(?float $until, int $generation): void
+    {
+        $this->watch ??= async($this->watch(...));
+        $check = \microtime(true) + self::CHECK_INTERVAL;
+        $this->store->arrival->wait("messages in queue \"{$this->queueName}\"", $until === null ? $check : \min($until, $check), $generation);
+    }
+
+    private function watch(): void
+    {
+        try {
+            $this->store->waitForChange();
+        } finally {
+            $this->watch = null;
+            $this->store->arrival->notify();
+        }
+    }
+
+    private function releaseDead(): void
+    {
+        if (\microtime(true) - $this->checkedAt < self::CHECK_INTERVAL) {
+            return;
+        }
+        $this->checkedAt = \microtime(true);
+        foreach ($this->store->consumers() as $id => $lock) {
+            if ($id !== $this->id && $lock !== '' && Lock::isAbandoned($lock)) {
+                $this->store->release($id);
+                $this->probably = true;
+            }
+        }
+    }
+}

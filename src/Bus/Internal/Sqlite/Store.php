@@ -1,0 +1,326 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Sqlite;
+
+use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Wakeup;
+use Weft\Bus\PublishFailed;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UndefinedQueue;
+use Weft\Bus\UnroutableMessage;
+use Weft\Sql\Connection;
+use Weft\Sql\Database;
+use Weft\Sql\Driver;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+/**
+ * The broker's tables and every statement on them.
+ *
+ * A message's id is its queue's id in the upper bits and a running number below: one table without a second index holds
+ * all queues, each in order and in one piece. Taking messages does not touch their rows: a queue remembers the last id
+ * `taken`, and a claim says that the ids from `first` to `last` belong to a consumer. Rows that are still there when a
+ * claim is given up are delivered again.
+ *
+ * @internal
+ */
+final class Store
+{
+    /** Running numbers of a queue; 2^40 messages, 2^23 queues. */
+    private const BITS = 40;
+
+    /** Rows of one INSERT; three parameters each, SQLite takes 32,766. */
+    private const ROWS = 250;
+
+    private const SCHEMA = [
+        'CREATE TABLE IF NOT EXISTS weft_queues (
+            id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, taken INTEGER NOT NULL DEFAULT 0)',
+        'CREATE TABLE IF NOT EXISTS weft_bindings (
+            type TEXT NOT NULL, queue_id INTEGER NOT NULL, PRIMARY KEY (type, queue_id)) WITHOUT ROWID',
+        'CREATE TABLE IF NOT EXISTS weft_messages (
+            id INTEGER PRIMARY KEY, type TEXT NOT NULL, redelivered INTEGER NOT NULL, headers TEXT NOT NULL, body BLOB NOT NULL)',
+        'CREATE TABLE IF NOT EXISTS weft_consumers (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, lock TEXT NOT NULL)',
+        'CREATE TABLE IF NOT EXISTS weft_claims (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, queue_id INTEGER NOT NULL, consumer_id INTEGER, batch INTEGER NOT NULL,
+            first INTEGER NOT NULL, last INTEGER NOT NULL, redelivered INTEGER NOT NULL DEFAULT 0)',
+    ];
+
+    private const NEXT_ID = 'max(coalesce((SELECT max(id) FROM weft_messages WHERE id < (q.id + 1) << ' . self::BITS . '), 0), q.taken) + 1';
+
+    private const INSERT_ONE = 'INSERT INTO weft_messages (id, type, redelivered, headers, body)
+        SELECT ' . self::NEXT_ID . ', b.type, 0, ?, ? FROM weft_bindings b JOIN weft_queues q ON q.id = b.queue_id WHERE b.type = ?';
+
+    private const DELETE = 'DELETE FROM weft_messages WHERE id = ?';
+
+    /** Woken when this process may have put something into a queue. */
+    public readonly Wakeup $arrival;
+
+    /** @var array<string, true> types that have a queue; bindings are never taken away */
+    private array $routed = [];
+
+    private function __construct(
+        private readonly Database $database,
+        public readonly string $file,
+    ) {
+        $this->arrival = new Wakeup();
+    }
+
+    public static function open(Database $database): self
+    {
+        if ($database->driver() !== Driver::Sqlite) {
+            throw new \ValueError("The SQLite transport needs an SQLite database, got one of {$database->driver()->name}");
+        }
+        $database->transaction(static function (Transaction $transaction): void {
+            foreach (self::SCHEMA as $statement) {
+                $transaction->execute($statement);
+            }
+        });
+
+        return new self($database, self::fileOf($database));
+    }
+
+    /** The absolute path of the database file; empty for one in memory. */
+    public static function fileOf(Database $database): string
+    {
+        return (string) $database->execute("SELECT file FROM pragma_database_list WHERE name = 'main'")->value();
+    }
+
+    public function shares(Database $database): bool
+    {
+        return $database === $this->database
+            || ($database->driver() === Driver::Sqlite && $this->file !== '' && self::fileOf($database) === $this->file);
+    }
+
+    /** @param list<string> $types */
+    public function declare(string $queue, array $types): void
+    {
+        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types): void {
+            foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
+                $transaction->execute('INSERT INTO weft_queues (name) VALUES (?) ON CONFLICT DO NOTHING', [$name]);
+            }
+            $transaction->execute('UPDATE weft_queues SET taken = id << ' . self::BITS . ' WHERE taken = 0');
+            foreach ($types as $type) {
+                $transaction->execute('INSERT INTO weft_bindings (type, queue_id) SELECT ?, id FROM weft_queues WHERE name = ?
+                    ON CONFLICT DO NOTHING', [$type, $queue]);
+            }
+        });
+    }
+
+    /** @throws UndefinedQueue */
+    public function queueId(string $queue): int
+    {
+        return $this->database->execute('SELECT id FROM weft_queues WHERE name = ?', [$queue])->value()
+            ?? throw new UndefinedQueue("Queue \"{$queue}\" is not declared in " . ($this->file === '' ? 'the in-memory database' : $this->file));
+    }
+
+    public function depth(int $queue): int
+    {
+        return $this->database->execute('SELECT
+            (SELECT count(*) FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . ')
+            + (SELECT count(*) FROM weft_claims c CROSS JOIN weft_messages m ON m.id BETWEEN c.first AND c.last
+               WHERE c.queue_id = ? AND c.consumer_id IS NULL)', [$queue, $queue])->value();
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @throws UnroutableMessage|PublishFailed
+     */
+    public function publish(array $messages): void
+    {
+        $lost = $this->unroutable($messages);
+        try {
+            if (\count($messages) === 1) {
+                $this->insert($this->database, $messages);
+            } else {
+                $this->database->transaction(fn(Transaction $transaction) => $this->insert($transaction, $messages));
+            }
+        } catch (SqlException $exception) {
+            throw new PublishFailed("Cannot publish to {$this->file}: {$exception->getMessage()}", $exception);
+        }
+        $this->arrival->notify();
+        if ($lost !== null) {
+            throw $this->nowhere($lost);
+        }
+    }
+
+    /**
+     * Publishes and acknowledges as part of a transaction whose end is up to the caller.
+     *
+     * @param list<Outgoing> $publish
+     * @throws UnroutableMessage
+     */
+    public function settleIn(Transaction $transaction, Delivery $delivery, array $publish): void
+    {
+        if ($publish !== []) {
+            $lost = $this->unroutable($publish);
+            if ($lost !== null) {
+                throw $this->nowhere($lost);
+            }
+            $this->insert($transaction, $publish);
+        }
+        $transaction->execute(self::DELETE, [$delivery->tag]);
+    }
+
+    /**
+     * @param list<Outgoing> $publish
+     * @throws UnroutableMessage|PublishFailed
+     */
+    public function settle(Delivery $delivery, array $publish): void
+    {
+        try {
+            $this->database->transaction(fn(Transaction $transaction) => $this->settleIn($transaction, $delivery, $publish));
+        } catch (SqlException $exception) {
+            throw new PublishFailed("Cannot publish to {$this->file}: {$exception->getMessage()}", $exception);
+        }
+        $this->arrival->notify();
+    }
+
+    /** @param list<int> $ids */
+    public function delete(array $ids): void
+    {
+        if (\count($ids) === 1) {
+            $this->database->execute(self::DELETE, $ids);
+        } else {
+            $this->database->execute('DELETE FROM weft_messages WHERE id IN (SELECT value FROM json_each(?))', [\json_encode($ids)]);
+        }
+    }
+
+    /**
+     * Moves a message to the end of a queue.
+     *
+     * @param array<string, string> $headers
+     */
+    public function move(int $id, string $queue, array $headers, bool $redelivered): void
+    {
+        $this->database->transaction(static function (Transaction $transaction) use ($id, $queue, $headers, $redelivered): void {
+            $transaction->execute('INSERT INTO weft_messages (id, type, redelivered, headers, body)
+                SELECT ' . self::NEXT_ID . ', m.type, ?, ?, m.body FROM weft_messages m JOIN weft_queues q ON q.name = ? WHERE m.id = ?',
+                [(int) $redelivered, self::encode($headers), $queue, $id]);
+            $transaction->execute(self::DELETE, [$id]);
+        });
+        $this->arrival->notify();
+    }
+
+    /** Whether claim() would find something; costs no write. */
+    public function hasReady(int $queue): bool
+    {
+        return (bool) $this->database->execute('SELECT
+            EXISTS (SELECT 1 FROM weft_claims WHERE queue_id = ? AND consumer_id IS NULL)
+            OR EXISTS (SELECT 1 FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . ')',
+            [$queue, $queue])->value();
+    }
+
+    /**
+     * Takes the oldest claim that was given up, and up to `$max` messages that nobody has taken yet.
+     *
+     * @param int       $batch    names the claims made here, among those of the consumer
+     * @param list<int> $finished claims that have no messages left
+     *
+     * @return list<array{id: int, type: string, redelivered: int, headers: string, body: string, claim: int}>
+     */
+    public function claim(int $queue, int $consumer, int $batch, int $max, array $finished): array
+    {
+        $transaction = $this->database->begin();
+        if ($finished !== []) {
+            $transaction->execute('DELETE FROM weft_claims WHERE id IN (SELECT value FROM json_each(?))', [\json_encode($finished)]);
+        }
+        $transaction->execute('UPDATE weft_claims SET consumer_id = ?, batch = ?
+            WHERE id = (SELECT id FROM weft_claims WHERE queue_id = ? AND consumer_id IS NULL ORDER BY first LIMIT 1)', [$consumer, $batch, $queue]);
+        $transaction->execute('INSERT INTO weft_claims (queue_id, consumer_id, batch, first, last)
+            SELECT ?, ?, ?, min(id), max(id) FROM (
+                SELECT m.id FROM weft_queues q CROSS JOIN weft_messages m ON m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . '
+                WHERE q.id = ? ORDER BY m.id LIMIT ?) HAVING count(*) > 0', [$queue, $consumer, $batch, $queue, $max]);
+        $transaction->execute('UPDATE weft_queues SET taken = c.last FROM (SELECT max(last) AS last FROM weft_claims WHERE queue_id = ?) c
+            WHERE id = ? AND taken < c.last', [$queue, $queue]);
+        $claimed = $transaction->execute('SELECT m.id, m.type, max(m.redelivered, c.redelivered) AS redelivered, m.headers, m.body, c.id AS claim
+            FROM weft_claims c CROSS JOIN weft_messages m ON m.id BETWEEN c.first AND c.last
+            WHERE c.consumer_id = ? AND c.batch = ? ORDER BY m.id', [$consumer, $batch]);
+        $transaction->commit();
+
+        return $claimed->rows();
+    }
+
+    /** @param string $lock path of the file whose lock says that the consumer lives */
+    public function register(string $lock): int
+    {
+        return $this->database->execute('INSERT INTO weft_consumers (lock) VALUES (?) RETURNING id', [$lock])->value();
+    }
+
+    /** Makes everything the consumer still holds available to others. */
+    public function release(int $consumer): void
+    {
+        $this->database->transaction(static function (Transaction $transaction) use ($consumer): void {
+            $transaction->execute('UPDATE weft_claims SET consumer_id = NULL, redelivered = 1 WHERE consumer_id = ?', [$consumer]);
+            $transaction->execute('DELETE FROM weft_claims WHERE consumer_id IS NULL
+                AND NOT EXISTS (SELECT 1 FROM weft_messages m WHERE m.id BETWEEN first AND last)');
+            $transaction->execute('DELETE FROM weft_consumers WHERE id = ?', [$consumer]);
+        });
+        $this->arrival->notify();
+    }
+
+    /** @return array<int, string> lock files by consumer */
+    public function consumers(): array
+    {
+        return \array_column($this->database->execute('SELECT id, lock FROM weft_consumers')->rows(), 'lock', 'id');
+    }
+
+    /** Returns when another connection or process may have changed something. */
+    public function waitForChange(): void
+    {
+        $this->database->waitForChange();
+    }
+
+    /** @param list<Outgoing> $messages */
+    private function insert(Connection $connection, array $messages): void
+    {
+        if (\count($messages) === 1) {
+            $connection->execute(self::INSERT_ONE, [self::encode($messages[0]->headers), $messages[0]->body, $messages[0]->type]);
+
+            return;
+        }
+        foreach (\array_chunk($messages, self::ROWS) as $chunk) {
+            $rows = $parameters = [];
+            foreach ($chunk as $index => $message) {
+                $rows[] = "({$index}, ?, ?, ?)";
+                \array_push($parameters, $message->type, self::encode($message->headers), $message->body);
+            }
+            $connection->execute('INSERT INTO weft_messages (id, type, redelivered, headers, body)
+                SELECT ' . self::NEXT_ID . ' + m.column1, m.column2, 0, m.column3, m.column4
+                FROM (VALUES ' . \implode(', ', $rows) . ') m
+                JOIN weft_bindings b ON b.type = m.column2 JOIN weft_queues q ON q.id = b.queue_id', $parameters);
+        }
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @return Outgoing|null the first that must be routed and has no queue
+     */
+    private function unroutable(array $messages): ?Outgoing
+    {
+        foreach ($messages as $message) {
+            if ($message->mustRoute && !isset($this->routed[$message->type])) {
+                if ($this->database->execute('SELECT 1 FROM weft_bindings WHERE type = ?', [$message->type])->value() === null) {
+                    return $message;
+                }
+                $this->routed[$message->type] = true;
+            }
+        }
+
+        return null;
+    }
+
+    private function nowhere(Outgoing $message): UnroutableMessage
+    {
+        return new UnroutableMessage("No queue in {$this->file} is declared for commands of type \"{$message->type}\"");
+    }
+
+    /** @param array<string, string> $headers */
+    private static function encode(array $headers): string
+    {
+        return \json_encode((object) $headers, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_SUBSTITUTE);
+    }
+}

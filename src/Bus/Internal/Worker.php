@@ -1,0 +1,138 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\Delivery;
+use Weft\Runtime\Task;
+
+use function Weft\async;
+use function Weft\signal;
+
+/**
+ * Runs the deliveries of one consumer, so many at once and never more: the next is started when one has ended.
+ *
+ * @internal
+ */
+final class Worker
+{
+    private const SIGINT = 2;
+    private const SIGTERM = 15;
+
+    /** Seconds an empty queue is watched, when asked to stop once it is empty. */
+    private const LINGER = 0.1;
+
+    /** @var array<int, Task> being handled, by delivery tag */
+    private array $tasks = [];
+
+    private int $started = 0;
+    private bool $stopping = false;
+    private bool $forced = false;
+    private readonly Wakeup $ended;
+    private readonly \Closure $isForced;
+
+    public function __construct(
+        private readonly Consumer $consumer,
+        private readonly Handling $handling,
+        private readonly Transport $transport,
+        private readonly string $queue,
+        private readonly int $concurrency,
+        private readonly int $prefetch,
+        private readonly ?int $limit,
+    ) {
+        $this->ended = new Wakeup();
+        $this->isForced = fn(): bool => $this->forced;
+    }
+
+    /** @return int how many messages were started, all of which have ended */
+    public function run(bool $stopWhenEmpty, bool $signals): int
+    {
+        $watch = $signals ? async($this->watchSignals(...)) : null;
+        try {
+            $this->feed($stopWhenEmpty);
+            $this->finish();
+        } finally {
+            $watch?->cancel();
+            $this->force();
+            $this->consumer->close();
+        }
+
+        return $this->started;
+    }
+
+    /** Takes no more messages; what is in flight is finished. */
+    public function stop(): void
+    {
+        $this->stopping = true;
+        $this->consumer->stop();
+        $this->ended->notify();
+    }
+
+    private function feed(bool $stopWhenEmpty): void
+    {
+        while (!$this->stopping) {
+            $deliveries = $this->consumer->next($this->prefetch, $stopWhenEmpty ? self::LINGER : null);
+            if ($deliveries === [] && $stopWhenEmpty && $this->tasks === [] && $this->transport->depth($this->queue) === 0) {
+                // Messages on their way to this consumer are neither ready in the queue nor here yet.
+                $deliveries = $this->consumer->next($this->prefetch, self::LINGER);
+                if ($deliveries === []) {
+                    return;
+                }
+            }
+            $this->start($deliveries);
+        }
+    }
+
+    /** @param list<Delivery> $deliveries those not started when it is time to stop go back with the consumer's close */
+    private function start(array $deliveries): void
+    {
+        foreach ($deliveries as $delivery) {
+            while (\count($this->tasks) >= $this->concurrency && !$this->stopping) {
+                $this->ended->wait('a free handler');
+            }
+            if ($this->stopping) {
+                return;
+            }
+            $this->tasks[$delivery->tag] = async($this->handle(...), $delivery);
+            if (++$this->started === $this->limit) {
+                $this->stop();
+            }
+        }
+    }
+
+    private function handle(Delivery $delivery): void
+    {
+        try {
+            $this->handling->run($delivery, $this->isForced);
+        } finally {
+            unset($this->tasks[$delivery->tag]);
+            $this->ended->notify();
+        }
+    }
+
+    private function finish(): void
+    {
+        while ($this->tasks !== []) {
+            $this->ended->wait('handlers in flight');
+        }
+    }
+
+    private function watchSignals(): void
+    {
+        signal(self::SIGTERM, self::SIGINT);
+        $this->stop();
+        signal(self::SIGTERM, self::SIGINT);
+        $this->force();
+    }
+
+    private function force(): void
+    {
+        $this->forced = true;
+        foreach ($this->tasks as $task) {
+            $task->cancel('the bus was told to stop at once');
+        }
+    }
+}

@@ -1,0 +1,31 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/**
+ * The name and schema version under which a message class travels.
+ *
+ * Without it the name is the class name and the version 1. A name of its own keeps messages readable after the class
+ * moved, and lets programs in other languages speak of it.
+ */
+#[\Attribute(\Attribute::TARGET_CLASS)]
+final class MessageType
+{
+    /**
+     * @param string $name    1 to 200 bytes; brokers route by it
+     * @param int    $version counts up from 1 with each change of the schema
+     */
+    public function __construct(
+        public readonly string $name,
+        public readonly int $version = 1,
+    ) {
+        if ($name === '' || \strlen($name) > 200) {
+            throw new \ValueError("The name of a message type has 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
+        }
+        if ($version < 1) {
+            throw new \ValueError("The version of message type \"{$name}\" counts from 1, got {$version}");
+        }
+    }
+}

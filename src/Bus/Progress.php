@@ -1,0 +1,33 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/** What a bus has done so far in this process. */
+final class Progress
+{
+    /** Commands whose handler succeeded. */
+    public int $commands = 0;
+
+    /** Events whose listeners all succeeded, or that had none. */
+    public int $events = 0;
+
+    /** Messages whose handling failed; each was parked or, where that failed too, given back to its queue. */
+    public int $failed = 0;
+
+    /** Failed messages that reached the dead-letter queue. */
+    public int $parked = 0;
+
+    /** Messages sent and published, from handlers and outside. */
+    public int $sent = 0;
+
+    /** Messages being handled right now. */
+    public int $inFlight = 0;
+
+    /** Messages handled with success. */
+    public function handled(): int
+    {
+        return $this->commands + $this->events;
+    }
+}

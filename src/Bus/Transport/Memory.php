@@ -1,0 +1,79 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Transport;
+
+use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Memory\MemoryConsumer;
+use Weft\Bus\Internal\Memory\MemoryQueue;
+use Weft\Bus\Transport;
+use Weft\Bus\UndefinedQueue;
+use Weft\Bus\UnroutableMessage;
+
+/** A broker inside one process, for tests: the same prefetch, acknowledgement and redelivery, nothing durable. */
+final class Memory implements Transport
+{
+    /** @var array<string, MemoryQueue> */
+    private array $queues = [];
+
+    /** @var array<string, array<string, MemoryQueue>> by type and queue */
+    private array $bindings = [];
+
+    /** @var array<int, MemoryConsumer> not closed yet */
+    private array $consumers = [];
+
+    public function declare(string $queue, array $types): void
+    {
+        $declared = $this->queues[$queue] ??= new MemoryQueue();
+        $this->queues[DeadLetters::queueOf($queue)] ??= new MemoryQueue();
+        foreach ($types as $type) {
+            $this->bindings[$type][$queue] = $declared;
+        }
+    }
+
+    public function publish(array $messages, bool $confirmed = true): void
+    {
+        $lost = null;
+        foreach ($messages as $message) {
+            $queues = $this->bindings[$message->type] ?? [];
+            foreach ($queues as $queue) {
+                $queue->push($message->type, $message->body, $message->headers);
+            }
+            $lost = $queues === [] && $message->mustRoute ? $message : $lost;
+        }
+        if ($lost !== null) {
+            throw new UnroutableMessage("No queue is declared for commands of type \"{$lost->type}\"");
+        }
+    }
+
+    public function consume(string $queue, int $prefetch): Consumer
+    {
+        $consumer = new MemoryConsumer($this, $this->queue($queue), $this->queues[DeadLetters::queueOf($queue)] ?? null, $prefetch);
+
+        return $this->consumers[\spl_object_id($consumer)] = $consumer;
+    }
+
+    public function depth(string $queue): int
+    {
+        return $this->queue($queue)->depth();
+    }
+
+    public function close(): void
+    {
+        foreach ($this->consumers as $consumer) {
+            $consumer->close();
+        }
+    }
+
+    /** @internal for a consumer that closes */
+    public function forget(MemoryConsumer $consumer): void
+    {
+        unset($this->consumers[\spl_object_id($consumer)]);
+    }
+
+    private function queue(string $name): MemoryQueue
+    {
+        return $this->queues[$name] ?? throw new UndefinedQueue("Queue \"{$name}\" is not declared in this memory broker");
+    }
+}

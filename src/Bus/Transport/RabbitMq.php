@@ -1,0 +1,153 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Transport;
+
+use Weft\Amqp\AmqpException;
+use Weft\Amqp\InvalidDsn;
+use Weft\Amqp\Refused;
+use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\RabbitMq\Publishing;
+use Weft\Bus\Internal\RabbitMq\RabbitMqConsumer;
+use Weft\Bus\Transport;
+use Weft\Bus\TransportFailed;
+use Weft\Bus\UndefinedQueue;
+use Weft\Native\AmqpConnection;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * RabbitMQ 3.10 and later. One durable direct exchange, `weft`, routes by message type to one durable queue per service.
+ *
+ * Publishing and consuming have a connection each, because a broker that is short of memory or disk stops reading from
+ * those that publish, acknowledgements included. Both recover by themselves; what was unconfirmed is sent again.
+ */
+final class RabbitMq implements Transport
+{
+    private const NOT_FOUND = 404;
+
+    private ?AmqpConnection $consuming = null;
+
+    /** @var array<int, RabbitMqConsumer> not closed yet */
+    private array $consumers = [];
+
+    private bool $closed = false;
+
+    private function __construct(
+        private readonly string $dsn,
+        private readonly AmqpConnection $connection,
+        private readonly Publishing $publishing,
+    ) {}
+
+    /**
+     * @param string       $dsn        `amqp://user:password@host:5672/vhost` or `amqps://…`
+     * @param bool         $persistent whether the broker keeps messages on disk; without, they do not survive its restart.
+     *                                 Dead letters are always persistent
+     * @param int<1, max>  $window     most messages that may wait for their confirmation at once
+     *
+     * @throws InvalidDsn
+     * @throws TransportFailed when the broker cannot be reached, or refuses user, password or virtual host
+     */
+    public static function connect(string $dsn, bool $persistent = true, int $window = 1000): self
+    {
+        $connection = self::open($dsn);
+
+        return new self($dsn, $connection, new Publishing($connection, $persistent, $window));
+    }
+
+    public function declare(string $queue, array $types): void
+    {
+        $queues = [];
+        foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
+            $queues[] = ['name' => $name, 'durable' => true, 'arguments' => ['x-queue-type' => 'classic']];
+        }
+        $bindings = [];
+        foreach ($types as $type) {
+            $bindings[] = ['exchange' => Publishing::EXCHANGE, 'queue' => $queue, 'routingKey' => $type];
+        }
+        $exchanges = [['name' => Publishing::EXCHANGE, 'kind' => 'direct', 'durable' => true]];
+        try {
+            Scheduler::await($this->connection->declare($exchanges, $queues, $bindings));
+        } catch (AmqpException $exception) {
+            throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
+    public function publish(array $messages, bool $confirmed = true): void
+    {
+        if ($messages !== []) {
+            $confirmed ? $this->publishing->confirmed($messages) : $this->publishing->unconfirmed($messages);
+        }
+    }
+
+    public function consume(string $queue, int $prefetch): Consumer
+    {
+        $this->consuming ??= self::open($this->dsn);
+        try {
+            $native = Scheduler::await($this->consuming->consume($queue, $prefetch));
+        } catch (Refused $refused) {
+            throw self::refused($queue, $refused);
+        }
+        $consumer = new RabbitMqConsumer($native, $this->publishing, $queue, $prefetch, $this->forget(...));
+
+        return $this->consumers[\spl_object_id($consumer)] = $consumer;
+    }
+
+    public function depth(string $queue): int
+    {
+        try {
+            [$ready] = Scheduler::await($this->connection->queueState($queue));
+        } catch (Refused $refused) {
+            throw self::refused($queue, $refused);
+        }
+
+        return $ready;
+    }
+
+    public function close(): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->closed = true;
+        foreach ($this->consumers as $consumer) {
+            $consumer->close();
+        }
+        if ($this->consuming !== null) {
+            Scheduler::await($this->consuming->close());
+        }
+        Scheduler::await($this->connection->close());
+    }
+
+    /**
+     * @return array{publishing: array{string, string}, consuming: array{string, string}|null} state (`connected`,
+     *         `connecting`, `blocked` or `closed`) and reason of each connection
+     */
+    public function status(): array
+    {
+        return ['publishing' => $this->connection->status(), 'consuming' => $this->consuming?->status()];
+    }
+
+    private function forget(RabbitMqConsumer $consumer): void
+    {
+        unset($this->consumers[\spl_object_id($consumer)]);
+    }
+
+    private static function open(string $dsn): AmqpConnection
+    {
+        try {
+            return Scheduler::await(AmqpConnection::open($dsn));
+        } catch (InvalidDsn $invalid) {
+            throw $invalid;
+        } catch (AmqpException $exception) {
+            throw new TransportFailed($exception->getMessage(), $exception);
+        }
+    }
+
+    private static function refused(string $queue, Refused $refused): UndefinedQueue|TransportFailed
+    {
+        return $refused->getCode() === self::NOT_FOUND
+            ? new UndefinedQueue("Queue \"{$queue}\" is not declared on the broker: {$refused->getMessage()}", $refused)
+            : new TransportFailed("Queue \"{$queue}\": {$refused->getMessage()}", $refused);
+    }
+}

@@ -1,0 +1,94 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Transport;
+
+use Weft\Bus\Internal\Sqlite\SqliteConsumer;
+use Weft\Bus\Internal\Sqlite\Store;
+use Weft\Bus\Transport;
+use Weft\Sql\Database;
+use Weft\Sql\Driver;
+
+/**
+ * A broker in tables `weft_*` of an SQLite file, which needs no server and survives a killed process.
+ *
+ * Any number of processes on one machine may use the file. What a killed consumer held is delivered again within about a
+ * second, or at once by the next one that starts; liveness is an flock on a file in `<database>-weft/`.
+ * When the handlers' database is the same file, their effects, what they publish and the acknowledgement are one
+ * transaction: each effect happens exactly once.
+ */
+final class Sqlite implements Transport
+{
+    /** @var \WeakMap<SqliteConsumer, true> one that is dropped lets go of its lock, and so of its messages */
+    private readonly \WeakMap $consumers;
+
+    private bool $closed = false;
+
+    private function __construct(
+        private readonly Store $store,
+        private readonly ?Database $owned,
+    ) {
+        $this->consumers = new \WeakMap();
+    }
+
+    /**
+     * @param Database|null $database used instead of a connection of its own when it is the file the DSN names
+     *
+     * @throws \Weft\Sql\InvalidDsn
+     * @throws \Weft\Sql\ConnectionFailed
+     */
+    public static function connect(string $dsn, ?Database $database = null): self
+    {
+        $own = Database::connect($dsn);
+        $file = Store::fileOf($own);
+        if ($database?->driver() === Driver::Sqlite && $file !== '' && Store::fileOf($database) === $file) {
+            $own->close();
+
+            return self::on($database);
+        }
+
+        return new self(Store::open($own), $own);
+    }
+
+    /** Keeps the broker's tables in a database that is open already, and does not close it. */
+    public static function on(Database $database): self
+    {
+        return new self(Store::open($database), null);
+    }
+
+    public function declare(string $queue, array $types): void
+    {
+        $this->store->declare($queue, $types);
+    }
+
+    public function publish(array $messages, bool $confirmed = true): void
+    {
+        $this->store->publish($messages);
+    }
+
+    public function consume(string $queue, int $prefetch): Consumer
+    {
+        $consumer = SqliteConsumer::open($this->store, $queue, $prefetch);
+        $this->consumers[$consumer] = true;
+
+        return $consumer;
+    }
+
+    public function depth(string $queue): int
+    {
+        return $this->store->depth($this->store->queueId($queue));
+    }
+
+    public function close(): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->closed = true;
+        foreach ($this->consumers as $consumer => $_) {
+            $consumer->close();
+        }
+        $this->owned?->close();
+    }
+}

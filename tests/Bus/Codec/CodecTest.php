@@ -1,0 +1,263 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus\Codec;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\MessageEncodingFailed;
+use Weft\Tests\Bus\Fixtures\Cloned;
+use Weft\Tests\Bus\Fixtures\Currency;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Document;
+use Weft\Tests\Bus\Fixtures\ForgetCustomer;
+use Weft\Tests\Bus\Fixtures\Item;
+use Weft\Tests\Bus\Fixtures\Measured;
+use Weft\Tests\Bus\Fixtures\Nothing;
+use Weft\Tests\Bus\Fixtures\Order;
+use Weft\Tests\Bus\Fixtures\Pure;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+
+require_once __DIR__ . '/../Fixtures/messages.php';
+
+final class CodecTest extends TestCase
+{
+    private Codec $codec;
+
+    protected function setUp(): void
+    {
+        $this->codec = new Codec();
+    }
+
+    public function test_a_plain_message_crosses_as_the_json_one_would_write_by_hand(): void
+    {
+        $body = $this->codec->of(StoreCustomer::class)->encode(new StoreCustomer('7', 'Zoë / "Z"', 'z@example.org'));
+
+        self::assertSame('{"id":"7","name":"Zoë / \"Z\"","email":"z@example.org"}', $body);
+    }
+
+    public function test_everything_a_message_may_hold_survives_both_ways(): void
+    {
+        $order = Order::place(\PHP_INT_MAX, new Item('a', 2.0, ['colour' => 'red']), new Item('b', 0.1))->comesFrom('web');
+        $order->grid = [[1, 2], [], [3]];
+        $order->shelf = [7 => new Item('c', -1.5), 9 => null];
+        $order->extra = ['a' => [1, 'x', null, 2.5, true], 'b' => []];
+        $order->replaces = Order::place(\PHP_INT_MIN);
+
+        $decoded = $this->roundTrip($order);
+
+        self::assertEquals($order, $decoded);
+        self::assertSame('web', $decoded->origin());
+        self::assertSame(Currency::Euro, $decoded->currency());
+        self::assertSame('2026-03-04T05:06:07.000089+02:00', $decoded->placedAt->format('Y-m-d\TH:i:s.uP'));
+    }
+
+    public function test_no_constructor_runs_when_decoding(): void
+    {
+        $body = $this->codec->of(Order::class)->encode(Order::place(1));
+        $made = Order::$made;
+
+        $this->codec->of(Order::class)->decode($body);
+
+        self::assertSame($made, Order::$made);
+    }
+
+    public function test_missing_fields_take_the_defaults_of_property_and_promoted_parameter(): void
+    {
+        $order = $this->codec->of(Order::class)->decode(
+            '{"number":1,"currency":"USD","priority":null,"items":[],"placedAt":"2026-01-01T00:00:00Z","deadlines":[]}',
+        );
+
+        self::assertSame([false, 1, null, 'unknown'], [$order->gift, $order->revision, $order->replaces, $order->origin()]);
+        self::assertEquals(new \DateTimeImmutable('2020-01-01T00:00:00Z'), $order->paidAt);
+    }
+
+    public function test_unknown_fields_are_ignored(): void
+    {
+        $stored = $this->codec->of(CustomerStored::class)->decode('{"x":{"y":[1]},"id":"7","0":1}');
+
+        self::assertEquals(new CustomerStored('7'), $stored);
+    }
+
+    public function test_an_int_widens_to_float_and_a_float_stays_one_without_fraction(): void
+    {
+        $measured = $this->codec->of(Measured::class);
+
+        self::assertSame(3.0, $measured->decode('{"value":3}')->value);
+        self::assertSame('{"value":3.0,"context":null}', $measured->encode(new Measured(3.0)));
+    }
+
+    public function test_empty_messages_and_maps_are_objects_and_empty_lists_lists(): void
+    {
+        self::assertSame('{}', $this->codec->of(Nothing::class)->encode(new Nothing()));
+        self::assertEquals(new Nothing(), $this->codec->of(Nothing::class)->decode('{}'));
+        self::assertStringContainsString('"labels":{}', $this->codec->of(Item::class)->encode(new Item('a', 1.0)));
+        self::assertStringContainsString('"items":[]', $this->codec->of(Order::class)->encode(Order::place(1)));
+    }
+
+    public function test_a_class_that_counts_its_clones_is_not_cloned(): void
+    {
+        self::assertSame(0, $this->roundTrip(new Cloned('x'))->clones);
+    }
+
+    public function test_a_message_travels_under_its_class_or_the_name_it_chose(): void
+    {
+        self::assertSame([StoreCustomer::class, 1], [$this->codec->of(StoreCustomer::class)->type, $this->codec->of(StoreCustomer::class)->version]);
+        self::assertSame(['customer.forget', 3], [$this->codec->of(ForgetCustomer::class)->type, $this->codec->of(ForgetCustomer::class)->version]);
+        self::assertSame(ForgetCustomer::class, $this->codec->ofType('customer.forget')?->class);
+    }
+
+    public function test_a_type_that_nobody_named_in_the_program_is_never_loaded(): void
+    {
+        self::assertNull($this->codec->ofType(CustomerStored::class));
+    }
+
+    /** @dataProvider undecodable */
+    public function test_what_does_not_fit_is_refused_with_path_and_types(string $class, string $body, string $path, string $problem): void
+    {
+        try {
+            $this->codec->of($class)->decode($body);
+            self::fail('decoded');
+        } catch (MessageDecodingFailed $failed) {
+            self::assertSame([$class, $path], [$failed->class, $failed->path]);
+            self::assertStringContainsString($problem, $failed->getMessage());
+            self::assertStringContainsString($class, $failed->getMessage());
+            self::assertStringNotContainsString('secret', $failed->getMessage());
+        }
+    }
+
+    public static function undecodable(): iterable
+    {
+        $order = static fn(string $field, string $value): string => (string) \json_encode([$field => \json_decode($value)] + [
+            'number' => 1, 'currency' => 'EUR', 'priority' => 1, 'items' => [], 'placedAt' => '2026-01-01T00:00:00Z', 'deadlines' => [],
+        ]);
+
+        yield 'no JSON' => [StoreCustomer::class, '{"id":"secret"', '$', 'the body is not JSON: Syntax error'];
+        yield 'empty body' => [StoreCustomer::class, '', '$', 'not JSON'];
+        yield 'bytes' => [StoreCustomer::class, "{\"id\":\"\xff\"}", '$', 'Malformed UTF-8'];
+        yield 'too deep' => [StoreCustomer::class, \str_repeat('[', 600), '$', 'Maximum stack depth'];
+        yield 'null' => [StoreCustomer::class, 'null', '$', 'expected object, found null'];
+        yield 'a string' => [StoreCustomer::class, '"secret"', '$', 'expected object, found string'];
+        yield 'a list' => [StoreCustomer::class, '["secret"]', '$', 'expected object, found list'];
+        yield 'missing field' => [StoreCustomer::class, '{"id":"7","name":"secret"}', '$.email', 'expected string, found nothing (the field is missing)'];
+        yield 'nothing at all' => [StoreCustomer::class, '{}', '$.id', 'missing'];
+        yield 'null for a string' => [StoreCustomer::class, '{"id":null,"name":"secret","email":"e"}', '$.id', 'expected string, found null'];
+        yield 'int for a string' => [StoreCustomer::class, '{"id":"a","name":7,"email":"e"}', '$.name', 'expected string, found int'];
+        yield 'object for a string' => [StoreCustomer::class, '{"id":{"a":"secret"},"name":"n","email":"e"}', '$.id', 'expected string, found object'];
+        yield 'string for an int' => [Order::class, $order('number', '"secret"'), '$.number', 'expected int, found string'];
+        yield 'float for an int' => [Order::class, $order('number', '1.5'), '$.number', 'expected int, found float'];
+        yield 'int beyond int64' => [Order::class, \str_replace('"number":1', '"number":9223372036854775808', $order('gift', 'true')), '$.number', 'found a number outside of int64'];
+        yield 'int for a bool' => [Order::class, $order('gift', '1'), '$.gift', 'expected bool, found int'];
+        yield 'unknown enum value' => [Order::class, $order('currency', '"secret"'), '$.currency', 'found a string that is none of its cases'];
+        yield 'wrong enum type' => [Order::class, $order('priority', '"1"'), '$.priority', 'found string'];
+        yield 'date of another form' => [Order::class, $order('placedAt', '"secret 2026-01-01"'), '$.placedAt', 'ISO 8601'];
+        yield 'date that does not exist' => [Order::class, $order('placedAt', '"2026-02-30T00:00:00Z"'), '$.placedAt', 'does not exist'];
+        yield 'date in a list' => [Order::class, $order('deadlines', '["2026-01-01T00:00:00.5Z", 3]'), '$.deadlines[1]', 'found int'];
+        yield 'object for a list' => [Order::class, $order('items', '{"secret":1}'), '$.items', 'expected list of object'];
+        yield 'deep inside' => [Order::class, $order('items', '[{"sku":"a","price":1},{"sku":"b","price":1},{"sku":"c","price":"secret"}]'), '$.items[2].price', 'expected float, found string'];
+        yield 'key of a map' => [Order::class, $order('items', '[{"sku":"a","price":1,"labels":{"secret":1}}]'), '$.items[0].labels[*]', 'expected string, found int'];
+        yield 'string key of an int map' => [Order::class, $order('shelf', '{"secret":null}'), '$.shelf[*]', 'int keys'];
+        yield 'list in a list' => [Order::class, $order('grid', '[[1],[2,"secret"]]'), '$.grid[1][1]', 'expected int'];
+        yield 'inside itself' => [Order::class, $order('replaces', '{"number":1}'), '$.replaces.currency', 'missing'];
+        yield 'a float beyond its range' => [Measured::class, '{"value":1e999}', '$.value', 'outside of its range'];
+    }
+
+    /** @dataProvider unencodable */
+    public function test_what_json_cannot_carry_is_refused_with_its_path(object $message, string $path, string $problem): void
+    {
+        try {
+            $this->codec->of($message::class)->encode($message);
+            self::fail('encoded');
+        } catch (MessageEncodingFailed $failed) {
+            self::assertSame([$message::class, $path], [$failed->class, $failed->path]);
+            self::assertStringContainsString($problem, $failed->getMessage());
+            self::assertStringNotContainsString('secret', $failed->getMessage());
+        }
+    }
+
+    public static function unencodable(): iterable
+    {
+        $order = static function (string $property, mixed $value): Order {
+            $order = Order::place(1, new Item('a', 1.0));
+            $order->$property = $value;
+
+            return $order;
+        };
+        $cycle = Order::place(1);
+        $cycle->replaces = $cycle;
+        $half = (new \ReflectionClass(StoreCustomer::class))->newInstanceWithoutConstructor();
+
+        yield 'NAN' => [new Measured(\NAN), '$.value', 'found NAN'];
+        yield 'INF' => [new Measured(-\INF), '$.value', 'found INF'];
+        yield 'INF in mixed' => [new Measured(1.0, ['a' => [1, \INF]]), '$.context[*][1]', 'INF'];
+        yield 'object in mixed' => [new Measured(1.0, [new \stdClass()]), '$.context[0]', 'stdClass'];
+        yield 'bytes' => [new StoreCustomer('1', "secret \xff", ''), '$.name', 'UTF-8'];
+        yield 'bytes deep inside' => [Order::place(1, new Item("secret \xff", 1.0)), '$.items[0].sku', 'UTF-8'];
+        yield 'bytes as a map key' => [Order::place(1, new Item('a', 1.0, ["secret \xff" => 'b'])), '$.items[0].labels[*]', 'UTF-8'];
+        yield 'a list that is none' => [$order('grid', [1 => []]), '$.grid', 'expected list'];
+        yield 'a wrong item' => [$order('grid', [['secret']]), '$.grid[0][0]', 'expected int, found string'];
+        yield 'another class' => [$order('shelf', [3 => new CustomerStored('secret')]), '$.shelf[3]', 'found Weft\Tests\Bus\Fixtures\CustomerStored'];
+        yield 'never set' => [$half, '$', 'must not be accessed before initialization'];
+        yield 'a cycle' => [$cycle, '$' . \str_repeat('.replaces', 11) . '…' . \str_repeat('.replaces', 11), 'a cycle?'];
+    }
+
+    /** @dataProvider notMessages */
+    public function test_a_class_that_json_cannot_carry_is_refused_when_it_is_registered(object|string $class, string $problem): void
+    {
+        $this->expectException(InvalidMessageClass::class);
+        $this->expectExceptionMessageMatches('~' . \preg_quote($problem, '~') . '~');
+
+        $this->codec->of(\is_object($class) ? $class::class : $class);
+    }
+
+    public static function notMessages(): iterable
+    {
+        yield 'no class' => ['Missing\Thing', 'there is no such class'];
+        yield 'interface' => [\Countable::class, 'interface'];
+        yield 'abstract' => [Document::class, 'abstract'];
+        yield 'enum' => [Currency::class, 'enum'];
+        yield 'of PHP' => [\ArrayObject::class, 'class of PHP itself'];
+        yield 'anonymous' => [new class {}, 'anonymous'];
+        foreach ([
+            'Untyped' => ['public $value;', 'property $value has no type'],
+            'Union' => ['public int|string $value;', 'has the type string|int; of union types only ?T'],
+            'PlainArray' => ['public array $value;', 'property $value is a plain array; say what it holds'],
+            'VagueArray' => ['/** @var array<Item> */ public array $value;', 'documented as array<Item>'],
+            'ArrayOfArrays' => ['/** @var list<array> */ public array $value;', 'plain array'],
+            'HoldsClosure' => ['public \Closure $value;', 'has the type Closure'],
+            'HoldsObject' => ['public object $value;', 'has the type object'],
+            'HoldsPureEnum' => ['public \\' . Pure::class . ' $value;', 'no backing values'],
+            'HoldsMutableDate' => ['public \DateTime $value;', 'mutable DateTime'],
+            'HoldsInternal' => ['public \ArrayObject $value;', 'class of PHP itself'],
+            'HoldsAbstract' => ['/** @var list<\\' . Document::class . '> */ public array $value;', 'abstract'],
+            'HoldsMissing' => ['/** @var list<Missing> */ public array $value;', 'Weft\Tests\Bus\Codec\Declared\Missing'],
+            'Destructed' => ['public function __destruct() {}', 'destructor'],
+            'ExtendsInternal' => ['public string $value;', 'extends ArrayObject, a class of PHP itself', 'extends \ArrayObject'],
+            'Shadow' => ['private string $origin;', 'property $origin is private in ' . Document::class . ' and declared again', 'extends \\' . Document::class],
+        ] as $name => $case) {
+            eval('namespace Weft\Tests\Bus\Codec\Declared; final class ' . $name . ' ' . ($case[2] ?? '') . " { {$case[0]} }");
+            yield $name => ["Weft\\Tests\\Bus\\Codec\\Declared\\{$name}", $case[1]];
+        }
+    }
+
+    public function test_two_classes_cannot_have_one_type_name(): void
+    {
+        eval('namespace Weft\Tests\Bus\Codec\Declared; #[\Weft\Bus\MessageType("customer.forget")] final class Rival {}');
+        $this->codec->of(ForgetCustomer::class);
+
+        $this->expectException(InvalidMessageClass::class);
+        $this->expectExceptionMessage('"customer.forget" is taken by ' . ForgetCustomer::class);
+
+        $this->codec->of('Weft\Tests\Bus\Codec\Declared\Rival');
+    }
+
+    private function roundTrip(object $message): object
+    {
+        $class = $this->codec->of($message::class);
+
+        return $class->decode($class->encode($message));
+    }
+}

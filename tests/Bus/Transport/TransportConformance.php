@@ -1,0 +1,452 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus\Transport;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UndefinedQueue;
+use Weft\Bus\UnroutableMessage;
+
+use function Weft\async;
+use function Weft\delay;
+use function Weft\run;
+use function Weft\timeout;
+
+/** What every transport promises, as tests. */
+abstract class TransportConformance extends TestCase
+{
+    private const DEADLINE = 20.0;
+
+    /** Seconds in which a message that was published would have arrived. */
+    private const SOON = 0.3;
+
+    /** Distinguishes the names of one test from those of others on a shared broker. */
+    private string $unique;
+
+    /** Connects to a broker; every call within one test to the same one. */
+    abstract protected function connect(): Transport;
+
+    protected function setUp(): void
+    {
+        $this->unique = \bin2hex(\random_bytes(4));
+    }
+
+    public function test_a_message_reaches_every_queue_bound_to_its_type_and_no_other(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue('one'), [$this->type('a'), $this->type('b')]);
+            $transport->declare($this->queue('two'), [$this->type('a')]);
+            $transport->declare($this->queue('three'), [$this->type('c')]);
+
+            $transport->publish([$this->message('a', '1'), $this->message('b', '2'), $this->message('nobody', '3')]);
+
+            self::assertSame(['1', '2'], $this->drain($transport, 'one'));
+            self::assertSame(['1'], $this->drain($transport, 'two'));
+            self::assertSame([], $this->drain($transport, 'three'));
+        });
+    }
+
+    public function test_bytes_headers_and_type_arrive_unchanged(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $bodies = ['', 'Zoë', \implode('', \array_map('chr', \range(0, 255))), "\xff\xfe", '{"a":"b"}', \random_bytes(1_000_000)];
+            $headers = ['message-id' => 'id-1', 'correlation-id' => 'c', 'causation-id' => 'k', 'traceparent' => '00-1-2-01', 'tracestate' => 'a=b,c=d',
+                'content-type' => 'application/json', 'schema-version' => '3', 'weft-kind' => 'event', 'x-own' => 'Zoë "quoted" \\ / 1', 'x-empty' => ''];
+            $transport->declare($this->queue(), [$this->type('a')]);
+
+            $transport->publish(\array_map(fn(string $body): Outgoing => new Outgoing($this->type('a'), $body, $headers), $bodies));
+
+            $deliveries = $this->take($transport->consume($this->queue(), 10), \count($bodies));
+            self::assertSame($bodies, \array_column($deliveries, 'body'));
+            foreach ($deliveries as $delivery) {
+                self::assertEquals($headers, $delivery->headers);
+                self::assertSame($this->type('a'), $delivery->type);
+                self::assertFalse($delivery->redelivered);
+            }
+        });
+    }
+
+    public function test_thousands_published_at_once_arrive_complete_and_in_order(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $bodies = \array_map('strval', \range(1, 2_600));
+            $transport->declare($this->queue(), [$this->type('a')]);
+
+            $transport->publish(\array_map(fn(string $body): Outgoing => $this->message('a', $body), $bodies));
+
+            self::assertSame($bodies, $this->drain($transport));
+        });
+    }
+
+    public function test_unconfirmed_messages_arrive_as_well(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+
+            $transport->publish([$this->message('a', '1'), $this->message('a', '2')], confirmed: false);
+
+            self::assertSame(['1', '2'], \array_column($this->take($transport->consume($this->queue(), 10), 2), 'body'));
+        });
+    }
+
+    public function test_an_empty_batch_is_nothing(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+
+            $transport->publish([]);
+
+            self::assertSame(0, $transport->depth($this->queue()));
+        });
+    }
+
+    public function test_declaring_again_adds_bindings_and_keeps_messages(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1')]);
+
+            $transport->declare($this->queue(), [$this->type('b')]);
+            $transport->publish([$this->message('a', '2'), $this->message('b', '3')]);
+
+            self::assertSame(['1', '2', '3'], $this->drain($transport));
+        });
+    }
+
+    public function test_a_message_that_must_be_routed_and_is_not_is_an_error_that_names_its_type(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            try {
+                $transport->publish([$this->message('a', '1'), $this->message('nobody', '2', mustRoute: true), $this->message('a', '3')]);
+                self::fail('published');
+            } catch (UnroutableMessage $unroutable) {
+                self::assertStringContainsString($this->type('nobody'), $unroutable->getMessage());
+            }
+            self::assertSame(['1', '3'], $this->drain($transport), 'the others are published');
+        });
+    }
+
+    public function test_no_more_than_the_prefetch_is_unsettled_at_once(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish(\array_map(fn(int $i): Outgoing => $this->message('a', (string) $i), \range(1, 10)));
+            $consumer = $transport->consume($this->queue(), 3);
+            $first = $this->take($consumer, 3);
+
+            self::assertSame([], $consumer->next(10, wait: self::SOON), 'the prefetch is used up');
+
+            $consumer->ack($first[0]);
+            $consumer->ack($first[2]);
+            self::assertSame(['4', '5'], \array_column($this->take($consumer, 2), 'body'));
+            self::assertSame([], $consumer->next(10, wait: self::SOON));
+        });
+    }
+
+    public function test_next_returns_no_more_than_it_is_asked_for(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1'), $this->message('a', '2'), $this->message('a', '3')]);
+            $consumer = $transport->consume($this->queue(), 10);
+
+            self::assertSame(['1'], \array_column($consumer->next(1), 'body'));
+            self::assertSame(['2', '3'], \array_column($this->take($consumer, 2), 'body'));
+        });
+    }
+
+    public function test_a_waiting_consumer_is_woken_by_a_message(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $consumer = $transport->consume($this->queue(), 10);
+            $started = \microtime(true);
+            $publisher = async(function () use ($transport): void {
+                delay(0.2);
+                $transport->publish([$this->message('a', 'late')]);
+            });
+
+            self::assertSame('late', $consumer->next(10)[0]->body);
+            self::assertGreaterThan(0.15, \microtime(true) - $started);
+            self::assertLessThan(0.9, \microtime(true) - $started, 'woken, not found by looking now and then');
+            $publisher->await();
+        });
+    }
+
+    public function test_waiting_ends_when_its_time_is_over(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $consumer = $transport->consume($this->queue(), 10);
+            $started = \microtime(true);
+
+            self::assertSame([], $consumer->next(10, wait: 0.1));
+            self::assertGreaterThan(0.08, \microtime(true) - $started);
+            self::assertSame([], $consumer->next(10, wait: 0.0));
+        });
+    }
+
+    public function test_what_is_acknowledged_never_comes_back(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish(\array_map(fn(int $i): Outgoing => $this->message('a', (string) $i), \range(1, 50)));
+            $consumer = $transport->consume($this->queue(), 50);
+            foreach ($this->take($consumer, 50) as $index => $delivery) {
+                if ($index % 2 === 0) {
+                    $consumer->ack($delivery);
+                }
+            }
+            $consumer->close();
+
+            self::assertSame(\array_map('strval', \range(2, 50, 2)), $this->drain($transport));
+            self::assertSame(0, $transport->depth($this->queue()));
+        });
+    }
+
+    public function test_what_is_not_acknowledged_comes_back_marked_when_the_consumer_closes(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1'), $this->message('a', '2')]);
+            $consumer = $transport->consume($this->queue(), 10);
+            $this->take($consumer, 2);
+            self::assertSame(0, $transport->depth($this->queue()), 'delivered messages are not ready');
+
+            $consumer->close();
+
+            $again = $this->take($transport->consume($this->queue(), 10), 2);
+            self::assertSame([['1', true], ['2', true]], \array_map(static fn(Delivery $d): array => [$d->body, $d->redelivered], $again));
+        });
+    }
+
+    public function test_what_is_not_acknowledged_comes_back_when_the_connection_closes(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $other = $this->connect();
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1')]);
+            $this->take($transport->consume($this->queue(), 10), 1);
+
+            if ($other !== $transport) {
+                $transport->close();
+            } else {
+                // One broker inside the process: closing it closes every consumer.
+                $other->close();
+            }
+
+            self::assertTrue($this->take($other->consume($this->queue(), 10), 1)[0]->redelivered);
+            $other->close();
+        });
+    }
+
+    public function test_a_requeued_message_comes_back_marked(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1')]);
+            $consumer = $transport->consume($this->queue(), 1);
+
+            $consumer->requeue($this->take($consumer, 1)[0]);
+
+            $again = $this->take($consumer, 1)[0];
+            self::assertSame(['1', true], [$again->body, $again->redelivered]);
+            $consumer->ack($again);
+            self::assertSame([], $consumer->next(1, wait: self::SOON));
+        });
+    }
+
+    public function test_two_consumers_share_a_queue_without_sharing_a_message(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish(\array_map(fn(int $i): Outgoing => $this->message('a', (string) $i), \range(1, 200)));
+            $consumers = [$transport->consume($this->queue(), 7), $transport->consume($this->queue(), 11)];
+            $seen = [[], []];
+            $tasks = [];
+            foreach ($consumers as $index => $consumer) {
+                $tasks[] = async(function () use ($consumer, $index, &$seen): void {
+                    while (($batch = $consumer->next(5, wait: 0.5)) !== []) {
+                        foreach ($batch as $delivery) {
+                            $seen[$index][] = (int) $delivery->body;
+                            $consumer->ack($delivery);
+                        }
+                        delay(0.001);
+                    }
+                });
+            }
+            foreach ($tasks as $task) {
+                $task->await();
+            }
+            $all = [...$seen[0], ...$seen[1]];
+            \sort($all);
+            self::assertSame(\range(1, 200), $all);
+            self::assertNotSame([], $seen[0]);
+            self::assertNotSame([], $seen[1]);
+        });
+    }
+
+    public function test_an_acknowledgement_can_publish(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->declare($this->queue('next'), [$this->type('b')]);
+            $transport->publish([$this->message('a', '1')]);
+            $consumer = $transport->consume($this->queue(), 1);
+
+            $consumer->ack($this->take($consumer, 1)[0], [$this->message('b', '2'), $this->message('b', '3')]);
+
+            self::assertSame(['2', '3'], $this->drain($transport, 'next'));
+            $consumer->close();
+            self::assertSame(0, $transport->depth($this->queue()));
+        });
+    }
+
+    public function test_a_message_is_not_acknowledged_when_what_it_led_to_cannot_be_published(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1')]);
+            $consumer = $transport->consume($this->queue(), 1);
+            try {
+                $consumer->ack($this->take($consumer, 1)[0], [$this->message('nobody', '2', mustRoute: true)]);
+                self::fail('acknowledged');
+            } catch (UnroutableMessage) {
+            }
+            $consumer->close();
+
+            self::assertSame(['1'], $this->drain($transport));
+        });
+    }
+
+    public function test_a_parked_message_lies_in_the_dead_letter_queue_with_its_bytes_and_the_new_headers(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $body = "\x00\xffnot json";
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([new Outgoing($this->type('a'), $body, ['message-id' => '1', 'weft-kind' => 'event'])]);
+            $consumer = $transport->consume($this->queue(), 1);
+
+            $consumer->park($this->take($consumer, 1)[0], ['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'event']);
+
+            self::assertSame(1, $transport->depth("{$this->queue()}.dead"));
+            $parked = $this->take($transport->consume("{$this->queue()}.dead", 1), 1)[0];
+            self::assertSame([$body, $this->type('a')], [$parked->body, $parked->type]);
+            self::assertEquals(['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'event'], $parked->headers);
+            $consumer->close();
+            self::assertSame(0, $transport->depth($this->queue()));
+        });
+    }
+
+    public function test_a_queue_nobody_declared_is_an_error_that_names_it(): void
+    {
+        $this->on(function (Transport $transport): void {
+            foreach ([fn() => $transport->consume('missing-' . $this->queue(), 1), fn() => $transport->depth('missing-' . $this->queue())] as $call) {
+                try {
+                    $call();
+                    self::fail('found');
+                } catch (UndefinedQueue $undefined) {
+                    self::assertStringContainsString('missing-' . $this->queue(), $undefined->getMessage());
+                }
+            }
+        });
+    }
+
+    public function test_stopping_ends_a_wait_and_lets_deliveries_be_settled(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1')]);
+            $consumer = $transport->consume($this->queue(), 10);
+            $delivery = $this->take($consumer, 1)[0];
+            $stopper = async(function () use ($consumer): void {
+                delay(0.1);
+                $consumer->stop();
+            });
+
+            self::assertSame([], $consumer->next(10));
+            $stopper->await();
+            $transport->publish([$this->message('a', '2')]);
+            $consumer->ack($delivery);
+            $consumer->close();
+
+            self::assertSame(['2'], $this->drain($transport));
+        });
+    }
+
+    public function test_closing_twice_is_nothing(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $consumer = $transport->consume($this->queue(), 10);
+            $consumer->close();
+            $consumer->close();
+            $transport->close();
+            $transport->close();
+            $this->addToAssertionCount(1);
+        });
+    }
+
+    /** @param \Closure(Transport): void $test */
+    protected function on(\Closure $test): void
+    {
+        run(function () use ($test): void {
+            $transport = $this->connect();
+            try {
+                timeout(self::DEADLINE, static fn() => $test($transport));
+            } finally {
+                $transport->close();
+            }
+        });
+    }
+
+    protected function queue(string $name = 'queue'): string
+    {
+        return "conformance-{$this->unique}-{$name}";
+    }
+
+    protected function type(string $name): string
+    {
+        return "conformance.{$this->unique}.{$name}";
+    }
+
+    protected function message(string $type, string $body, bool $mustRoute = false): Outgoing
+    {
+        return new Outgoing($this->type($type), $body, ['weft-kind' => 'event'], $mustRoute);
+    }
+
+    /** @return list<Delivery> */
+    protected function take(Consumer $consumer, int $count): array
+    {
+        $taken = [];
+        while (\count($taken) < $count) {
+            $batch = $consumer->next($count - \count($taken), wait: 5.0);
+            self::assertNotSame([], $batch, "only " . \count($taken) . " of {$count} messages arrived");
+            \array_push($taken, ...$batch);
+        }
+
+        return $taken;
+    }
+
+    /** @return list<string> bodies of everything in the queue, acknowledged */
+    protected function drain(Transport $transport, string $queue = 'queue'): array
+    {
+        $consumer = $transport->consume($this->queue($queue), 500);
+        $bodies = [];
+        while (($batch = $consumer->next(500, wait: self::SOON)) !== []) {
+            foreach ($batch as $delivery) {
+                $bodies[] = $delivery->body;
+                $consumer->ack($delivery);
+            }
+        }
+        $consumer->close();
+
+        return $bodies;
+    }
+}
