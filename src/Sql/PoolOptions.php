@@ -24,7 +24,7 @@ final class PoolOptions
         if ($size < 1) {
             throw new \ValueError("Pool size must be at least 1, got {$size}");
         }
-        if ($borrowTimeout < 0.0) {
+        if (!($borrowTimeout >= 0.0)) {
             throw new \ValueError("Borrow timeout must not be negative, got {$borrowTimeout} seconds");
         }
     }
