@@ -10,7 +10,9 @@ use Weft\Bus\Transport\Delivery;
 use Weft\Runtime\Task;
 
 use function Weft\async;
+use function Weft\detach;
 use function Weft\scope;
+use function Weft\shield;
 use function Weft\signal;
 
 /**
@@ -51,7 +53,7 @@ final class Worker
     /** @return int how many messages were started, all of which have ended */
     public function run(bool $stopWhenEmpty, bool $signals): int
     {
-        $watch = $signals ? async($this->watchSignals(...))->detach() : null;
+        $watch = $signals ? detach($this->watchSignals(...)) : null;
         try {
             scope(function () use ($stopWhenEmpty): void {
                 try {
@@ -63,7 +65,7 @@ final class Worker
             });
         } finally {
             $watch?->cancel();
-            $this->consumer->close();
+            shield($this->consumer->close(...));
         }
 
         return $this->started;

@@ -15,7 +15,7 @@ use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
 
-use function Weft\async;
+use function Weft\detach;
 
 /** @internal */
 final class RabbitMqConsumer implements Consumer
@@ -131,7 +131,7 @@ final class RabbitMqConsumer implements Consumer
         }
         if (\is_int($here)) {
             // Detached: no scope of the caller should wait for it.
-            $this->fetch = async($this->await(...), $here)->detach();
+            $this->fetch = detach($this->await(...), $here);
 
             return [];
         }

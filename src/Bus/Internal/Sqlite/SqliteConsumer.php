@@ -13,7 +13,7 @@ use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
-use function Weft\async;
+use function Weft\detach;
 
 /** @internal */
 final class SqliteConsumer implements TransactionalConsumer
@@ -219,7 +219,7 @@ final class SqliteConsumer implements TransactionalConsumer
     private function waitForMore(?float $until, int $generation): void
     {
         // Detached: no scope of the caller should wait for it.
-        $this->watch ??= async($this->watch(...))->detach();
+        $this->watch ??= detach($this->watch(...));
         $check = \microtime(true) + self::CHECK_INTERVAL;
         $this->store->arrival->wait($until === null ? $check : \min($until, $check), $generation);
     }
