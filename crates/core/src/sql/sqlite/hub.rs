@@ -278,25 +278,6 @@ impl Hub {
         }
     }
 
-    /// Gives the writer what is queued, waiting until `deadline` for the first job.
-    pub(super) fn take_by(&self, jobs: &mut Vec<Job>, deadline: Instant) {
-        let mut queue = self.queue();
-        loop {
-            queue.take(jobs);
-            let left = deadline.saturating_duration_since(Instant::now());
-            if !jobs.is_empty() || left.is_zero() || queue.closing {
-                return;
-            }
-            queue.waiting = Waiting::ForJobs;
-            queue = self
-                .writer_wake
-                .wait_timeout(queue, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-            queue.waiting = Waiting::No;
-        }
-    }
-
     /// Waits for the transaction that holds the writer.
     pub(super) fn next_command(&self, deadline: Instant) -> NextCommand {
         let mut queue = self.queue();

@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+// Weft in bench/bus: the workload of the peers in one process, on RabbitMQ and PostgreSQL or on SQLite alone.
+
+namespace Weft\Bench\Bus\Weft;
+
+use Weft\Bus\Bus;
+use Weft\Bus\Publishing;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\Sqlite;
+use Weft\Sql\Database;
+use Weft\Sql\PoolOptions;
+
+use function Weft\run;
+
+require __DIR__ . '/../../../autoload.php';
+require __DIR__ . '/StoreCustomer.php';
+require __DIR__ . '/CustomerStored.php';
+require __DIR__ . '/Customers.php';
+
+const POOL_SIZE = 20;
+
+function environment(string $name): string
+{
+    $value = \getenv($name);
+
+    return $value !== false && $value !== '' ? $value : throw new \RuntimeException("the environment variable {$name} is not set");
+}
+
+function transport(Database $database): Transport
+{
+    return environment('TRANSPORT') === 'sqlite'
+        ? Sqlite::on($database)
+        : RabbitMq::connect(environment('AMQP_URL'), persistent: \getenv('PERSISTENT') === '1');
+}
+
+/** @return iterable<StoreCustomer> */
+function commands(int $total): iterable
+{
+    for ($i = 0; $i < $total; ++$i) {
+        yield new StoreCustomer(uuid(), "name_{$i}", 'name@qwerty.root');
+    }
+}
+
+function uuid(): string
+{
+    $bytes = \random_bytes(16);
+    $bytes[6] = \chr(\ord($bytes[6]) & 0x0F | 0x40);
+    $bytes[8] = \chr(\ord($bytes[8]) & 0x3F | 0x80);
+
+    return \vsprintf('%s%s-%s-%s-%s-%s%s%s', \str_split(\bin2hex($bytes), 4));
+}
+
+run(static function (): void {
+    $total = (int) environment('COMMANDS');
+    $isPlain = environment('MODE') === 'plain';
+    $queue = \getenv('BENCH_QUEUE') ?: 'customers';
+    $database = Database::connect(environment('DATABASE_URL'), new PoolOptions(size: POOL_SIZE));
+    $customers = new Customers($total);
+    $bus = Bus::connect(
+        transport($database),
+        $database,
+        $isPlain ? Publishing::BeforeCommitUnconfirmed : Publishing::AfterCommit,
+    )->handlers($customers);
+    $bus->declare($queue);
+
+    $started = \microtime(true);
+    $bus->sendAll(commands($total), confirmed: !$isPlain);
+    $filled = \microtime(true);
+    $bus->consume($queue, concurrency: 100, limit: 2 * $total);
+    $drained = \microtime(true);
+
+    echo \json_encode([
+        'fill_seconds' => $filled - $started,
+        'commands_seconds' => $customers->lastCommandAt - $filled,
+        'events_seconds' => $drained - $customers->lastCommandAt,
+        'commands' => $customers->commands,
+        'events' => $customers->events,
+        'events_overlapped' => $customers->eventsBeforeLastCommand,
+        'queued' => $bus->depth($queue) + $bus->deadLetters($queue)->count(),
+    ], \JSON_THROW_ON_ERROR), "\n";
+    $bus->close();
+    $database->close();
+});
