@@ -276,6 +276,12 @@ impl Connection {
         })
     }
 
+    /// Gives up on a server that does not keep to the protocol.
+    pub(super) fn give_up(&mut self, message: &str) -> Error {
+        self.broken = true;
+        self.lost(message)
+    }
+
     pub(super) fn lost(&self, message: &str) -> Error {
         Error::ConnectionLost {
             target: self.target.to_string(),
