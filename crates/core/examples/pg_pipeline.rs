@@ -209,15 +209,9 @@ async fn backend(connection: &mut Connection) -> Outcome<u32> {
     }
 }
 
-/// User and system time of a process on this machine (`proc(5)`), in clock ticks of 10 ms.
+/// Time a process on this machine has spent on a CPU, user and system (`proc(5)`, `schedstat`). Both sides have one thread.
 fn cpu(process: &str) -> Outcome<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = after_name
-        .split_ascii_whitespace()
-        .skip(11)
-        .take(2)
-        .map(str::parse::<u64>)
-        .sum::<Result<u64, _>>()?;
-    Ok(Duration::from_millis(ticks * 10))
+    let stat = std::fs::read_to_string(format!("/proc/{process}/schedstat"))?;
+    let nanoseconds = stat.split_ascii_whitespace().next().unwrap_or_default();
+    Ok(Duration::from_nanos(nanoseconds.parse()?))
 }
