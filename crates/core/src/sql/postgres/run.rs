@@ -409,6 +409,7 @@ impl Connection {
             }
         }
         let shape = steps.first().map(Step::shape).unwrap_or_default();
+        self.cache.trim();
         self.read_chunk(Chunk::new(shape, size as usize)).await
     }
 
