@@ -483,3 +483,29 @@ async fn closing_sends_what_was_published_and_acknowledged() {
     assert_eq!(within(10, third.delete_queue(&queue)).await.unwrap(), 0);
     third.close().await;
 }
+
+#[tokio::test]
+async fn handles_that_are_dropped_still_send_what_was_published() {
+    let watching = connect().await;
+    let queue = declare_queue(&watching, "dropped").await;
+    let connection = connect().await;
+    let confirming = publisher(&connection, 1_000).await;
+    let options = PublisherOptions {
+        confirm: false,
+        window: 0,
+    };
+    let plain = connection.publisher(options).await.unwrap();
+    for _ in 0..300 {
+        drop(confirming.try_publish(&to(&queue, b"x")).unwrap());
+        assert!(plain.try_publish(&to(&queue, b"x")).unwrap().is_none());
+    }
+    drop((confirming, plain, connection));
+    within(10, async {
+        while ready_messages(&watching, &queue).await < 600 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    watching.delete_queue(&queue).await.unwrap();
+    watching.close().await;
+}

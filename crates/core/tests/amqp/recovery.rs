@@ -264,3 +264,29 @@ async fn closing_while_the_broker_is_away_does_not_wait_for_it() {
         Err(Error::Closed { .. })
     ));
 }
+
+#[tokio::test]
+async fn a_publisher_that_waits_for_room_continues_after_a_cut() {
+    let proxy = Proxy::start().await;
+    let connection = proxy.connect().await;
+    let queue = declare_queue(&connection, "room").await;
+    let options = PublisherOptions {
+        confirm: false,
+        window: 0,
+    };
+    let publisher = within(10, connection.publisher(options)).await.unwrap();
+    let body = vec![1; 100_000];
+    for round in 0..10 {
+        while publisher.try_publish(&to(&queue, &body)).is_ok() {}
+        let waiting = publisher.ready();
+        proxy.cut();
+        within(20, waiting).await.unwrap();
+        assert!(
+            publisher.try_publish(&to(&queue, &body)).is_ok(),
+            "round {round}"
+        );
+    }
+    within(20, publisher.flush()).await.unwrap();
+    connection.delete_queue(&queue).await.unwrap();
+    connection.close().await;
+}
