@@ -1,10 +1,10 @@
 //! SQL values between PHP and `weft-core`.
 
+use ext_php_rs::boxed::ZBox;
 use ext_php_rs::convert::IntoZvalDyn;
 use ext_php_rs::exception::{PhpException, PhpResult};
 use ext_php_rs::types::array::ArrayKey;
 use ext_php_rs::types::{ZendCallable, ZendHashTable, ZendStr, Zval};
-use ext_php_rs::boxed::ZBox;
 
 use weft_core::sql::{Params, ResultSet, Value};
 
@@ -47,9 +47,9 @@ fn value(zval: &Zval) -> PhpResult<Value> {
         return Ok(Value::Null);
     }
     match zval.array() {
-        Some(list) if list.has_sequential_keys() || list.is_empty() => {
-            Ok(Value::List(list.values().map(value).collect::<PhpResult<_>>()?))
-        }
+        Some(list) if list.has_sequential_keys() || list.is_empty() => Ok(Value::List(
+            list.values().map(value).collect::<PhpResult<_>>()?,
+        )),
         _ => encoded(zval),
     }
 }
@@ -65,7 +65,10 @@ fn text_or_bytes(bytes: &[u8]) -> Value {
 fn encoded(zval: &Zval) -> PhpResult<Value> {
     let encoded = call("Weft\\Sql\\Internal\\Parameter::encode", vec![zval])?;
     let pair = encoded.array();
-    let part = |index| pair.and_then(|pair| pair.get_index(index)).and_then(Zval::zend_str);
+    let part = |index| {
+        pair.and_then(|pair| pair.get_index(index))
+            .and_then(Zval::zend_str)
+    };
     let (Some(kind), Some(bytes)) = (part(0), part(1)) else {
         return Err("Weft\\Sql\\Internal\\Parameter::encode must return two strings".into());
     };
@@ -80,8 +83,9 @@ fn encoded(zval: &Zval) -> PhpResult<Value> {
 
 /// Calls a PHP function that does not suspend; its exception stays pending and is passed on.
 pub fn call(name: &str, arguments: Vec<&dyn IntoZvalDyn>) -> PhpResult<Zval> {
-    let callable = ZendCallable::try_from_name(name)
-        .map_err(|_| PhpException::from(format!("{name}() not found: is Weft's PHP library loaded?")))?;
+    let callable = ZendCallable::try_from_name(name).map_err(|_| {
+        PhpException::from(format!("{name}() not found: is Weft's PHP library loaded?"))
+    })?;
     Ok(callable.try_call(arguments)?)
 }
 
@@ -111,7 +115,9 @@ pub fn rows(result: ResultSet) -> PhpResult<Zval> {
 
 fn column_names(result: &ResultSet) -> Vec<ZBox<ZendStr>> {
     let names = result.columns.iter();
-    names.map(|column| ZendStr::new(&column.name, false)).collect()
+    names
+        .map(|column| ZendStr::new(&column.name, false))
+        .collect()
 }
 
 fn row_list(names: &[ZBox<ZendStr>], rows: Vec<Vec<Value>>) -> PhpResult<Zval> {

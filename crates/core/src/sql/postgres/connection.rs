@@ -13,8 +13,10 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use super::cache::StatementCache;
 use super::cancel::CancelKey;
+use super::config::Config;
 use super::failure::ServerFailure;
 use super::replies::{Drain, Replies, Silence};
+use super::startup::Connector;
 use super::stream::Stream;
 use super::text::Malformed;
 use super::types::{Oid, Type};
@@ -65,6 +67,14 @@ pub struct Connection {
 pub(super) type Types = Rc<std::cell::RefCell<HashMap<Oid, Type>>>;
 
 impl Connection {
+    /// Opens a connection outside of any pool.
+    ///
+    /// # Errors
+    /// [`Error::Connect`], at the latest after the connect timeout.
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        Connector::new(config).connect().await
+    }
+
     pub(super) fn new(stream: Stream, target: Rc<str>, cache_limit: usize, types: Types) -> Self {
         Self {
             stream,
@@ -274,6 +284,12 @@ impl Connection {
                 "it sent an unexpected or broken message \"{tag}\""
             ))
         })
+    }
+
+    /// Gives up on a server that does not keep to the protocol.
+    pub(super) fn give_up(&mut self, message: &str) -> Error {
+        self.broken = true;
+        self.lost(message)
     }
 
     pub(super) fn lost(&self, message: &str) -> Error {
