@@ -24,9 +24,9 @@ abstract class BusTestCase extends TestCase
     private const DEADLINE = 20.0;
 
     /** Runs a test in the runtime, with a deadline. */
-    protected function inRuntime(\Closure $test): void
+    protected function inRuntime(\Closure $test, float $deadline = self::DEADLINE): void
     {
-        run(static fn(): mixed => timeout(self::DEADLINE, $test));
+        run(static fn(): mixed => timeout($deadline, $test));
     }
 
     /** An object that handles StoreCustomer with the closure. */
