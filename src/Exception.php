@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft;
 
-/** Everything Weft throws, errors of the caller included. */
+/** Marks every exception and error that Weft throws. */
 interface Exception extends \Throwable
 {
 }

@@ -142,14 +142,16 @@ final class Bus
      * Sends many commands in order, in batches: far faster than one by one. When it throws, those before the batch that
      * failed have been sent.
      *
-     * @param iterable<object> $commands may be a generator; it is read as fast as the broker takes
+     * @param iterable<object> $commands  may be a generator; it is read as fast as the broker takes
+     * @param bool             $confirmed whether each batch is confirmed by the broker before the next; without, some
+     *                                    may be lost with the connection, and one without a queue is not reported
      * @return int how many were sent
      *
      * @throws UnroutableMessage|PublishFailed|MessageEncodingFailed
      */
-    public function sendAll(iterable $commands): int
+    public function sendAll(iterable $commands, bool $confirmed = true): int
     {
-        return $this->dispatch(Kind::Command, $commands);
+        return $this->dispatch(Kind::Command, $commands, $confirmed);
     }
 
     /**
@@ -160,9 +162,9 @@ final class Bus
      *
      * @throws PublishFailed|MessageEncodingFailed
      */
-    public function publishAll(iterable $events): int
+    public function publishAll(iterable $events, bool $confirmed = true): int
     {
-        return $this->dispatch(Kind::Event, $events);
+        return $this->dispatch(Kind::Event, $events, $confirmed);
     }
 
     /**
@@ -220,6 +222,16 @@ final class Bus
         return clone $this->progress;
     }
 
+    /**
+     * How many messages are ready in a queue; those being handled are not counted.
+     *
+     * @throws UndefinedQueue
+     */
+    public function depth(string $queue): int
+    {
+        return $this->transport->depth($queue);
+    }
+
     /** The messages of a queue that could not be handled. */
     public function deadLetters(string $queue): DeadLetters
     {
@@ -234,25 +246,26 @@ final class Bus
     }
 
     /** @param iterable<object> $messages */
-    private function dispatch(Kind $kind, iterable $messages): int
+    private function dispatch(Kind $kind, iterable $messages, bool $confirmed = true): int
     {
         $sent = 0;
         $batch = [];
         foreach ($messages as $message) {
             $batch[] = $this->envelopes->wrap($kind, $message, null);
             if (\count($batch) === self::BATCH) {
-                $sent += $this->dispatchBatch($batch);
+                $sent += $this->dispatchBatch($batch, $confirmed);
                 $batch = [];
             }
         }
 
-        return $sent + $this->dispatchBatch($batch);
+        return $sent + $this->dispatchBatch($batch, $confirmed);
     }
 
-    private function dispatchBatch(array $batch): int
+    /** @param list<Transport\Outgoing> $batch */
+    private function dispatchBatch(array $batch, bool $confirmed): int
     {
         if ($batch !== []) {
-            $this->transport->publish($batch);
+            $this->transport->publish($batch, $confirmed);
             $this->progress->sent += \count($batch);
         }
 

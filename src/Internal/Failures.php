@@ -19,8 +19,9 @@ final class Failures
     public static function exception(string $kind, string $message, array $details): \Throwable
     {
         return match ($kind) {
-            'panic', 'runtime', 'usage' => new \Error($message),
-            'forked' => new Runtime\ForkedProcess($message),
+            'panic', 'usage' => new \Error($message),
+            'runtime' => new Runtime\RuntimeFailed($message),
+            'forked' => new Runtime\ForkedProcess($message, (int) ($details['parent'] ?? 0), (int) ($details['child'] ?? 0)),
 
             'sql.dsn' => new Sql\InvalidDsn($message),
             'sql.usage' => new Sql\UsageError($message),

@@ -972,6 +972,8 @@ abstract class SqlConformance extends TestCase
         if ($expected instanceof \DateTimeInterface) {
             self::assertInstanceOf(\DateTimeImmutable::class, $actual);
             self::assertSame((float) $expected->format('U.u'), (float) $actual->format('U.u'));
+        } elseif (\is_float($expected) && \is_nan($expected)) {
+            self::assertNan($actual);
         } else {
             self::assertSame($expected, $actual);
         }

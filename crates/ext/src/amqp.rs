@@ -8,8 +8,8 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
 use weft_core::amqp::{
-    Config, ConnectFailure, Connection, ConsumeOptions, Consumer, Delivery, DeliveryTag, Error, Event, Message,
-    Publisher, PublisherOptions, QueueState, Status,
+    Config, ConnectFailure, Connection, ConsumeOptions, Consumer, Delivery, DeliveryTag, Error,
+    Event, Message, Publisher, PublisherOptions, QueueState, Status,
 };
 
 use crate::amqp_table::{self, Reading};
@@ -72,8 +72,12 @@ impl AmqpConnection {
     }
 
     pub fn consume(&self, queue: &str, prefetch: i64) -> PhpResult<i64> {
-        let prefetch = u16::try_from(prefetch)
-            .map_err(|_| Failure::new("amqp.usage", format!("prefetch must be 0 to 65535, got {prefetch}")))?;
+        let prefetch = u16::try_from(prefetch).map_err(|_| {
+            Failure::new(
+                "amqp.usage",
+                format!("prefetch must be 0 to 65535, got {prefetch}"),
+            )
+        })?;
         let options = ConsumeOptions {
             prefetch,
             ..ConsumeOptions::default()
@@ -90,7 +94,11 @@ impl AmqpConnection {
     pub fn queue_state(&self, queue: &str) -> PhpResult<i64> {
         let (connection, queue) = (Rc::clone(&self.connection), queue.to_owned());
         start(async move {
-            let QueueState { messages, consumers, .. } = connection.queue_state(&queue).await.map_err(failure)?;
+            let QueueState {
+                messages,
+                consumers,
+                ..
+            } = connection.queue_state(&queue).await.map_err(failure)?;
             Ok(Payload::build(move || {
                 Ok(vec![i64::from(messages), i64::from(consumers)].into_zval(false)?)
             }))
@@ -116,8 +124,13 @@ impl AmqpConnection {
     pub fn status(&self) -> Vec<String> {
         let (state, reason) = match self.connection.status() {
             Status::Connected => ("connected", String::new()),
-            Status::Connecting { attempt, last_error } => {
-                let cause = last_error.map(|error| format!(": {error}")).unwrap_or_default();
+            Status::Connecting {
+                attempt,
+                last_error,
+            } => {
+                let cause = last_error
+                    .map(|error| format!(": {error}"))
+                    .unwrap_or_default();
                 ("connecting", format!("attempt {attempt}{cause}"))
             }
             Status::Blocked { reason } => ("blocked", reason),
@@ -181,7 +194,9 @@ impl AmqpPublisher {
             mandatory,
         };
         match self.publisher.try_publish(&message) {
-            Ok(Some(confirm)) if watch => start(async move { confirm.await.map(|()| Payload::Null).map_err(failure) }),
+            Ok(Some(confirm)) if watch => {
+                start(async move { confirm.await.map(|()| Payload::Null).map_err(failure) })
+            }
             Ok(_) => Ok(0),
             Err(Error::Full { .. }) => Ok(FULL),
             Err(error) => Err(failure(error).into()),
@@ -190,12 +205,24 @@ impl AmqpPublisher {
 
     pub fn ready(&self) -> PhpResult<i64> {
         let publisher = Rc::clone(&self.publisher);
-        start(async move { publisher.ready().await.map(|()| Payload::Null).map_err(failure) })
+        start(async move {
+            publisher
+                .ready()
+                .await
+                .map(|()| Payload::Null)
+                .map_err(failure)
+        })
     }
 
     pub fn flush(&self) -> PhpResult<i64> {
         let publisher = Rc::clone(&self.publisher);
-        start(async move { publisher.flush().await.map(|()| Payload::Null).map_err(failure) })
+        start(async move {
+            publisher
+                .flush()
+                .await
+                .map(|()| Payload::Null)
+                .map_err(failure)
+        })
     }
 }
 
@@ -228,24 +255,42 @@ impl AmqpConsumer {
     }
 
     pub fn nack(&self, tag: i64, requeue: bool) -> PhpResult<bool> {
-        Ok(self.open()?.nack(DeliveryTag::from_bits(tag as u64), requeue))
+        Ok(self
+            .open()?
+            .nack(DeliveryTag::from_bits(tag as u64), requeue))
     }
 
     pub fn cancel(&self) -> PhpResult<i64> {
         let consumer = self.open()?;
-        start(async move { consumer.cancel().await.map(|()| Payload::Null).map_err(failure) })
+        start(async move {
+            consumer
+                .cancel()
+                .await
+                .map(|()| Payload::Null)
+                .map_err(failure)
+        })
     }
 
     pub fn flush(&self) -> PhpResult<i64> {
         let consumer = self.open()?;
-        start(async move { consumer.flush().await.map(|()| Payload::Null).map_err(failure) })
+        start(async move {
+            consumer
+                .flush()
+                .await
+                .map(|()| Payload::Null)
+                .map_err(failure)
+        })
     }
 
     pub fn close(&self) -> PhpResult<i64> {
         let consumer = self.consumer.borrow_mut().take();
         start(async move {
             match consumer.and_then(Rc::into_inner) {
-                Some(consumer) => consumer.close().await.map(|()| Payload::Null).map_err(failure),
+                Some(consumer) => consumer
+                    .close()
+                    .await
+                    .map(|()| Payload::Null)
+                    .map_err(failure),
                 None => Ok(Payload::Null),
             }
         })
@@ -280,7 +325,10 @@ fn delivery(delivery: &Delivery) -> PhpResult<Zval> {
     fields.push(amqp_table::binary(delivery.body()))?;
     match delivery.properties() {
         Ok(properties) => {
-            let Reading { headers, properties } = amqp_table::read(&properties)?;
+            let Reading {
+                headers,
+                properties,
+            } = amqp_table::read(&properties)?;
             fields.push(headers)?;
             fields.push(properties)?;
         }
@@ -297,7 +345,9 @@ fn described(event: Event) -> (&'static str, String) {
         Event::Blocked { reason } => ("blocked", reason),
         Event::Unblocked => ("unblocked", String::new()),
         Event::Disconnected { error } => ("disconnected", error.to_string()),
-        Event::ReconnectFailed { attempt, error } => ("reconnect failed", format!("attempt {attempt}: {error}")),
+        Event::ReconnectFailed { attempt, error } => {
+            ("reconnect failed", format!("attempt {attempt}: {error}"))
+        }
         Event::Recovered { attempts } => ("recovered", format!("after {attempts} attempts")),
         Event::RestoreFailed { error } => ("restore failed", error.to_string()),
         Event::ChannelClosed { error } => ("channel closed", error.to_string()),
@@ -330,7 +380,9 @@ pub fn failure(error: Error) -> Failure {
     };
     let failure = Failure::new(kind, message);
     match error {
-        Error::Refused { code, .. } | Error::Unroutable { code, .. } => failure.with("code", Detail::Int(code.into())),
+        Error::Refused { code, .. } | Error::Unroutable { code, .. } => {
+            failure.with("code", Detail::Int(code.into()))
+        }
         _ => failure,
     }
 }

@@ -45,7 +45,11 @@ fn set_property<'a>(properties: &mut Properties<'a>, name: &str, value: &'a Zval
     };
     let number = || {
         let number = value.long().and_then(|number| u64::try_from(number).ok());
-        number.ok_or_else(|| usage(format!("AMQP property {name} must be an integer of at least 0")))
+        number.ok_or_else(|| {
+            usage(format!(
+                "AMQP property {name} must be an integer of at least 0"
+            ))
+        })
     };
     match name {
         "contentType" => properties.content_type = Some(text()?),
@@ -59,7 +63,10 @@ fn set_property<'a>(properties: &mut Properties<'a>, name: &str, value: &'a Zval
         "timestamp" => properties.timestamp = Some(number()?),
         "priority" => {
             let priority = u8::try_from(number()?);
-            properties.priority = Some(priority.map_err(|_| usage("AMQP property priority must be 0 to 255".to_owned()))?);
+            properties.priority = Some(
+                priority
+                    .map_err(|_| usage("AMQP property priority must be 0 to 255".to_owned()))?,
+            );
         }
         _ => return Err(usage(format!("there is no AMQP property {name}"))),
     }
@@ -122,7 +129,9 @@ pub fn topology(
 
 fn each<T>(list: &ZendHashTable, make: fn(&Entry<'_>) -> PhpResult<T>) -> PhpResult<Vec<T>> {
     let made = list.values().map(|value| {
-        let entry = value.array().ok_or_else(|| usage("each part of a topology must be an array".to_owned()))?;
+        let entry = value
+            .array()
+            .ok_or_else(|| usage("each part of a topology must be an array".to_owned()))?;
         make(&Entry(entry))
     });
     made.collect()
@@ -164,11 +173,19 @@ struct Entry<'a>(&'a ZendHashTable);
 impl Entry<'_> {
     fn text(&self, name: &str) -> PhpResult<String> {
         let text = self.0.get(name).and_then(Zval::str).map(str::to_owned);
-        text.ok_or_else(|| usage(format!("an exchange, queue or binding lacks its \"{name}\"")))
+        text.ok_or_else(|| {
+            usage(format!(
+                "an exchange, queue or binding lacks its \"{name}\""
+            ))
+        })
     }
 
     fn text_or_empty(&self, name: &str) -> String {
-        self.0.get(name).and_then(Zval::str).unwrap_or_default().to_owned()
+        self.0
+            .get(name)
+            .and_then(Zval::str)
+            .unwrap_or_default()
+            .to_owned()
     }
 
     fn flag(&self, name: &str, default: bool) -> bool {
@@ -243,7 +260,9 @@ fn field_zval(field: &Field<'_>) -> PhpResult<Zval> {
         Field::I64(number) => zval.set_long(*number),
         Field::F32(number) => zval.set_double(f64::from(*number)),
         Field::F64(number) => zval.set_double(*number),
-        Field::Decimal { scale, value } => zval.set_double(f64::from(*value) / 10_f64.powi(i32::from(*scale))),
+        Field::Decimal { scale, value } => {
+            zval.set_double(f64::from(*value) / 10_f64.powi(i32::from(*scale)))
+        }
         Field::Timestamp(seconds) => zval.set_long(*seconds as i64),
         Field::String(bytes) | Field::Bytes(bytes) => return Ok(binary(bytes)),
         Field::Table(table) => return Ok(array_zval(table_array(table)?)),

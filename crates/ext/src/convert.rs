@@ -68,7 +68,10 @@ fn named(array: &ZendHashTable, sql: &str) -> PhpResult<Params> {
     let mut values = Vec::with_capacity(array.len());
     let mut entries = array.iter();
     while let Some((key, zval)) = entries.next_zval() {
-        let name = match key.zend_str().map(|name| std::str::from_utf8(name.as_bytes())) {
+        let name = match key
+            .zend_str()
+            .map(|name| std::str::from_utf8(name.as_bytes()))
+        {
             Some(Ok(name)) => name.strip_prefix(':').unwrap_or(name),
             Some(Err(_)) => return Err(refuse("that is not UTF-8".to_owned())),
             None => return Err(refuse(key.long().unwrap_or_default().to_string())),
@@ -194,8 +197,9 @@ fn encoded(zval: &Zval, place: Place<'_>) -> PhpResult<Value> {
 
 /// Calls a PHP function that does not suspend; its exception stays pending and is passed on.
 pub fn call(name: &str, arguments: Vec<&dyn IntoZvalDyn>) -> PhpResult<Zval> {
-    let callable = ZendCallable::try_from_name(name)
-        .map_err(|_| PhpException::from(format!("{name}() not found: is Weft's PHP library loaded?")))?;
+    let callable = ZendCallable::try_from_name(name).map_err(|_| {
+        PhpException::from(format!("{name}() not found: is Weft's PHP library loaded?"))
+    })?;
     Ok(callable.try_call(arguments)?)
 }
 

@@ -3,12 +3,17 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use weft_core::reactor::Reactor;
 use weft_core::signal::Signals;
+use weft_core::sql::sqlite;
 
 use crate::failure::{Detail, Failure};
 use crate::runtime::Payload;
+
+/// How long a process waits for its SQLite threads when it ends.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub type Outcome = Result<Payload, Failure>;
 
@@ -107,6 +112,10 @@ pub extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
     if FORKED.load(Ordering::Relaxed) {
         // The epoll instance and the sockets are shared with the parent: dropping them would disturb it.
         std::mem::forget(current);
+        return 0;
     }
+    drop(current);
+    // Lets a commit that is under way end; what was answered is on disk already.
+    sqlite::shutdown(SHUTDOWN_TIMEOUT);
     0
 }

@@ -42,7 +42,9 @@ impl SqlDatabase {
         let opening = Database::open(dsn, pool).map_err(failure)?;
         start(async move {
             let database = opening.await.map_err(failure)?;
-            Ok(Payload::build(move || Ok(Self::new(database).into_zval(false)?)))
+            Ok(Payload::build(move || {
+                Ok(Self::new(database).into_zval(false)?)
+            }))
         })
     }
 
@@ -194,7 +196,9 @@ impl SqlCursor {
                 Some(next) => next.await.map_err(failure)?,
                 None => None,
             };
-            Ok(Payload::build(move || convert::rows(chunk.unwrap_or_default())))
+            Ok(Payload::build(move || {
+                convert::rows(chunk.unwrap_or_default())
+            }))
         })
     }
 
@@ -204,7 +208,11 @@ impl SqlCursor {
     }
 }
 
-fn statement(parsed: &RefCell<ParseCache>, sql: &str, params: &ZendHashTable) -> PhpResult<Statement> {
+fn statement(
+    parsed: &RefCell<ParseCache>,
+    sql: &str,
+    params: &ZendHashTable,
+) -> PhpResult<Statement> {
     let params = convert::params(params, sql)?;
     let mut parsed = parsed.borrow_mut();
     let parsed = parsed.parse(sql).map_err(failure)?;
@@ -225,12 +233,14 @@ pub fn failure(error: Error) -> Failure {
             .with("sqlState", Detail::Text(Some(server.sqlstate)))
             .with("statement", Detail::Text(Some(server.statement)))
             .with("constraint", Detail::Text(server.constraint)),
-        Error::Parameter { statement, .. } => Failure::new("sql.parameter", message)
-            .with("statement", Detail::Text(Some(statement))),
+        Error::Parameter { statement, .. } => {
+            Failure::new("sql.parameter", message).with("statement", Detail::Text(Some(statement)))
+        }
         Error::PoolExhausted { .. } => Failure::new("sql.pool_exhausted", message),
         Error::PoolClosed { .. } => Failure::new("sql.pool_closed", message),
-        Error::Cancelled { statement } => Failure::new("sql.cancelled", message)
-            .with("statement", Detail::Text(Some(statement))),
+        Error::Cancelled { statement } => {
+            Failure::new("sql.cancelled", message).with("statement", Detail::Text(Some(statement)))
+        }
         Error::Usage { .. } => Failure::new("sql.usage", message),
     }
 }

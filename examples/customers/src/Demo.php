@@ -9,6 +9,7 @@ use Weft\Sql\Database;
 
 use function Weft\async;
 use function Weft\delay;
+use function Weft\detach;
 use function Weft\signal;
 
 /**
@@ -46,11 +47,11 @@ final class Demo
     {
         $started = \microtime(true);
         $this->announce();
-        async(function (): void {
+        detach(function (): void {
             signal(\SIGINT, \SIGTERM);
             $this->stopped = true;
             $this->bus->stop();
-        })->detach();
+        });
         $this->fill();
         if (!$this->stopped) {
             $this->drain();

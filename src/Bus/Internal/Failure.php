@@ -43,11 +43,26 @@ final class Failure extends \Exception
     {
         $stack = '';
         for ($error = $this->error; $error !== null; $error = $error->getPrevious()) {
-            $cause = $stack === '' ? '' : "\ncaused by " . $error::class . ": {$error->getMessage()}\n";
-            $stack .= "{$cause}{$error->getFile()}:{$error->getLine()}\n{$error->getTraceAsString()}";
+            $cause = $stack === '' ? '' : 'caused by ' . $error::class . ": {$error->getMessage()}\n";
+            $stack .= "{$cause}{$error->getFile()}:{$error->getLine()}\n" . self::frames($error);
         }
 
         return $stack;
+    }
+
+    /** The calls down to the handler, without arguments; what lies below is the bus and the same for all. */
+    private static function frames(\Throwable $error): string
+    {
+        $frames = '';
+        foreach ($error->getTrace() as $frame) {
+            $call = '  ' . ($frame['class'] ?? '') . ($frame['type'] ?? '') . $frame['function'] . '()';
+            if (\str_starts_with($frame['file'] ?? '', __DIR__)) {
+                return "{$frames}{$call}\n";
+            }
+            $frames .= $call . (isset($frame['file']) ? " at {$frame['file']}:{$frame['line']}" : '') . "\n";
+        }
+
+        return $frames;
     }
 
     /** Headers are text for every broker: bytes that are no UTF-8 are replaced. */

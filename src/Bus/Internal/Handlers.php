@@ -22,7 +22,7 @@ final class Handlers
         $type = $handler->message->type;
         $first = $this->byType[$type][0] ?? null;
         if ($first !== null && $first->kind !== $handler->kind) {
-            throw new DuplicateHandler("{$handler->message->class} is a {$first->kind->value} for {$first->name}() and a "
+            throw new DuplicateHandler("{$handler->message->class} is both {$first->kind->value} for {$first->name}() and "
                 . "{$handler->kind->value} for {$handler->name}(); a message is one or the other");
         }
         if ($first !== null && $handler->kind === Kind::Command) {

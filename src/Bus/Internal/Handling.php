@@ -51,9 +51,10 @@ final class Handling
     ) {}
 
     /**
-     * Ends with the delivery settled, whatever its handlers do.
+     * Ends with the delivery settled, whatever its handlers do; only a forced stop leaves it unsettled. Throws nothing
+     * that a handler throws.
      *
-     * @param \Closure(): bool $isForced whether an exception is the cancellation of a forced stop
+     * @param \Closure(): bool $isForced whether what is in flight has been told to stop at once
      */
     public function run(Delivery $delivery, \Closure $isForced): void
     {
@@ -63,10 +64,10 @@ final class Handling
             $this->handle($delivery);
             $this->observer?->handled($delivery->type, (\hrtime(true) - $started) / 1e9);
         } catch (\Throwable $thrown) {
-            if ($isForced()) {
-                throw $thrown;
+            // A forced stop cancels handlers: their messages stay unsettled and go back when the consumer closes.
+            if (!$isForced()) {
+                $this->fail($delivery, $thrown instanceof Failure ? $thrown : new Failure($thrown));
             }
-            $this->fail($delivery, $thrown instanceof Failure ? $thrown : new Failure($thrown));
         } finally {
             $this->progress->inFlight--;
         }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
-use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitQueue;
 use Weft\Runtime\TimeoutException;
 
 use function Weft\timeout;
@@ -17,25 +17,29 @@ use function Weft\timeout;
  */
 final class Wakeup
 {
-    /** @var array<int, \Weft\Runtime\Task> */
-    private array $waiting = [];
-
     /** Counts the wake-ups, so that one that came before the wait is not missed. */
     public int $generation = 0;
 
+    private readonly WaitQueue $queue;
+
+    /** @param string $subject completes "the task waits for …" */
+    public function __construct(string $subject)
+    {
+        $this->queue = new WaitQueue($subject);
+    }
+
     /**
-     * @param string     $for     what a deadlock report says this task waits for
-     * @param float|null $until   as microtime(true) has it; null waits for ever
-     * @param int|null   $since   a generation; does not wait when there was a wake-up after it
+     * @param float|null $until as microtime(true) has it; null waits for ever
+     * @param int|null   $since a generation; does not wait when there was a wake-up after it
      * @return bool false when the time is over
      */
-    public function wait(string $for, ?float $until = null, ?int $since = null): bool
+    public function wait(?float $until = null, ?int $since = null): bool
     {
         if ($since !== null && $since !== $this->generation) {
             return true;
         }
         if ($until === null) {
-            $this->suspend($for);
+            $this->queue->wait();
 
             return true;
         }
@@ -43,10 +47,11 @@ final class Wakeup
         if ($left <= 0.0) {
             return false;
         }
+        $generation = $this->generation;
         try {
-            timeout($left, fn() => $this->suspend($for));
+            timeout($left, $this->queue->wait(...));
         } catch (TimeoutException) {
-            return false;
+            return $this->generation !== $generation;
         }
 
         return true;
@@ -55,23 +60,6 @@ final class Wakeup
     public function notify(): void
     {
         $this->generation++;
-        if ($this->waiting !== []) {
-            $waiting = $this->waiting;
-            $this->waiting = [];
-            foreach ($waiting as $task) {
-                Scheduler::current()->wake($task);
-            }
-        }
-    }
-
-    private function suspend(string $for): void
-    {
-        $scheduler = Scheduler::current();
-        $this->waiting[\spl_object_id($scheduler->task)] = $scheduler->task;
-        try {
-            $scheduler->suspend($for);
-        } finally {
-            unset($this->waiting[\spl_object_id($scheduler->task)]);
-        }
+        $this->queue->wakeAll();
     }
 }

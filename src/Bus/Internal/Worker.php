@@ -10,6 +10,9 @@ use Weft\Bus\Transport\Delivery;
 use Weft\Runtime\Task;
 
 use function Weft\async;
+use function Weft\detach;
+use function Weft\scope;
+use function Weft\shield;
 use function Weft\signal;
 
 /**
@@ -43,21 +46,26 @@ final class Worker
         private readonly int $prefetch,
         private readonly ?int $limit,
     ) {
-        $this->ended = new Wakeup();
+        $this->ended = new Wakeup("the end of a handler of queue \"{$queue}\"");
         $this->isForced = fn(): bool => $this->forced;
     }
 
     /** @return int how many messages were started, all of which have ended */
     public function run(bool $stopWhenEmpty, bool $signals): int
     {
-        $watch = $signals ? async($this->watchSignals(...)) : null;
+        $watch = $signals ? detach($this->watchSignals(...)) : null;
         try {
-            $this->feed($stopWhenEmpty);
-            $this->finish();
+            scope(function () use ($stopWhenEmpty): void {
+                try {
+                    $this->feed($stopWhenEmpty);
+                    $this->finish();
+                } finally {
+                    $this->force();
+                }
+            });
         } finally {
             $watch?->cancel();
-            $this->force();
-            $this->consumer->close();
+            shield($this->consumer->close(...));
         }
 
         return $this->started;
@@ -91,7 +99,7 @@ final class Worker
     {
         foreach ($deliveries as $delivery) {
             while (\count($this->tasks) >= $this->concurrency && !$this->stopping) {
-                $this->ended->wait('a free handler');
+                $this->ended->wait();
             }
             if ($this->stopping) {
                 return;
@@ -116,7 +124,7 @@ final class Worker
     private function finish(): void
     {
         while ($this->tasks !== []) {
-            $this->ended->wait('handlers in flight');
+            $this->ended->wait();
         }
     }
 

@@ -25,8 +25,9 @@ final class Memory implements Transport
 
     public function declare(string $queue, array $types): void
     {
-        $declared = $this->queues[$queue] ??= new MemoryQueue();
-        $this->queues[DeadLetters::queueOf($queue)] ??= new MemoryQueue();
+        $declared = $this->queues[$queue] ??= new MemoryQueue($queue);
+        $dead = DeadLetters::queueOf($queue);
+        $this->queues[$dead] ??= new MemoryQueue($dead);
         foreach ($types as $type) {
             $this->bindings[$type][$queue] = $declared;
         }

@@ -6,27 +6,126 @@ namespace Weft\Tests\Bus\Transport;
 
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Sqlite;
+use Weft\Sql\Database;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+use function Weft\async;
+use function Weft\delay;
 
 final class SqliteTest extends TransportConformance
 {
-    private string $file;
-
-    protected function setUp(): void
-    {
-        parent::setUp();
-        $this->file = \sys_get_temp_dir() . '/weft-bus-' . \bin2hex(\random_bytes(6)) . '.db';
-    }
-
-    protected function tearDown(): void
-    {
-        foreach ([...\glob("{$this->file}-weft/*") ?: [], $this->file, "{$this->file}-wal", "{$this->file}-shm"] as $file) {
-            @\unlink($file);
-        }
-        @\rmdir("{$this->file}-weft");
-    }
+    use TemporaryDatabase;
 
     protected function connect(): Transport
     {
-        return Sqlite::connect("sqlite:{$this->file}");
+        return Sqlite::connect($this->dsn());
+    }
+
+    public function test_messages_survive_closing_and_opening_the_file(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1'), $this->message('a', '2')]);
+            $consumer = $transport->consume($this->queue(), 10);
+            $consumer->ack($this->take($consumer, 2)[0]);
+            $transport->close();
+
+            $again = $this->connect();
+            self::assertSame(['2'], $this->drain($again));
+            $again->close();
+        });
+    }
+
+    public function test_it_lives_in_the_database_it_is_given_and_does_not_close_it(): void
+    {
+        $this->on(function (): void {
+            $database = Database::connect($this->dsn());
+            $transport = Sqlite::connect($this->dsn(), $database);
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1')]);
+            $transport->close();
+
+            self::assertSame(1, $database->execute('SELECT count(*) FROM weft_messages')->value());
+            $database->close();
+        });
+    }
+
+    public function test_a_message_published_over_another_connection_wakes_a_waiting_consumer(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $other = $this->connect();
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $consumer = $transport->consume($this->queue(), 10);
+            $started = \microtime(true);
+            $publisher = async(function () use ($other): void {
+                delay(0.2);
+                $other->publish([$this->message('a', 'late')]);
+            });
+
+            self::assertSame('late', $consumer->next(10)[0]->body);
+            self::assertLessThan(0.7, \microtime(true) - $started);
+            $publisher->await();
+            $other->close();
+        });
+    }
+
+    public function test_a_consumer_that_waits_writes_nothing(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $consumer = $transport->consume($this->queue(), 10);
+            $consumer->next(10, wait: 0.05);
+            $before = \md5_file("{$this->folder}/customers.db-wal");
+
+            $consumer->next(10, wait: 0.3);
+
+            self::assertSame($before, \md5_file("{$this->folder}/customers.db-wal"));
+        });
+    }
+
+    public function test_what_was_given_up_comes_before_what_is_new_and_at_most_as_much_as_asked_for(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish(\array_map(fn(int $i) => $this->message('a', (string) $i), \range(1, 30)));
+            $gone = $transport->consume($this->queue(), 20);
+            $this->take($gone, 20);
+            $gone->close();
+
+            $consumer = $transport->consume($this->queue(), 30);
+            $bodies = [];
+            while (\count($bodies) < 30 && ($batch = $consumer->next(3, wait: 1.0)) !== []) {
+                self::assertLessThanOrEqual(3, \count($batch));
+                \array_push($bodies, ...\array_column($batch, 'body'));
+            }
+            self::assertSame(\array_map('strval', \range(1, 30)), $bodies);
+        });
+    }
+
+    public function test_nothing_is_left_behind_when_everything_was_acknowledged(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            foreach (\range(1, 3) as $_) {
+                $transport->publish(\array_map(fn(int $i) => $this->message('a', (string) $i), \range(1, 20)));
+                $this->drain($transport);
+            }
+            $database = Database::connect($this->dsn());
+
+            self::assertSame([0, 0, 0], \array_map(
+                static fn(string $table): int => $database->execute("SELECT count(*) FROM weft_{$table}")->value(),
+                ['messages', 'claims', 'consumers'],
+            ));
+            self::assertSame([], \glob("{$this->folder}/customers.db-weft/*"));
+            $database->close();
+        });
+    }
+
+    public function test_a_database_of_another_kind_is_refused(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('needs an SQLite database, got one of Postgres');
+
+        Sqlite::on(Database::connect('postgres://nobody@localhost/nothing'));
     }
 }

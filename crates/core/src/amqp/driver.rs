@@ -21,7 +21,6 @@ use super::handshake::{Limits, Opened};
 use super::link::{Answer, Command, Link, Role, refused};
 use super::message::{Layout, properties_range};
 use super::outbox::HIGH_WATER;
-use super::publisher::PublisherShared;
 use super::status::{Event, Status};
 use super::stream::Stream;
 
@@ -571,7 +570,8 @@ impl Driver {
         match role {
             Role::Publisher(publisher) if publisher.go_offline() => {
                 let error = refused("publish".into(), reason);
-                self.take_back_unsent(&publisher);
+                // What is not written yet would be passed over by the broker.
+                publisher.put_back(self.shared.outbox.extract(publisher.channel));
                 publisher.refuse(&error, &reason.text);
                 self.shared.restart_publisher(&self.link, publisher, error);
             }
@@ -758,23 +758,6 @@ impl Driver {
 
     // The end
 
-    /// Messages of a channel the broker has closed, taken out of what is not written yet.
-    fn take_back_unsent(&self, publisher: &PublisherShared) {
-        let mut outbox = self.shared.outbox.lock();
-        let bytes = std::mem::take(&mut outbox.bytes);
-        let mut taken = Vec::new();
-        for message in outgoing::messages(&bytes) {
-            let encoded = &bytes[message.range];
-            if message.channel == publisher.channel {
-                taken.extend_from_slice(encoded);
-            } else {
-                outbox.bytes.extend_from_slice(encoded);
-            }
-        }
-        drop(outbox);
-        publisher.put_back(taken);
-    }
-
     /// Ends all calls, takes publishers and consumers off the link, and gives back what was not sent.
     pub(super) fn dismantle(self) {
         self.link.end();
@@ -794,7 +777,7 @@ impl Driver {
         let mut unsent = self.writing;
         let written = self.written;
         let boundary = unsent.len();
-        unsent.append(&mut self.shared.outbox.lock().bytes);
+        self.shared.outbox.drain_to(&mut unsent);
         let mut back: Vec<(u16, Vec<u8>)> = Vec::new();
         for message in outgoing::messages(&unsent) {
             if message.range.start < boundary && message.range.end <= written {

@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
+use super::codec::outgoing;
 use super::lock::lock;
 use super::signal::{Signal, wake_all};
 
@@ -53,6 +54,36 @@ impl Outbox {
             }
             std::mem::swap(&mut pending.bytes, empty);
             pending.bytes.shrink_to(HIGH_WATER * 2);
+            std::mem::take(&mut pending.waiting)
+        };
+        wake_all(waiting);
+    }
+
+    /// Takes out the messages of one channel, in their order.
+    pub(super) fn extract(&self, channel: u16) -> Vec<u8> {
+        let mut extracted = Vec::new();
+        let waiting = {
+            let mut pending = self.lock();
+            let bytes = std::mem::take(&mut pending.bytes);
+            for message in outgoing::messages(&bytes) {
+                let to = if message.channel == channel {
+                    &mut extracted
+                } else {
+                    &mut pending.bytes
+                };
+                to.extend_from_slice(&bytes[message.range]);
+            }
+            std::mem::take(&mut pending.waiting)
+        };
+        wake_all(waiting);
+        extracted
+    }
+
+    /// Appends everything to `out`, for a connection that takes no more.
+    pub(super) fn drain_to(&self, out: &mut Vec<u8>) {
+        let waiting = {
+            let mut pending = self.lock();
+            out.append(&mut pending.bytes);
             std::mem::take(&mut pending.waiting)
         };
         wake_all(waiting);

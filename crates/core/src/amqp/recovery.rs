@@ -194,7 +194,11 @@ async fn restore(shared: Arc<Shared>, link: Link) {
 async fn try_restore(shared: &Shared, link: &Link) -> Result<(), Error> {
     let (publishers, consumers, control) = {
         let mut registry = shared.registry();
-        let control = registry.take_channel(link.limits().channel_max);
+        let channel_max = link.limits().channel_max;
+        let control = registry
+            .has_topology()
+            .then(|| registry.take_channel(channel_max))
+            .transpose();
         (
             registry.publishers.clone(),
             registry.consumers.clone(),
@@ -207,7 +211,7 @@ async fn try_restore(shared: &Shared, link: &Link) -> Result<(), Error> {
             open.push(publisher);
         }
     }
-    if let Some(channel) = passed_over(shared, control)? {
+    if let Some(channel) = passed_over(shared, control)?.flatten() {
         let restored = restore_topology(shared, link, channel).await;
         shared.registry().release_channel(channel);
         restored?;

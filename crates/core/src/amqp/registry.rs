@@ -47,6 +47,10 @@ impl Registry {
         self.channels.remove(&number);
     }
 
+    pub(super) fn has_topology(&self) -> bool {
+        !(self.exchanges.is_empty() && self.queues.is_empty() && self.bindings.is_empty())
+    }
+
     pub(super) fn remember_exchange(&mut self, exchange: &Exchange) {
         self.exchanges.retain(|known| known.name != exchange.name);
         self.exchanges.push(exchange.clone());

@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use weft_core::amqp::{Config, ConnectFailure, Connection, Error, Event, Host};
+use weft_core::amqp::{Config, ConnectFailure, Connection, Error, Event, Host, Status};
 
 use crate::support::{config, wait_for_event, within};
 
@@ -24,6 +24,10 @@ fn method(class: u16, method: u16, arguments: &[u8]) -> Vec<u8> {
 
 /// A server that opens connections properly and then sends `after`; returns what the client answered.
 async fn serve(listener: TcpListener, after: Vec<u8>) -> Vec<u8> {
+    serve_one(listener, after).await.1
+}
+
+async fn serve_one(listener: TcpListener, after: Vec<u8>) -> (TcpListener, Vec<u8>) {
     let (mut socket, _) = listener.accept().await.unwrap();
     let mut buffer = [0; 4096];
     socket.read_exact(&mut buffer[..8]).await.unwrap();
@@ -36,7 +40,8 @@ async fn serve(listener: TcpListener, after: Vec<u8>) -> Vec<u8> {
     read_frame(&mut socket).await;
     socket.write_all(&method(10, 41, &[0])).await.unwrap();
     socket.write_all(&after).await.unwrap();
-    read_frame(&mut socket).await
+    let answer = read_frame(&mut socket).await;
+    (listener, answer)
 }
 
 async fn answer(socket: &mut TcpStream, bytes: &[u8]) {
@@ -148,4 +153,55 @@ async fn random_bytes_end_the_connection_and_nothing_else() {
         .await;
         server.abort();
     }
+}
+
+#[tokio::test]
+async fn a_blocked_connection_says_so_until_it_is_unblocked() {
+    let (listener, config) = listener().await;
+    let blocked = method(10, 60, b"\x0dlow on memory");
+    let server = tokio::spawn(serve(listener, blocked.clone()));
+    let connection = within(5, Connection::connect(config)).await.unwrap();
+    let reason = "low on memory".to_owned();
+    let event = wait_for_event(&connection, |_| true).await;
+    assert_eq!(
+        event,
+        Event::Blocked {
+            reason: reason.clone()
+        }
+    );
+    assert_eq!(connection.status(), Status::Blocked { reason });
+    server.abort();
+
+    let (listener, config) = self::listener().await;
+    let server = tokio::spawn(serve(listener, [blocked, method(10, 61, &[])].concat()));
+    let connection = within(5, Connection::connect(config)).await.unwrap();
+    wait_for_event(&connection, |event| *event == Event::Unblocked).await;
+    assert_eq!(connection.status(), Status::Connected);
+    server.abort();
+}
+
+#[tokio::test]
+async fn a_connection_closed_by_force_says_why_and_connects_again() {
+    let (listener, config) = listener().await;
+    let mut close = 320u16.to_be_bytes().to_vec();
+    close.extend(b"\x0fclosed by admin");
+    close.extend([0; 4]);
+    let server = tokio::spawn(async move {
+        let (listener, closed) = serve_one(listener, method(10, 50, &close)).await;
+        serve_one(listener, Vec::new()).await;
+        closed
+    });
+    let connection = within(5, Connection::connect(config)).await.unwrap();
+    let event = wait_for_event(&connection, |event| {
+        matches!(event, Event::Disconnected { .. })
+    })
+    .await;
+    assert!(
+        matches!(&event, Event::Disconnected { error } if error.to_string().contains("closed by admin (AMQP 320)"))
+    );
+    wait_for_event(&connection, |event| {
+        matches!(event, Event::Recovered { .. })
+    })
+    .await;
+    server.abort();
 }

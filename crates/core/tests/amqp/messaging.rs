@@ -1,5 +1,4 @@
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use weft_core::amqp::{
     Binding, Error, Exchange, Field, FieldTable, Message, Properties, PublisherOptions, Queue,
@@ -8,7 +7,7 @@ use weft_core::amqp::{
 
 use crate::support::{
     connect, consumer, declare_queue, number, plain, publish_numbers, publisher, ready_messages,
-    to, unique, within,
+    to, unique, wait_for_messages, within,
 };
 
 #[tokio::test]
@@ -67,7 +66,7 @@ async fn a_message_arrives_as_it_was_published() {
     );
     assert!(consumer.ack(delivery.tag()));
     within(10, consumer.close()).await.unwrap();
-    assert_eq!(ready_messages(&connection, &queue).await, 0);
+    wait_for_messages(&connection, &queue, 0).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.delete_exchange(&exchange).await.unwrap();
     connection.delete_exchange(&inner).await.unwrap();
@@ -104,7 +103,7 @@ async fn every_delivery_is_acknowledged_exactly_once_in_whatever_order() {
     held.into_iter().for_each(|tag| assert!(consumer.ack(tag)));
     within(10, consumer.flush()).await.unwrap();
     within(10, consumer.close()).await.unwrap();
-    assert_eq!(ready_messages(&connection, &queue).await, 0);
+    wait_for_messages(&connection, &queue, 0).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
 }
@@ -127,7 +126,7 @@ async fn a_slow_oldest_delivery_does_not_hold_the_prefetch() {
         }
     }
     within(10, consumer.close()).await.unwrap();
-    assert_eq!(ready_messages(&connection, &queue).await, 1);
+    wait_for_messages(&connection, &queue, 1).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
 }
@@ -144,7 +143,7 @@ async fn a_nacked_delivery_comes_again_or_is_dropped() {
     assert!(again[0].redelivered() && number(&again[0]) == 0);
     assert!(consumer.reject(again[0].tag()));
     within(10, consumer.close()).await.unwrap();
-    assert_eq!(ready_messages(&connection, &queue).await, 0);
+    wait_for_messages(&connection, &queue, 0).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
 }
@@ -170,12 +169,7 @@ async fn cancelled_consumers_keep_what_is_here_and_dropped_ones_give_it_back() {
     assert_eq!(rest, 3);
     within(10, taker.flush()).await.unwrap();
     drop(taker);
-    within(10, async {
-        while ready_messages(&connection, &queue).await < 9 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    wait_for_messages(&connection, &queue, 9).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
 }
@@ -362,7 +356,7 @@ async fn a_publisher_without_confirms_waits_at_the_high_water_mark_and_flushes()
         );
     }
     within(20, publisher.flush()).await.unwrap();
-    assert_eq!(ready_messages(&connection, &queue).await, 1_000);
+    wait_for_messages(&connection, &queue, 1_000).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
 }
@@ -469,7 +463,7 @@ async fn closing_sends_what_was_published_and_acknowledged() {
     }
     within(10, connection.close()).await;
     let second = connect().await;
-    assert_eq!(ready_messages(&second, &queue).await, 500);
+    wait_for_messages(&second, &queue, 500).await;
     let consumer = consumer(&second, &queue, 500).await;
     let mut left = 500;
     while left > 0 {
@@ -482,4 +476,25 @@ async fn closing_sends_what_was_published_and_acknowledged() {
     let third = connect().await;
     assert_eq!(within(10, third.delete_queue(&queue)).await.unwrap(), 0);
     third.close().await;
+}
+
+#[tokio::test]
+async fn handles_that_are_dropped_still_send_what_was_published() {
+    let watching = connect().await;
+    let queue = declare_queue(&watching, "dropped").await;
+    let connection = connect().await;
+    let confirming = publisher(&connection, 1_000).await;
+    let options = PublisherOptions {
+        confirm: false,
+        window: 0,
+    };
+    let plain = connection.publisher(options).await.unwrap();
+    for _ in 0..300 {
+        drop(confirming.try_publish(&to(&queue, b"x")).unwrap());
+        assert!(plain.try_publish(&to(&queue, b"x")).unwrap().is_none());
+    }
+    drop((confirming, plain, connection));
+    wait_for_messages(&watching, &queue, 600).await;
+    watching.delete_queue(&queue).await.unwrap();
+    watching.close().await;
 }

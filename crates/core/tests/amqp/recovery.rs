@@ -6,8 +6,8 @@ use weft_core::amqp::{
 };
 
 use crate::support::{
-    Proxy, connect, consumer, declare_queue, number, publish_numbers, publisher, ready_messages,
-    to, unique, wait_for_event, within,
+    Proxy, connect, consumer, declare_queue, number, publish_numbers, publisher, to, unique,
+    wait_for_event, wait_for_messages, within,
 };
 
 fn recovered(event: &Event) -> bool {
@@ -42,7 +42,7 @@ async fn a_cut_connection_comes_back_with_its_consumers_and_stale_tags_settle_no
         }
     }
     within(10, consumer.close()).await.unwrap();
-    assert_eq!(ready_messages(&connection, &queue).await, 0);
+    wait_for_messages(&connection, &queue, 0).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
 }
@@ -117,7 +117,7 @@ async fn consumers_cut_again_and_again_settle_everything() {
     })
     .await;
     within(10, consumer.close()).await.unwrap();
-    assert_eq!(ready_messages(&direct, &queue).await, 0);
+    wait_for_messages(&direct, &queue, 0).await;
     direct.delete_queue(&queue).await.unwrap();
     direct.close().await;
     connection.close().await;
@@ -238,7 +238,7 @@ async fn messages_published_while_the_broker_is_away_arrive_when_it_is_back() {
     }
     assert!(begun.elapsed() < Duration::from_secs(5));
     within(10, plain.flush()).await.unwrap();
-    assert_eq!(ready_messages(&connection, &queue).await, 200);
+    wait_for_messages(&connection, &queue, 200).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
 }
@@ -263,4 +263,30 @@ async fn closing_while_the_broker_is_away_does_not_wait_for_it() {
         within(1, confirm).await,
         Err(Error::Closed { .. })
     ));
+}
+
+#[tokio::test]
+async fn a_publisher_that_waits_for_room_continues_after_a_cut() {
+    let proxy = Proxy::start().await;
+    let connection = proxy.connect().await;
+    let queue = declare_queue(&connection, "room").await;
+    let options = PublisherOptions {
+        confirm: false,
+        window: 0,
+    };
+    let publisher = within(10, connection.publisher(options)).await.unwrap();
+    let body = vec![1; 100_000];
+    for round in 0..10 {
+        while publisher.try_publish(&to(&queue, &body)).is_ok() {}
+        let waiting = publisher.ready();
+        proxy.cut();
+        within(20, waiting).await.unwrap();
+        assert!(
+            publisher.try_publish(&to(&queue, &body)).is_ok(),
+            "round {round}"
+        );
+    }
+    within(20, publisher.flush()).await.unwrap();
+    connection.delete_queue(&queue).await.unwrap();
+    connection.close().await;
 }

@@ -113,6 +113,19 @@ pub async fn ready_messages(connection: &Connection, queue: &str) -> u32 {
         .messages
 }
 
+/// Waits for the count: another channel's messages may still be on their way inside the broker.
+pub async fn wait_for_messages(connection: &Connection, queue: &str, expected: u32) {
+    let mut found = 0;
+    for _ in 0..500 {
+        found = ready_messages(connection, queue).await;
+        if found == expected {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{found} messages are ready in {queue}, expected {expected}");
+}
+
 pub async fn wait_for_event(connection: &Connection, wanted: impl Fn(&Event) -> bool) -> Event {
     within(20, async {
         loop {

@@ -1,1 +1,186 @@
+//! Servers that say what no PostgreSQL would: no byte of theirs may cause a panic or a hang.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use weft_core::sql::postgres::{Config, Database};
+use weft_core::sql::{Error, Value};
+
+use crate::support::*;
+
+const LET_IN: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
+
+/// The answers to `Parse` and `Describe`, then to `Bind`, `Execute` of `SELECT 1`, both up to `ReadyForQuery`.
+const DESCRIBED: &[u8] = b"1\0\0\0\x04t\0\0\0\x06\0\0T\0\0\0\x1a\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0Z\0\0\0\x05I";
+const EXECUTED: &[u8] =
+    b"2\0\0\0\x04D\0\0\0\x0e\0\x01\0\0\0\x04\0\0\0\x01C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
+
+/// Answers each request with the next of `answers`, then closes. Returns the DSN for it.
+fn serve(answers: Vec<Vec<u8>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        for answer in answers {
+            if !read_request(&mut socket) || socket.write_all(&answer).is_err() {
+                return;
+            }
+        }
+    });
+    format!("postgres://app:secret@127.0.0.1:{port}/db?sslmode=disable&connect_timeout=2")
+}
+
+/// One write of the client.
+fn read_request(socket: &mut TcpStream) -> bool {
+    socket
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    matches!(socket.read(&mut [0; 64 * 1024]), Ok(length) if length > 0)
+}
+
+async fn select(answers: Vec<Vec<u8>>) -> Result<Vec<Vec<Value>>, Error> {
+    let db = Database::open(Config::parse(&serve(answers)).unwrap(), pool(1));
+    query(&db, "SELECT 1", vec![])
+        .await
+        .map(|result| result.rows)
+}
+
+#[test]
+fn the_whole_conversation_is_understood() {
+    run(async {
+        let answers = vec![LET_IN.to_vec(), DESCRIBED.to_vec(), EXECUTED.to_vec()];
+        assert_eq!(select(answers).await.unwrap(), vec![vec![Value::Int(1)]]);
+    });
+}
+
+#[test]
+fn an_answer_cut_anywhere_is_a_lost_connection() {
+    run(async {
+        for end in 0..DESCRIBED.len() {
+            let cut = DESCRIBED[..end].to_vec();
+            let error = select(vec![LET_IN.to_vec(), cut]).await.unwrap_err();
+            assert!(
+                matches!(error, Error::ConnectionLost { .. }),
+                "{end}: {error}"
+            );
+        }
+        for end in 0..EXECUTED.len() {
+            let cut = EXECUTED[..end].to_vec();
+            let answers = vec![LET_IN.to_vec(), DESCRIBED.to_vec(), cut];
+            let error = select(answers).await.unwrap_err();
+            assert!(
+                matches!(error, Error::ConnectionLost { .. }),
+                "{end}: {error}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_start_cut_anywhere_is_a_failure_to_connect() {
+    run(async {
+        for end in 0..LET_IN.len() {
+            let error = select(vec![LET_IN[..end].to_vec()]).await.unwrap_err();
+            assert!(matches!(error, Error::Connect { .. }), "{end}: {error}");
+        }
+    });
+}
+
+#[test]
+fn no_wrong_byte_causes_a_panic_or_a_hang() {
+    run(async {
+        for answer in [DESCRIBED, EXECUTED] {
+            for at in 0..answer.len() {
+                for wrong in [0x00, 0xff, answer[at] ^ 0x01, b'Z', b'E'] {
+                    let mut garbled = answer.to_vec();
+                    garbled[at] = wrong;
+                    let mut answers = vec![LET_IN.to_vec()];
+                    if answer == EXECUTED {
+                        answers.push(DESCRIBED.to_vec());
+                    }
+                    answers.push(garbled);
+                    // Whatever it is: it ends. Not every wrong byte can be told from a right one.
+                    let _ = select(answers).await;
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_speaks_another_protocol_is_recognised() {
+    run(async {
+        let error = select(vec![b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()])
+            .await
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("not the PostgreSQL protocol"),
+            "{error}"
+        );
+        let length = b"D\xff\xff\xff\xff".to_vec();
+        let error = select(vec![LET_IN.to_vec(), length]).await.unwrap_err();
+        assert!(
+            error.to_string().contains("not the PostgreSQL protocol"),
+            "{error}"
+        );
+        let unasked = b"Z\0\0\0\x05I".to_vec();
+        let error = select(vec![
+            LET_IN.to_vec(),
+            [DESCRIBED, &unasked].concat(),
+            EXECUTED.to_vec(),
+        ])
+        .await;
+        assert!(error.is_err());
+    });
+}
+
+/// Serves one log-in with the given request and returns what the client answered.
+async fn answer_to(request: &'static [u8]) -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        read_request(&mut socket);
+        socket.write_all(request).unwrap();
+        let mut answer = vec![0; 1024];
+        let length = socket.read(&mut answer).unwrap();
+        answer.truncate(length);
+        answer
+    });
+    let dsn = format!("postgres://app:secret@127.0.0.1:{port}/db?sslmode=disable");
+    let db = Database::open(Config::parse(&dsn).unwrap(), pool(1));
+    query(&db, "SELECT 1", vec![]).await.unwrap_err();
+    server.join().unwrap()
+}
+
+#[test]
+fn passwords_are_sent_the_way_the_server_asks_for() {
+    run(async {
+        assert_eq!(
+            answer_to(b"R\0\0\0\x08\0\0\0\x03").await,
+            b"p\0\0\0\x0bsecret\0"
+        );
+        let md5 = answer_to(b"R\0\0\0\x0c\0\0\0\x05salt").await;
+        assert_eq!(&md5[..8], b"p\0\0\0\x28md5");
+        let scram = answer_to(b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0").await;
+        assert!(scram.starts_with(b"p") && scram[5..].starts_with(b"SCRAM-SHA-256\0"));
+        // Kerberos: nothing is sent.
+        assert_eq!(answer_to(b"R\0\0\0\x08\0\0\0\x02").await, b"");
+    });
+}
+
+#[test]
+fn a_server_that_refuses_tls_is_left_when_tls_is_required() {
+    run(async {
+        for (answer, expected) in [
+            (&b"N"[..], "does not offer TLS"),
+            (b"X", "not PostgreSQL's"),
+        ] {
+            let dsn = serve(vec![answer.to_vec()]).replace("sslmode=disable", "sslmode=require");
+            let db = Database::open(Config::parse(&dsn).unwrap(), pool(1));
+            let error = query(&db, "SELECT 1", vec![]).await.unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    });
+}

@@ -1,5 +1,8 @@
 //! The PostgreSQL client against a real server, named by `DATABASE_URL`.
 
+// Clippy exempts the tests themselves, not what they share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod batches;
 mod cancellation;
 mod connecting;

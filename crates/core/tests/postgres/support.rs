@@ -1,4 +1,3 @@
-use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
@@ -123,17 +122,3 @@ impl Drop for Table {
         }
     }
 }
-
-/// Waits until a condition holds, without guessing how long that takes.
-pub async fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let waiting = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    let waited = tokio::time::timeout(Duration::from_secs(10), waiting).await;
-    assert!(waited.is_ok(), "{what} did not happen within 10 s");
-}
-
-/// Collects what tasks report.
-pub type Log<T> = Rc<RefCell<Vec<T>>>;

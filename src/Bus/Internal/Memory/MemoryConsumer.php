@@ -36,7 +36,7 @@ final class MemoryConsumer implements Consumer
 
                 return $taken;
             }
-            if (!$this->queue->arrival->wait('message', $deadline)) {
+            if (!$this->queue->arrival->wait($deadline)) {
                 break;
             }
         }

@@ -17,10 +17,10 @@ final class MemoryQueue
 
     public readonly Wakeup $arrival;
 
-    public function __construct()
+    public function __construct(string $name)
     {
         $this->ready = new \SplDoublyLinkedList();
-        $this->arrival = new Wakeup();
+        $this->arrival = new Wakeup("messages in queue \"{$name}\"");
     }
 
     /** @param array<string, string> $headers */

@@ -15,7 +15,7 @@ use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
 
-use function Weft\async;
+use function Weft\detach;
 
 /** @internal */
 final class RabbitMqConsumer implements Consumer
@@ -38,7 +38,7 @@ final class RabbitMqConsumer implements Consumer
         private readonly int $prefetch,
         private readonly \Closure $forget,
     ) {
-        $this->arrival = new Wakeup();
+        $this->arrival = new Wakeup("messages in queue \"{$queue}\"");
     }
 
     public function next(int $max, ?float $wait = null): array
@@ -49,7 +49,7 @@ final class RabbitMqConsumer implements Consumer
             if ($fields !== []) {
                 return \array_map(Properties::delivery(...), $fields);
             }
-            if (!$this->arrival->wait("messages in queue \"{$this->queue}\"", $until)) {
+            if (!$this->arrival->wait($until)) {
                 break;
             }
         }
@@ -130,7 +130,8 @@ final class RabbitMqConsumer implements Consumer
             throw new TransportFailed("Cannot consume queue \"{$this->queue}\": {$exception->getMessage()}", $exception);
         }
         if (\is_int($here)) {
-            $this->fetch = async($this->await(...), $here);
+            // Detached: no scope of the caller should wait for it.
+            $this->fetch = detach($this->await(...), $here);
 
             return [];
         }

@@ -13,7 +13,7 @@ use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
-use function Weft\async;
+use function Weft\detach;
 
 /** @internal */
 final class SqliteConsumer implements TransactionalConsumer
@@ -218,15 +218,18 @@ final class SqliteConsumer implements TransactionalConsumer
 
     private function waitForMore(?float $until, int $generation): void
     {
-        $this->watch ??= async($this->watch(...));
+        // Detached: no scope of the caller should wait for it.
+        $this->watch ??= detach($this->watch(...));
         $check = \microtime(true) + self::CHECK_INTERVAL;
-        $this->store->arrival->wait("messages in queue \"{$this->queueName}\"", $until === null ? $check : \min($until, $check), $generation);
+        $this->store->arrival->wait($until === null ? $check : \min($until, $check), $generation);
     }
 
     private function watch(): void
     {
         try {
             $this->store->waitForChange();
+        } catch (SqlException) {
+            // Whatever it is, the next statement of next() says it to somebody who listens.
         } finally {
             $this->watch = null;
             $this->store->arrival->notify();

@@ -66,7 +66,7 @@ final class Store
         private readonly Database $database,
         public readonly string $file,
     ) {
-        $this->arrival = new Wakeup();
+        $this->arrival = new Wakeup('messages in ' . ($file === '' ? 'an in-memory database' : $file));
     }
 
     public static function open(Database $database): self

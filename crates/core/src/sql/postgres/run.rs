@@ -177,6 +177,9 @@ impl Connection {
             self.push_sync();
             let mut results = Results::new(steps.iter().map(Step::shape).collect());
             self.exchange(&mut results).await?;
+            if results.failure.is_none() && results.done.len() != steps.len() {
+                return Err(self.give_up("it did not answer every statement"));
+            }
             self.settle(&steps, batch, results, outcome);
         }
         outcome.failure = outcome.failure.take().or(misfit);
@@ -267,7 +270,7 @@ impl Connection {
         self.exchange(&mut answer).await?;
         let count = answer.done.len();
         if answer.failure.is_none() && count != statements.len() {
-            return Err(self.lost("it did not describe every statement"));
+            return Err(self.give_up("it did not describe every statement"));
         }
         self.learn_types(&answer.done).await?;
         for ((sql, name), description) in statements.iter().zip(names).zip(answer.done) {
@@ -406,6 +409,7 @@ impl Connection {
             }
         }
         let shape = steps.first().map(Step::shape).unwrap_or_default();
+        self.cache.trim();
         self.read_chunk(Chunk::new(shape, size as usize)).await
     }
 

@@ -5,7 +5,6 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::config::{Config, Location};
@@ -182,10 +181,8 @@ impl Hub {
     ) -> Result<(), Error> {
         self.queue().threads += 1;
         let presence = Presence(Arc::clone(self));
-        let started = thread::Builder::new()
-            .name(name.into())
-            .spawn(move || serve(&presence.0));
-        started.map(drop).map_err(|error| Error::Connect {
+        let started = crate::thread::spawn(name, move || serve(&presence.0));
+        started.map_err(|error| Error::Connect {
             target: self.target.clone(),
             failure: crate::sql::ConnectFailure::Refused,
             message: format!("cannot start a thread: {error}"),
@@ -275,25 +272,6 @@ impl Hub {
             if timeout.timed_out() && queue.jobs.is_empty() {
                 return Taken::Nothing;
             }
-        }
-    }
-
-    /// Gives the writer what is queued, waiting until `deadline` for the first job.
-    pub(super) fn take_by(&self, jobs: &mut Vec<Job>, deadline: Instant) {
-        let mut queue = self.queue();
-        loop {
-            queue.take(jobs);
-            let left = deadline.saturating_duration_since(Instant::now());
-            if !jobs.is_empty() || left.is_zero() || queue.closing {
-                return;
-            }
-            queue.waiting = Waiting::ForJobs;
-            queue = self
-                .writer_wake
-                .wait_timeout(queue, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-            queue.waiting = Waiting::No;
         }
     }
 

@@ -14,7 +14,6 @@ mod hub;
 mod jobs;
 mod json;
 mod mailbox;
-mod patience;
 mod prepared;
 mod reader;
 mod registry;

@@ -90,7 +90,8 @@ impl Transaction {
     pub fn discard(&self) {
         let mut state = self.shared.state.borrow_mut();
         let discarded = std::mem::take(&mut state.buffered).len();
-        let message = "the statement was never sent: the nested transaction it belonged to was undone";
+        let message =
+            "the statement was never sent: the nested transaction it belonged to was undone";
         let refused = (0..discarded).map(|_| Some(Err(failure::usage(message))));
         state.results.extend(refused);
     }

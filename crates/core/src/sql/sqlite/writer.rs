@@ -13,7 +13,6 @@ use super::failure;
 use super::hub::{Hub, NextCommand, Taken};
 use super::jobs::{Command, Job, Then, Unit, Work};
 use super::mailbox::{Answer, BatchAnswer, Reply};
-use super::patience::Patience;
 use super::prepared::{Prepared, forget_last_insert_id};
 use super::verb::Verb;
 use crate::sql::cache::Cache;
@@ -57,7 +56,6 @@ struct Writer<'c> {
     /// When the last BEGIN was tried, if it failed, and why.
     locked: Option<(Instant, Error)>,
     changes: Changes,
-    patience: Patience,
 }
 
 struct Done {
@@ -78,7 +76,6 @@ impl<'c> Writer<'c> {
             begun: false,
             locked: None,
             changes: Changes::new(connection),
-            patience: Patience::default(),
         }
     }
 
@@ -89,34 +86,12 @@ impl<'c> Writer<'c> {
             match self.hub.take(&mut jobs, idle) {
                 Taken::Jobs => jobs.drain(..).for_each(|job| self.run(job)),
                 Taken::Nothing => {
-                    self.gather(&mut jobs);
                     self.commit_group();
                     self.report_changes();
                 }
                 Taken::Closing => return,
             }
         }
-    }
-
-    /// Waits a little for jobs to join the group, where that has paid: on a slow disk the callers just answered come
-    /// back while the next commit is about to begin, and would otherwise be a whole commit late.
-    fn gather(&mut self, jobs: &mut Vec<Job>) {
-        let (before, started) = (self.group.len(), Instant::now());
-        let Some(wait) = self.patience.wait(before) else {
-            return;
-        };
-        while !self.group.is_empty()
-            && self.group.len() < self.hub.config.group
-            && started.elapsed() < wait
-        {
-            self.hub.take_by(jobs, Instant::now() + wait / 3);
-            if jobs.is_empty() {
-                break;
-            }
-            jobs.drain(..).for_each(|job| self.run(job));
-        }
-        let gained = self.group.len().saturating_sub(before);
-        self.patience.judge(before, gained, started.elapsed());
     }
 
     fn run(&mut self, job: Job) {

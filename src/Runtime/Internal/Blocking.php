@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+use Weft\Native;
+
+/**
+ * Waiting without a task: the whole process waits.
+ *
+ * @internal
+ */
+final class Blocking
+{
+    /** Seconds that clean-up code may wait, in all, while PHP destroys suspended tasks. */
+    private const GRACE = 5.0;
+
+    /** @var array<int, true> operations that finished while nobody waited for them */
+    public static array $finished = [];
+
+    private static ?float $shutdownEnds = null;
+
+    public static function await(int $op): mixed
+    {
+        while (!isset(self::$finished[$op])) {
+            self::poll(null, $op);
+        }
+        unset(self::$finished[$op]);
+
+        return Native\take($op);
+    }
+
+    /** Waits for the first of several. */
+    public static function awaitFirst(int ...$ops): int
+    {
+        while (true) {
+            foreach ($ops as $op) {
+                if (isset(self::$finished[$op])) {
+                    return $op;
+                }
+            }
+            self::poll(null, $ops[0]);
+        }
+    }
+
+    /** Waits for an operation of a `finally` block or a destructor that runs because the process ends. */
+    public static function awaitAtShutdown(int $op): mixed
+    {
+        self::$shutdownEnds ??= \hrtime(true) / 1e9 + self::GRACE;
+        while (!isset(self::$finished[$op])) {
+            $left = self::$shutdownEnds - \hrtime(true) / 1e9;
+            if ($left <= 0.0) {
+                Native\cancel($op);
+                throw new \Error('Clean-up of a task that was still suspended at the end of the process took more than ' . self::GRACE . ' seconds');
+            }
+            self::poll($left, $op);
+        }
+        unset(self::$finished[$op]);
+
+        return Native\take($op);
+    }
+
+    /** The error for a place where nothing can be suspended, null where the fiber or the loop has come to its end. */
+    public static function refusal(\FiberError $refused): ?\Error
+    {
+        if (!\str_starts_with($refused->getMessage(), 'Cannot switch fibers')) {
+            return null;
+        }
+
+        return new \Error(
+            'Nothing can be waited for here: before PHP 8.4 a task cannot be suspended inside a destructor. '
+            . 'Close what needs waiting before its last reference goes away.',
+            previous: $refused,
+        );
+    }
+
+    private static function poll(?float $timeout, int $op): void
+    {
+        $running = Native\running();
+        $finished = Native\poll($running === 0 ? 0.0 : $timeout);
+        if ($running === 0 && $finished === []) {
+            throw new \Error("Operation $op is not running: it was cancelled or taken before");
+        }
+        foreach ($finished as $id) {
+            self::$finished[$id] = true;
+        }
+    }
+}

@@ -1,0 +1,184 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Task;
+use Weft\Runtime\TaskState;
+
+/**
+ * A scope: ends when its children have ended; the first failure cancels everything in it.
+ *
+ * @internal
+ */
+final class Children implements Group, Wait
+{
+    /** @var array<int, Coroutine> */
+    private array $members = [];
+    private ?\Throwable $failure = null;
+    /** @var list<\Throwable> what failed after the first failure */
+    private array $suppressed = [];
+    private ?Cancellation $cancellation = null;
+    private bool $joining = false;
+    private bool $closed = false;
+    public readonly ?self $outer;
+    private readonly int $depth;
+
+    /** Opens a scope in `$owner`, inside the one it has open. */
+    public function __construct(private readonly Scheduler $scheduler, public readonly Coroutine $owner)
+    {
+        $this->outer = $owner->children;
+        $this->depth = ($this->outer?->depth ?? 0) + 1;
+        $owner->children = $this;
+    }
+
+    /**
+     * @param callable $main
+     * @param array<mixed> $args
+     */
+    public function start(mixed $main, array $args): Task
+    {
+        if ($this->closed) {
+            throw new \Error("A task cannot be started in a scope that has ended (it belonged to task $this->owner)");
+        }
+        $child = $this->scheduler->start($main, $args, $this, $this->owner);
+        $this->members[$child->id] = $child;
+        if ($this->cancellation !== null) {
+            $child->end($this->cancellation);
+        }
+
+        return $child;
+    }
+
+    public function ended(Coroutine $child): void
+    {
+        unset($this->members[$child->id]);
+        if ($child->outcome === TaskState::Failed) {
+            $this->fail($child->error, "task $child failed");
+        }
+        if ($this->joining && $this->members === []) {
+            $this->joining = false;
+            $this->owner->wake();
+        }
+    }
+
+    /** The scope will throw `$failure`, or suppress it when it is not the first. */
+    public function fail(\Throwable $failure, string $what): void
+    {
+        if ($this->failure !== null) {
+            $this->suppressed[] = $failure;
+            return;
+        }
+        $this->failure = $failure;
+        $this->cancel($what . ': ' . $failure::class . ': ' . $failure->getMessage(), $failure);
+    }
+
+    /** Cancels the children and, unless it only waits for them, the body. */
+    public function cancel(string $reason, ?\Throwable $cause = null): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->cancellation ??= new Cancellation($reason, $cause);
+        $this->cancelMembers($this->cancellation);
+        if (!$this->joining) {
+            $this->owner->interrupt($this->cancellation, $this->depth);
+        }
+    }
+
+    /**
+     * Waits until every child has ended.
+     *
+     * @param \Throwable|null $thrown by the body
+     *
+     * @return \Throwable|null what the scope ends with
+     */
+    public function close(?\Throwable $thrown): ?\Throwable
+    {
+        if ($thrown !== null && $this->isFailure($thrown)) {
+            $this->fail($thrown, "the body of the scope failed in task $this->owner");
+            $thrown = null;
+        } elseif ($thrown !== null) {
+            $this->cancelMembers($thrown->cancellation);
+        }
+        $this->withdraw();
+        while ($this->members !== []) {
+            $thrown = $this->join() ?? $thrown;
+        }
+        $this->withdraw();
+        $this->closed = true;
+        $this->owner->children = $this->outer;
+        if ($this->suppressed !== []) {
+            Suppressed::attach($this->failure, $this->suppressed);
+        }
+
+        return $this->failure ?? $thrown;
+    }
+
+    public function members(): array
+    {
+        return $this->members;
+    }
+
+    public function describe(): string
+    {
+        $count = \count($this->members);
+
+        return $count === 1 ? 'the end of task ' . \reset($this->members) : "the end of $count tasks of its scope";
+    }
+
+    public function abandon(Coroutine $task): void
+    {
+        $this->joining = false;
+    }
+
+    /** A cancellation is not a failure: it comes from this scope or goes on to the one that asked for it. */
+    private function isFailure(\Throwable $thrown): bool
+    {
+        return !($thrown instanceof CancelledException)
+            || $thrown->cancellation !== $this->cancellation && !$this->owner->cancelled && !$this->isAsked($thrown->cancellation);
+    }
+
+    private function isAsked(Cancellation $cancellation): bool
+    {
+        for ($scope = $this->outer; $scope !== null; $scope = $scope->outer) {
+            if ($scope->cancellation === $cancellation) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    private function join(): ?CancelledException
+    {
+        $this->joining = true;
+        try {
+            $this->scheduler->park($this->owner, $this);
+        } catch (CancelledException $cancelled) {
+            $this->joining = false;
+            $this->cancelMembers($cancelled->cancellation);
+
+            return $cancelled;
+        }
+
+        return null;
+    }
+
+    private function cancelMembers(Cancellation $cancellation): void
+    {
+        foreach ($this->members as $child) {
+            $child->end($cancellation);
+        }
+    }
+
+    /** Takes back what the body has not been interrupted with: the scope's own outcome replaces it. */
+    private function withdraw(): void
+    {
+        if ($this->cancellation !== null && $this->owner->interrupt === $this->cancellation) {
+            $this->owner->interrupt = null;
+        }
+    }
+}

@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+use Weft\Runtime\AllFailed;
+use Weft\Runtime\Scope;
+use Weft\Runtime\Task;
+
+/**
+ * Alternatives of which one is enough.
+ *
+ * @internal
+ */
+final class Competition
+{
+    private readonly WaitQueue $judge;
+    /** @var list<array{array-key, ?\Throwable, mixed}> key, failure and result, in order of ending */
+    private array $ends = [];
+    private int $contenders = 0;
+
+    private function __construct(private readonly Scope $scope)
+    {
+        $this->judge = new WaitQueue('the first of several alternatives');
+    }
+
+    /** @param iterable<array-key, callable|Task> $work */
+    public static function of(Scope $scope, iterable $work): self
+    {
+        $competition = new self($scope);
+        foreach ($work as $key => $item) {
+            $competition->contenders++;
+            $scope->async($competition->contend(...), $key, $item)->named("alternative $key");
+        }
+        if ($competition->contenders === 0) {
+            throw new \ValueError('Of no alternatives none can be the first');
+        }
+
+        return $competition;
+    }
+
+    public function firstEnd(): mixed
+    {
+        [, $failure, $result] = $this->end(0);
+        $this->scope->cancel('another one was faster');
+
+        return $failure === null ? $result : throw $failure;
+    }
+
+    public function firstSuccess(): mixed
+    {
+        $failures = [];
+        for ($i = 0; $i < $this->contenders; $i++) {
+            [$key, $failure, $result] = $this->end($i);
+            if ($failure === null) {
+                $this->scope->cancel('another alternative succeeded');
+
+                return $result;
+            }
+            $failures[$key] = $failure;
+        }
+
+        throw new AllFailed($failures);
+    }
+
+    private function contend(int|string $key, callable|Task $item): void
+    {
+        $failure = $result = null;
+        try {
+            $result = $item instanceof Task ? $item->await() : $item();
+        } catch (\Throwable $failure) {
+        }
+        $this->ends[] = [$key, $failure, $result];
+        $this->judge->wake();
+    }
+
+    /** @return array{array-key, ?\Throwable, mixed} */
+    private function end(int $index): array
+    {
+        while (!isset($this->ends[$index])) {
+            $this->judge->wait();
+        }
+
+        return $this->ends[$index];
+    }
+}

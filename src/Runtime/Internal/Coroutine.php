@@ -1,0 +1,216 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+use Weft\Native;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Task;
+use Weft\Runtime\TaskState;
+
+/**
+ * What is behind a Task.
+ *
+ * Its properties are public because the scheduler reads several of them at every switch, and it has no constructor because
+ * calling one with seven arguments took a sixth of the time it takes to start and finish a task.
+ *
+ * @internal
+ */
+final class Coroutine implements Task, \Stringable
+{
+    public Scheduler $scheduler;
+    public int $id;
+    /** @var callable|null */
+    public mixed $main;
+    /** @var array<mixed> */
+    public array $args = [];
+    /** Null for the main task. */
+    public ?Group $group = null;
+    /** @var array<int, mixed> */
+    public array $locals = [];
+    /** Seconds of the monotonic clock. */
+    public float $since;
+    public ?\Fiber $fiber = null;
+    /** The innermost scope it has open, which owns what it starts. */
+    public ?Children $children = null;
+    /** What it is parked on: the id of an operation, or something of the PHP side. Null while running or ready. */
+    public int|Wait|null $wait = null;
+    /** Place in the WaitQueue it is parked on. */
+    public int $ticket = 0;
+    /** What goes from one task to the other through a WaitQueue. */
+    public mixed $handed = null;
+    /** To be thrown at the next suspension point that is not shielded. */
+    public ?Cancellation $interrupt = null;
+    /** How deep the scope is that asked for it; 0 is the task itself. The outermost wins. */
+    private int $interruptDepth = 0;
+    /** To be thrown by the suspension point that is being resumed. */
+    public ?Cancellation $thrown = null;
+    public int $shields = 0;
+    public bool $cancelled = false;
+    /** Null until it has ended. */
+    public ?TaskState $outcome = null;
+    public mixed $result = null;
+    public ?\Throwable $error = null;
+    private ?string $name = null;
+    private ?WaitQueue $joiners = null;
+
+    /** Runs it from beginning to end, its children included. Throws nothing. */
+    public function run(): void
+    {
+        $error = null;
+        try {
+            $this->result = ($this->main)(...$this->args);
+        } catch (\Throwable $error) {
+        }
+        if ($this->children !== null) {
+            $error = $this->children->close($error);
+        }
+        if ($error === null) {
+            $this->settle(TaskState::Completed);
+        } else {
+            $this->error = $error;
+            $this->result = null;
+            $this->settle($this->cancelled && $error instanceof CancelledException ? TaskState::Cancelled : TaskState::Failed);
+        }
+    }
+
+    public function await(): mixed
+    {
+        if ($this->outcome === null) {
+            if ($this->scheduler->running === $this && Scheduler::$current === $this->scheduler) {
+                throw new \Error("Task $this cannot wait for its own end");
+            }
+            ($this->joiners ??= new WaitQueue("the end of task $this"))->wait();
+        }
+        if ($this->error !== null) {
+            throw $this->error;
+        }
+
+        return $this->result;
+    }
+
+    public function cancel(string $reason = 'cancel() was called'): void
+    {
+        $this->end(new Cancellation($reason));
+    }
+
+    /** Ends it from outside with the first reason given; a task that has ended stays as it is. */
+    public function end(Cancellation $cancellation): void
+    {
+        if ($this->cancelled || $this->outcome !== null) {
+            return;
+        }
+        $this->cancelled = true;
+        if ($this->fiber === null) {
+            $this->error = $this->exception($cancellation);
+            $this->settle(TaskState::Cancelled);
+            return;
+        }
+        $this->interrupt($cancellation, 0);
+    }
+
+    /** Throws at the suspension point it is parked on, or at the next one. */
+    public function interrupt(Cancellation $cancellation, int $depth): void
+    {
+        if ($this->interrupt === null || $depth < $this->interruptDepth) {
+            $this->interrupt = $cancellation;
+            $this->interruptDepth = $depth;
+        }
+        $wait = $this->wait;
+        if ($wait === null || $this->shields > 0) {
+            return;
+        }
+        if ($wait instanceof Wait) {
+            $wait->abandon($this);
+        } else {
+            unset($this->scheduler->waiting[$wait]);
+            Native\cancel($wait);
+        }
+        $this->thrown = $this->interrupt;
+        $this->interrupt = null;
+        $this->wake();
+    }
+
+    /** Makes it ready. From here on nothing can take back what it waited for. */
+    public function wake(): void
+    {
+        $this->wait = null;
+        $this->scheduler->woken[] = $this;
+    }
+
+    /** The interruption to throw now: `throw $task->interruption()`. */
+    public function interruption(): CancelledException
+    {
+        $cancellation = $this->thrown ?? $this->interrupt;
+        $this->thrown === null ? $this->interrupt = null : $this->thrown = null;
+
+        return $this->exception($cancellation);
+    }
+
+    public function id(): int
+    {
+        return $this->id;
+    }
+
+    public function named(string $name): static
+    {
+        $this->name = $name;
+
+        return $this;
+    }
+
+    public function done(): bool
+    {
+        return $this->outcome !== null;
+    }
+
+    public function state(): TaskState
+    {
+        return $this->outcome ?? match (true) {
+            $this->wait !== null => TaskState::Waiting,
+            $this->fiber === null => TaskState::Queued,
+            $this->scheduler->running === $this => TaskState::Running,
+            default => TaskState::Ready,
+        };
+    }
+
+    /** `#7 sync` */
+    public function __toString(): string
+    {
+        return "#$this->id " . $this->name();
+    }
+
+    public function name(): string
+    {
+        return $this->name ?? ($this->main === null ? 'task' : Places::nameOf($this->main));
+    }
+
+    public function origin(): string
+    {
+        return Places::originOf($this->main);
+    }
+
+    private function exception(Cancellation $cancellation): CancelledException
+    {
+        return new CancelledException("Task $this was cancelled: $cancellation->reason", $cancellation);
+    }
+
+    private function settle(TaskState $outcome): void
+    {
+        $this->outcome = $outcome;
+        if ($this->joiners !== null) {
+            $this->joiners->wakeAll();
+            $this->joiners = null;
+        }
+        $this->group?->ended($this);
+        // Only the result may outlive the work.
+        $this->fiber = $this->main = null;
+        if ($this->args !== []) {
+            $this->args = [];
+        }
+        if ($this->locals !== []) {
+            $this->locals = [];
+        }
+    }
+}

@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+use Weft\Runtime\Task;
+use Weft\Runtime\TaskState;
+
+/**
+ * Detached tasks: nobody waits for them, so their failures are reported.
+ *
+ * @internal
+ */
+final class Orphans implements Group
+{
+    /** @var array<int, Coroutine> */
+    public array $members = [];
+
+    /** @param (\Closure(\Throwable, Task): void)|null $uncaught */
+    public function __construct(private readonly Scheduler $scheduler, private readonly ?\Closure $uncaught)
+    {
+    }
+
+    /**
+     * @param callable $main
+     * @param array<mixed> $args
+     */
+    public function start(mixed $main, array $args): Task
+    {
+        $orphan = $this->scheduler->start($main, $args, $this, $this->scheduler->running);
+        $this->members[$orphan->id] = $orphan;
+
+        return $orphan;
+    }
+
+    public function ended(Coroutine $child): void
+    {
+        unset($this->members[$child->id]);
+        if ($child->outcome === TaskState::Failed) {
+            $this->report($child);
+        }
+    }
+
+    public function members(): array
+    {
+        return $this->members;
+    }
+
+    public function cancel(): void
+    {
+        $cancellation = new Cancellation('run() has ended');
+        foreach ($this->members as $orphan) {
+            $orphan->end($cancellation);
+        }
+    }
+
+    private function report(Coroutine $child): void
+    {
+        try {
+            if ($this->uncaught !== null) {
+                ($this->uncaught)($child->error, $child);
+            } else {
+                \trigger_error("Uncaught exception in detached task $child: $child->error", \E_USER_WARNING);
+            }
+        } catch (\Throwable $error) {
+            $this->scheduler->fail($error);
+        }
+    }
+}

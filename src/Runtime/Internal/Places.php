@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+/**
+ * Finds names and places when somebody asks, so that nothing is recorded while tasks run.
+ *
+ * @internal
+ */
+final class Places
+{
+    public static function nameOf(callable $main): string
+    {
+        $function = self::reflect($main);
+        $class = $function instanceof \ReflectionMethod ? $function->class . '::' : '';
+
+        return \str_contains($function->name, '{closure') ? 'closure' : $class . $function->name;
+    }
+
+    public static function originOf(callable $main): string
+    {
+        $function = self::reflect($main);
+        $file = $function->getFileName();
+
+        return $file === false ? 'internal code' : \basename($file) . ':' . $function->getStartLine();
+    }
+
+    /**
+     * The user's line that waits and the call of Weft it waits in.
+     *
+     * @return array{?string, string} call and `file:line`
+     */
+    public static function waitOf(Coroutine $task): array
+    {
+        if ($task->fiber === null || !$task->fiber->isSuspended()) {
+            return [null, 'an unknown line'];
+        }
+
+        return self::firstOutside((new \ReflectionFiber($task->fiber))->getTrace(\DEBUG_BACKTRACE_IGNORE_ARGS));
+    }
+
+    /** @return array{?string, string} the same for the code that is running */
+    public static function here(): array
+    {
+        return self::firstOutside(\debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS));
+    }
+
+    /**
+     * @param list<array<string, mixed>> $trace
+     *
+     * @return array{?string, string}
+     */
+    private static function firstOutside(array $trace): array
+    {
+        $library = \dirname(__DIR__, 2) . '/';
+        foreach ($trace as $frame) {
+            if (isset($frame['file']) && !\str_starts_with($frame['file'], $library)) {
+                $call = ($frame['class'] ?? '') . ($frame['type'] ?? '') . $frame['function'] . '()';
+
+                return [\str_starts_with($call, 'Weft\\') ? $call : null, "$frame[file]:$frame[line]"];
+            }
+        }
+
+        return [null, 'a line of Weft itself'];
+    }
+
+    private static function reflect(callable $main): \ReflectionFunctionAbstract
+    {
+        return match (true) {
+            \is_array($main) => new \ReflectionMethod($main[0], $main[1]),
+            \is_object($main) && !$main instanceof \Closure => new \ReflectionMethod($main, '__invoke'),
+            \is_string($main) && \str_contains($main, '::') => new \ReflectionMethod(...\explode('::', $main, 2)),
+            default => new \ReflectionFunction($main),
+        };
+    }
+}

@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+use Weft\Runtime\DeadlockException;
+use Weft\Runtime\TaskInfo;
+use Weft\Runtime\TaskState;
+
+/**
+ * Says what tasks are doing.
+ *
+ * @internal
+ */
+final class Report
+{
+    public static function of(Coroutine $task): TaskInfo
+    {
+        $state = $task->state();
+        [$call, $place] = $state === TaskState::Waiting ? Places::waitOf($task) : [null, null];
+        $waitsFor = match (true) {
+            $task->wait instanceof Wait => $task->wait->describe(),
+            $state === TaskState::Waiting => $call ?? "operation $task->wait",
+            default => null,
+        };
+        $parent = $task->group instanceof Children ? $task->group->owner->id : null;
+        $age = \hrtime(true) / 1e9 - $task->since;
+
+        return new TaskInfo($task->id, $task->name(), $parent, $state, $age, $waitsFor, $place, $task->origin());
+    }
+
+    /** @param list<Coroutine> $tasks all there are */
+    public static function deadlock(array $tasks, int $maxFibers): DeadlockException
+    {
+        $infos = \array_map(self::of(...), $tasks);
+        $waiting = \array_filter($infos, static fn(TaskInfo $info) => $info->state === TaskState::Waiting);
+        $message = 'Deadlock: nothing is left that could wake ' . self::count(\count($waiting), 'waiting task') . '.';
+        $queued = \count($infos) - \count($waiting);
+        if ($queued > 0) {
+            $message .= ' ' . self::count($queued, 'task') . " could not start because all $maxFibers fibers are in use.";
+        }
+        $lines = \array_map(static fn(TaskInfo $info) => "\n  $info", \array_slice($waiting, 0, 100));
+        $more = \count($waiting) > 100 ? "\n  and " . (\count($waiting) - 100) . ' more' : '';
+
+        return new DeadlockException($message . \implode('', $lines) . $more, \array_values($waiting));
+    }
+
+    private static function count(int $count, string $noun): string
+    {
+        return "$count $noun" . ($count === 1 ? '' : 's');
+    }
+}

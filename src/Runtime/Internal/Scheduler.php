@@ -1,0 +1,450 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+use Weft\Native;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\DeadlockException;
+use Weft\Runtime\Task;
+
+/**
+ * The loop of one `run()`: starts tasks on pooled fibers, resumes them, and asks the extension what has finished.
+ *
+ * Properties are public where tasks and scopes touch them at every switch.
+ *
+ * @internal
+ */
+final class Scheduler
+{
+    /** Tasks that run before the extension is asked again, so that I/O never starves. */
+    private const BATCH = 64;
+    /** Idle fibers that are kept. */
+    private const SPARE = 512;
+
+    /** The one that is running, null outside `run()`. */
+    public static ?self $current = null;
+
+    public ?Coroutine $running = null;
+    /** @var array<int, Coroutine> by the operation they are parked on */
+    public array $waiting = [];
+    /** @var list<Coroutine> that can go on */
+    public array $woken = [];
+    /** @var array<int, Coroutine> not started yet; keys only grow, and `$head` is the first one */
+    public array $fresh = [];
+    public int $lastId = 0;
+    /** Seconds of the monotonic clock, as of this turn of the loop. */
+    public float $now;
+    public readonly Orphans $orphans;
+
+    private int $head = 0;
+    private int $budget = self::BATCH;
+    private int $fibers = 0;
+    /** @var list<\Fiber> */
+    private array $idle = [];
+    private \Closure $work;
+    /** @var array<int, true> by object id: every fiber of the pool, idle or not */
+    private array $workers = [];
+    private bool $closing = false;
+    /** @var array<int, \Closure(int): void> called with the operation that has finished */
+    private array $watchers = [];
+    /** How many of the watchers only listen to the outside, such as for Ctrl-C. */
+    private int $listeners = 0;
+    private ?\Throwable $failure = null;
+    private Coroutine $root;
+
+    /** @param (\Closure(\Throwable, Task): void)|null $uncaught */
+    private function __construct(callable $main, private int $maxFibers, ?\Closure $uncaught)
+    {
+        $this->now = \hrtime(true) / 1e9;
+        $this->work = $this->work(...);
+        $this->orphans = new Orphans($this, $uncaught);
+        $this->root = $this->start($main, [], null, null);
+        $this->root->named('main');
+    }
+
+    /**
+     * Runs `$main` as the first task and returns what it returns once every task has ended.
+     *
+     * @param list<int> $cancelOn signals that cancel it, once
+     */
+    public static function run(callable $main, array $cancelOn, int $maxFibers, ?\Closure $uncaught): mixed
+    {
+        $scheduler = self::$current = new self($main, $maxFibers, $uncaught);
+        try {
+            $scheduler->listen($cancelOn);
+            $scheduler->loop();
+        } finally {
+            self::$current = null;
+            $scheduler->shutDown();
+        }
+
+        return $scheduler->outcome();
+    }
+
+    /** The task that is running, null where none could be suspended. */
+    public static function task(): ?Coroutine
+    {
+        $task = self::$current?->running;
+        if ($task === null || $task->fiber === \Fiber::getCurrent()) {
+            return $task;
+        }
+
+        return self::$current->taskOfOtherFiber();
+    }
+
+    /**
+     * Waits for an operation of the extension and returns its outcome. The one choke point for everything native.
+     *
+     * Inside a task the task is suspended; outside `run()` the process waits.
+     *
+     * @throws \Weft\Exception what the operation failed with
+     * @throws CancelledException the operation is cancelled, then
+     */
+    public static function await(int $op): mixed
+    {
+        $task = self::$current?->running;
+        if ($task === null || isset(Blocking::$finished[$op])) {
+            return Blocking::await($op);
+        }
+        if ($task->interrupt !== null && $task->shields === 0) {
+            Native\cancel($op);
+            throw $task->interruption();
+        }
+        $task->wait = $op;
+        self::$current->waiting[$op] = $task;
+        try {
+            \Fiber::suspend();
+        } catch (\FiberError $refused) {
+            return self::$current->awaitWhereRefused($task, $op, $refused);
+        }
+        if ($task->thrown !== null) {
+            throw $task->interruption();
+        }
+
+        return Native\take($op);
+    }
+
+    /**
+     * Queues a task for its start.
+     *
+     * @param callable $main checked by whoever takes it from a user, for that is not free
+     * @param array<mixed> $args
+     */
+    public function start(mixed $main, array $args, ?Group $group, ?Coroutine $parent): Coroutine
+    {
+        $task = new Coroutine();
+        $task->scheduler = $this;
+        $task->id = ++$this->lastId;
+        $task->main = $main;
+        $task->args = $args;
+        $task->group = $group;
+        $task->since = $this->now;
+        if ($parent !== null && $parent->locals !== []) {
+            $task->locals = $parent->locals;
+        }
+
+        return $this->fresh[] = $task;
+    }
+
+    /** Suspends `$task`, which must be the running one, until it is woken. */
+    public function park(Coroutine $task, Wait $wait): void
+    {
+        if ($task->interrupt !== null && $task->shields === 0) {
+            $wait->abandon($task);
+            throw $task->interruption();
+        }
+        $task->wait = $wait;
+        try {
+            \Fiber::suspend();
+        } catch (\FiberError $refused) {
+            $task->wait = null;
+            $wait->abandon($task);
+            throw Blocking::refusal($refused) ?? self::nobodyToWaitFor($wait);
+        }
+        if ($task->thrown !== null) {
+            throw $task->interruption();
+        }
+    }
+
+    /** Lets everything that is ready go first. */
+    public function yield(Coroutine $task): void
+    {
+        if ($task->interrupt !== null && $task->shields === 0) {
+            throw $task->interruption();
+        }
+        $this->woken[] = $task;
+        try {
+            \Fiber::suspend();
+        } catch (\FiberError $refused) {
+            \array_pop($this->woken);
+            throw Blocking::refusal($refused) ?? $refused;
+        }
+    }
+
+    /** Calls `$done` on the loop when `$op` has finished. */
+    public function watch(int $op, \Closure $done): void
+    {
+        $this->watchers[$op] = $done;
+    }
+
+    /** Cancels `$op` if it has not finished. */
+    public function unwatch(int $op): void
+    {
+        if (isset($this->watchers[$op])) {
+            unset($this->watchers[$op]);
+            Native\cancel($op);
+        }
+    }
+
+    /** `run()` throws `$failure`, after cancelling what still runs. */
+    public function fail(\Throwable $failure): void
+    {
+        $this->failure ??= $failure;
+        $this->root->end(new Cancellation($failure->getMessage(), $failure));
+    }
+
+    /** @return list<Coroutine> all that have not ended, oldest first */
+    public function tasks(): array
+    {
+        $tasks = [];
+        $this->collect($this->root->outcome === null ? [$this->root] : [], $tasks);
+        $this->collect($this->orphans->members(), $tasks);
+        \ksort($tasks);
+
+        return \array_values($tasks);
+    }
+
+    /** What waiting for something of the PHP side ends in where no task could ever wake it. */
+    public static function nobodyToWaitFor(Wait $wait): DeadlockException
+    {
+        [, $place] = Places::here();
+
+        return new DeadlockException("Waiting for {$wait->describe()} at $place would never end: there is no running task outside Weft\\run() that could wake it");
+    }
+
+    private function outcome(): mixed
+    {
+        if ($this->failure !== null) {
+            throw $this->failure;
+        }
+        if ($this->root->error !== null) {
+            throw $this->root->error;
+        }
+
+        return $this->root->result;
+    }
+
+    private function loop(): void
+    {
+        while (true) {
+            $this->now = \hrtime(true) / 1e9;
+            $this->resumeWoken();
+            $this->startFresh();
+            if ($this->root->outcome !== null) {
+                if ($this->orphans->members === []) {
+                    return;
+                }
+                $this->orphans->cancel();
+            }
+            $ready = $this->woken !== [] || $this->canStart();
+            if ($ready || !$this->isStuck()) {
+                $this->poll($ready ? 0.0 : null);
+            } elseif (!$this->breakDeadlock()) {
+                return;
+            }
+        }
+    }
+
+    private function resumeWoken(): void
+    {
+        $woken = $this->woken;
+        $this->woken = [];
+        $budget = self::BATCH;
+        foreach ($woken as $task) {
+            $this->running = $task;
+            $task->fiber->resume();
+            if (--$budget === 0) {
+                $this->poll(0.0);
+                $budget = self::BATCH;
+            }
+        }
+        $this->running = null;
+    }
+
+    private function startFresh(): void
+    {
+        $this->budget = self::BATCH;
+        while ($this->budget > 0 && $this->canStart()) {
+            $worker = \array_pop($this->idle);
+            if ($worker !== null) {
+                $worker->resume();
+            } elseif (!$this->startWorker()) {
+                break;
+            }
+        }
+        $this->running = null;
+    }
+
+    private function canStart(): bool
+    {
+        return isset($this->fresh[$this->head]) && ($this->idle !== [] || $this->fibers < $this->maxFibers);
+    }
+
+    /** After `exit()` there is no loop any more; only fibers that PHP destroys still run. */
+    private function taskOfOtherFiber(): null
+    {
+        $fiber = \Fiber::getCurrent();
+        if ($fiber !== null && !isset($this->workers[\spl_object_id($fiber)])) {
+            throw self::foreignFiber();
+        }
+        $this->running = null;
+
+        return null;
+    }
+
+    private static function foreignFiber(): \Error
+    {
+        return new \Error('Nothing can be waited for in a Fiber that was made inside a task: Weft\async() makes tasks that can wait');
+    }
+
+    /** False when the system has no more memory for stacks: then the fibers there are have to do. */
+    private function startWorker(): bool
+    {
+        $worker = new \Fiber($this->work);
+        $this->fibers++;
+        $this->workers[\spl_object_id($worker)] = true;
+        try {
+            $worker->start();
+        } catch (\Exception $refused) {
+            unset($this->workers[\spl_object_id($worker)]);
+            $this->fibers--;
+            if ($this->fibers === 0) {
+                throw $refused;
+            }
+            $this->maxFibers = $this->fibers;
+
+            return false;
+        }
+
+        return true;
+    }
+
+    /** The life of a pooled fiber: one task after the other, without going back to the loop in between. */
+    private function work(): void
+    {
+        $fiber = \Fiber::getCurrent();
+        do {
+            while ($this->budget-- > 0 && ($task = $this->fresh[$this->head] ?? null) !== null) {
+                unset($this->fresh[$this->head++]);
+                if ($task->outcome === null) {
+                    $task->fiber = $fiber;
+                    $this->running = $task;
+                    $task->run();
+                }
+            }
+            $task = null;
+            if (\count($this->idle) >= self::SPARE) {
+                break;
+            }
+            $this->idle[] = $fiber;
+            \Fiber::suspend();
+        } while (!$this->closing);
+        $this->fibers--;
+        unset($this->workers[\spl_object_id($fiber)]);
+    }
+
+    private function poll(?float $timeout): void
+    {
+        foreach (Native\poll($timeout) as $op) {
+            $task = $this->waiting[$op] ?? null;
+            if ($task !== null) {
+                unset($this->waiting[$op]);
+                $task->wait = null;
+                $this->woken[] = $task;
+            } elseif (isset($this->watchers[$op])) {
+                $done = $this->watchers[$op];
+                unset($this->watchers[$op]);
+                $done($op);
+            } else {
+                Blocking::$finished[$op] = true;
+            }
+        }
+    }
+
+    private function isStuck(): bool
+    {
+        return $this->waiting === [] && \count($this->watchers) === $this->listeners || Native\running() === 0;
+    }
+
+    /** Cancels everything with a report. False when that was tried before: then the tasks are given up. */
+    private function breakDeadlock(): bool
+    {
+        if ($this->failure instanceof DeadlockException) {
+            return false;
+        }
+        $this->fail(Report::deadlock($this->tasks(), $this->maxFibers));
+
+        return true;
+    }
+
+    /** @param list<int> $signals */
+    private function listen(array $signals): void
+    {
+        foreach ($signals as $signal) {
+            $this->listeners++;
+            $this->watch(Native\signal($signal), function () use ($signal): void {
+                $this->listeners--;
+                $this->root->end(new Cancellation("the process received signal $signal"));
+            });
+        }
+    }
+
+    private function shutDown(): void
+    {
+        foreach ($this->watchers as $op => $_) {
+            Native\cancel($op);
+        }
+        foreach ($this->waiting as $op => $_) {
+            Native\cancel($op);
+        }
+        $this->watchers = $this->waiting = $this->woken = $this->fresh = [];
+        $this->running = null;
+        $this->closing = true;
+        foreach ($this->idle as $worker) {
+            $worker->resume();
+        }
+        // It holds this object, and this object holds it.
+        $this->idle = [];
+        unset($this->work);
+    }
+
+    /** The fiber is being destroyed, cannot switch, or the loop is gone: the process waits instead, where that can end. */
+    private function awaitWhereRefused(Coroutine $task, int $op, \FiberError $refused): mixed
+    {
+        unset($this->waiting[$op]);
+        $task->wait = null;
+        $error = Blocking::refusal($refused);
+        if ($error !== null) {
+            Native\cancel($op);
+            throw $error;
+        }
+
+        return Blocking::awaitAtShutdown($op);
+    }
+
+    /**
+     * @param array<int, Coroutine> $members
+     * @param array<int, Coroutine> $tasks by id
+     */
+    private function collect(array $members, array &$tasks): void
+    {
+        foreach ($members as $id => $task) {
+            $tasks[$task->id] = $task;
+            for ($scope = $task->children; $scope !== null; $scope = $scope->outer) {
+                $this->collect($scope->members(), $tasks);
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+use Weft\Native;
+
+/**
+ * Waiting for one of several signals.
+ *
+ * @internal
+ */
+final class Signals
+{
+    public static function first(int ...$signals): int
+    {
+        $ops = \array_map(Native\signal(...), $signals);
+        $task = Scheduler::task();
+        $scheduler = $task?->scheduler;
+        try {
+            $first = $task === null ? Blocking::awaitFirst(...$ops) : self::park($scheduler, $ops, $signals);
+        } finally {
+            foreach ($ops as $op) {
+                if ($op !== ($first ?? null)) {
+                    $scheduler === null ? Native\cancel($op) : $scheduler->unwatch($op);
+                }
+            }
+        }
+
+        return Scheduler::await($first);
+    }
+
+    /**
+     * @param array<int> $ops
+     * @param array<int> $signals
+     */
+    private static function park(Scheduler $scheduler, array $ops, array $signals): int
+    {
+        $arrival = new WaitQueue('one of the signals ' . \implode(', ', $signals));
+        foreach ($ops as $op) {
+            $scheduler->watch($op, static function (int $op) use ($arrival): void {
+                Blocking::$finished[$op] = true;
+                $arrival->wake($op);
+            });
+        }
+
+        return $arrival->wait();
+    }
+}

@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+/**
+ * Failures that came after the one a scope has thrown, for as long as that one lives.
+ *
+ * @internal
+ */
+final class Suppressed
+{
+    /** @var \WeakMap<\Throwable, list<\Throwable>>|null */
+    private static ?\WeakMap $byFirst = null;
+
+    /** @param list<\Throwable> $others */
+    public static function attach(\Throwable $first, array $others): void
+    {
+        self::$byFirst ??= new \WeakMap();
+        self::$byFirst[$first] = [...self::of($first), ...$others];
+    }
+
+    /** @return list<\Throwable> in order of failure */
+    public static function of(\Throwable $first): array
+    {
+        return self::$byFirst[$first] ?? [];
+    }
+}

@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+use Weft\Native;
+use Weft\Runtime\Scope;
+use Weft\Runtime\TimeoutException;
+
+/**
+ * A scope that fails when its time is over.
+ *
+ * @internal
+ */
+final class Timeout
+{
+    public static function run(Coroutine $task, float $seconds, callable $work): mixed
+    {
+        $scheduler = $task->scheduler;
+        $timer = Native\sleep($seconds);
+        $expired = null;
+        $body = static function (Scope $scope) use ($scheduler, $timer, $task, $seconds, $work, &$expired): mixed {
+            $scheduler->watch($timer, static function () use ($scope, $task, $seconds, &$expired): void {
+                $expired = new TimeoutException(self::message($task, $seconds), $seconds, (string) $task);
+                $scope->fail($expired, "$seconds seconds were over");
+            });
+
+            return $work();
+        };
+        try {
+            return Scope::open($task, $body);
+        } catch (TimeoutException $thrown) {
+            // The first one was made on the loop: a trace of the task says more.
+            throw $thrown === $expired ? new TimeoutException($thrown->getMessage(), $seconds, $thrown->task) : $thrown;
+        } finally {
+            $scheduler->unwatch($timer);
+        }
+    }
+
+    private static function message(Coroutine $task, float $seconds): string
+    {
+        $doing = $task->state()->value;
+        if ($task->wait !== null) {
+            $info = Report::of($task);
+            $doing = "waiting for $info->waitsFor at $info->place";
+        }
+
+        return "Task $task did not finish within $seconds seconds; when they were over it was $doing";
+    }
+}

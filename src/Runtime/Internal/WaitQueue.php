@@ -1,0 +1,98 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+/**
+ * Tasks waiting for the same thing, first come first served, each woken with a value that nobody can take back.
+ *
+ * @internal
+ */
+final class WaitQueue implements Wait
+{
+    /**
+     * Keys only grow; `$head` is not above the first one. PHP compacts such an array by itself.
+     *
+     * @var array<int, Coroutine>
+     */
+    private array $waiting = [];
+    private int $head = 0;
+    private int $tail = 0;
+
+    public function __construct(private readonly string|\Stringable $subject)
+    {
+    }
+
+    /**
+     * Waits at the end of the queue for the value of a `wake()`.
+     *
+     * @param mixed $offered what the one who wakes us can take, see `first()`
+     */
+    public function wait(mixed $offered = null): mixed
+    {
+        $scheduler = Scheduler::$current;
+        $task = $scheduler?->running ?? throw Scheduler::nobodyToWaitFor($this);
+        $task->handed = $offered;
+        $task->ticket = $this->tail;
+        $this->waiting[$this->tail++] = $task;
+        $scheduler->park($task, $this);
+        $handed = $task->handed;
+        $task->handed = null;
+
+        return $handed;
+    }
+
+    /** Hands `$value` to the task that has waited longest. False when nobody waits. */
+    public function wake(mixed $value = null): bool
+    {
+        $task = $this->first();
+        if ($task === null) {
+            return false;
+        }
+        unset($this->waiting[$this->head++]);
+        $task->handed = $value;
+        $task->wake();
+
+        return true;
+    }
+
+    public function wakeAll(mixed $value = null): void
+    {
+        while ($this->wake($value)) {
+        }
+    }
+
+    public function first(): ?Coroutine
+    {
+        if ($this->waiting === []) {
+            return null;
+        }
+        while (!isset($this->waiting[$this->head])) {
+            $this->head++;
+        }
+
+        return $this->waiting[$this->head];
+    }
+
+    public function isEmpty(): bool
+    {
+        return $this->waiting === [];
+    }
+
+    public function count(): int
+    {
+        return \count($this->waiting);
+    }
+
+    public function describe(): string
+    {
+        return (string) $this->subject;
+    }
+
+    public function abandon(Coroutine $task): void
+    {
+        unset($this->waiting[$task->ticket]);
+        $task->handed = null;
+    }
+}

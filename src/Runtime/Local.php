@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime;
+
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * A value of its own for each task, such as a trace id. A task starts with the values its scope's task has then.
+ *
+ * Outside `run()` there is one value for the process, which tasks do not see.
+ *
+ * @template T
+ */
+final class Local
+{
+    private static int $lastKey = 0;
+    /** @var array<int, mixed> */
+    private static array $outside = [];
+
+    private readonly int $key;
+
+    /** @param T $default */
+    public function __construct(private readonly mixed $default = null)
+    {
+        $this->key = ++self::$lastKey;
+    }
+
+    /** @return T */
+    public function value(): mixed
+    {
+        $values = Scheduler::task()?->locals ?? self::$outside;
+
+        return \array_key_exists($this->key, $values) ? $values[$this->key] : $this->default;
+    }
+
+    /** @param T $value for this task and for those it starts from now on */
+    public function set(mixed $value): void
+    {
+        $task = Scheduler::task();
+        if ($task === null) {
+            self::$outside[$this->key] = $value;
+        } else {
+            $task->locals[$this->key] = $value;
+        }
+    }
+
+    /**
+     * Runs `$work` with `$value` and puts back the value there was.
+     *
+     * @template R
+     *
+     * @param T $value
+     * @param callable(): R $work
+     *
+     * @return R
+     */
+    public function with(mixed $value, callable $work): mixed
+    {
+        $before = $this->value();
+        $this->set($value);
+        try {
+            return $work();
+        } finally {
+            $this->set($before);
+        }
+    }
+
+    public function __destruct()
+    {
+        unset(self::$outside[$this->key]);
+    }
+}

@@ -1,0 +1,90 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime;
+
+use Weft\Runtime\Internal\Coroutine;
+use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitQueue;
+
+/** Lets one task at a time into a section, first come, first served. Not re-entrant. */
+final class Mutex implements \Stringable
+{
+    private bool $locked = false;
+    /** Null also while the code outside `run()` holds it. */
+    private ?Coroutine $owner = null;
+    private readonly WaitQueue $waiters;
+
+    public function __construct()
+    {
+        $this->waiters = new WaitQueue($this);
+    }
+
+    /**
+     * Waits for the lock.
+     *
+     * @throws \Error the task holds it already and would wait for itself
+     */
+    public function lock(): void
+    {
+        $task = Scheduler::task();
+        if ($this->locked) {
+            if ($this->owner === $task) {
+                throw new \Error('This mutex is held by the same ' . self::nameOf($task) . ' already: it would wait for itself');
+            }
+            $this->waiters->wait();
+        }
+        $this->locked = true;
+        $this->owner = $task;
+    }
+
+    /** @throws \Error it is not the current task that holds it */
+    public function unlock(): void
+    {
+        $task = Scheduler::task();
+        if (!$this->locked || $this->owner !== $task) {
+            $holder = $this->locked ? self::nameOf($this->owner) . ' holds it' : 'it is not locked';
+            throw new \Error('This mutex cannot be unlocked by ' . self::nameOf($task) . ": $holder");
+        }
+        // The lock goes over as it is; the one that is woken puts its name on it.
+        $next = $this->waiters->first();
+        $this->locked = $this->waiters->wake();
+        $this->owner = $next;
+    }
+
+    /**
+     * Runs `$section` with the lock.
+     *
+     * @template T
+     *
+     * @param callable(): T $section
+     *
+     * @return T
+     */
+    public function synchronized(callable $section): mixed
+    {
+        $this->lock();
+        try {
+            return $section();
+        } finally {
+            $this->unlock();
+        }
+    }
+
+    public function isLocked(): bool
+    {
+        return $this->locked;
+    }
+
+    /** What a report says a task waits for. */
+    public function __toString(): string
+    {
+        return 'a mutex held by ' . self::nameOf($this->owner);
+    }
+
+    private static function nameOf(?Coroutine $task): string
+    {
+        return $task === null ? 'the code outside run()' : "task $task";
+    }
+}

@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime;
+
+use Weft\Runtime\Internal\Children;
+use Weft\Runtime\Internal\Coroutine;
+
+/**
+ * What `Weft\scope()` gives to its body. May be handed to other tasks, which can then start siblings in it.
+ */
+final class Scope
+{
+    private function __construct(private readonly Children $children)
+    {
+    }
+
+    /**
+     * @internal
+     *
+     * @param callable(self): mixed $body
+     */
+    public static function open(Coroutine $owner, callable $body): mixed
+    {
+        $children = new Children($owner->scheduler, $owner);
+        $result = $error = null;
+        try {
+            $result = $body(new self($children));
+        } catch (\Throwable $error) {
+        }
+        $error = $children->close($error);
+        if ($error !== null) {
+            throw $error;
+        }
+
+        return $result;
+    }
+
+    /**
+     * Starts a task that belongs to this scope.
+     *
+     * @throws \Error the scope has ended
+     */
+    public function async(callable $main, mixed ...$args): Task
+    {
+        return $this->children->start($main, $args);
+    }
+
+    /** Cancels every task of the scope and its body. If the body returns all the same, its result is that of the scope. */
+    public function cancel(string $reason = 'its scope was cancelled'): void
+    {
+        $this->children->cancel($reason);
+    }
+
+    /** @internal Ends the scope with `$failure`. */
+    public function fail(\Throwable $failure, string $what): void
+    {
+        $this->children->fail($failure, $what);
+    }
+}

@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime;
+
+use Weft\Runtime\Internal\WaitQueue;
+
+/**
+ * Lets a limited number of tasks do something at a time, first come, first served.
+ *
+ * A permit goes directly to the task that has waited longest; nobody can overtake it.
+ */
+final class Semaphore
+{
+    private int $free;
+    private readonly WaitQueue $waiters;
+
+    /** @param int $permits at least 1 */
+    public function __construct(public readonly int $permits)
+    {
+        if ($permits < 1) {
+            throw new \ValueError("A semaphore needs at least 1 permit, got $permits");
+        }
+        $this->free = $permits;
+        $this->waiters = new WaitQueue("one of $permits permits of a semaphore");
+    }
+
+    /** Waits for a permit. It comes back with `release()`, or when the last reference to it is gone. */
+    public function acquire(): Permit
+    {
+        if ($this->free > 0) {
+            $this->free--;
+        } else {
+            $this->waiters->wait();
+        }
+
+        return new Permit($this->release(...));
+    }
+
+    /** A permit if there is one right now. */
+    public function tryAcquire(): ?Permit
+    {
+        return $this->free > 0 ? $this->acquire() : null;
+    }
+
+    /**
+     * Runs `$work` with a permit.
+     *
+     * @template T
+     *
+     * @param callable(): T $work
+     *
+     * @return T
+     */
+    public function withPermit(callable $work): mixed
+    {
+        $permit = $this->acquire();
+        try {
+            return $work();
+        } finally {
+            $permit->release();
+        }
+    }
+
+    /** Permits nobody holds. */
+    public function free(): int
+    {
+        return $this->free;
+    }
+
+    private function release(): void
+    {
+        if (!$this->waiters->wake()) {
+            $this->free++;
+        }
+    }
+}

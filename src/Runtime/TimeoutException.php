@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime;
+
+use Weft\Exception;
+
+/** The work given to `Weft\timeout()` did not end in time. It was cancelled and has ended since. */
+final class TimeoutException extends \RuntimeException implements Exception
+{
+    /**
+     * @param float $seconds the limit that was exceeded
+     * @param string $task the task that called `timeout()`, as in `#7 sync`
+     */
+    public function __construct(string $message, public readonly float $seconds, public readonly string $task)
+    {
+        parent::__construct($message);
+    }
+}

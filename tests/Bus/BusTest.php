@@ -1,0 +1,568 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Psr\Log\Test\TestLogger;
+use Weft\Bus\Bus;
+use Weft\Bus\Context;
+use Weft\Bus\Header;
+use Weft\Bus\ListenersFailed;
+use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\NoHandler;
+use Weft\Bus\Observer;
+use Weft\Bus\Publishing;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UnknownMessageType;
+use Weft\Bus\UnroutableMessage;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\ForgetCustomer;
+use Weft\Tests\Bus\Fixtures\SpyTransport;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+
+use function Weft\async;
+use function Weft\delay;
+
+final class BusTest extends BusTestCase
+{
+    public function test_a_command_is_handled_and_the_event_it_leads_to_reaches_every_listener(): void
+    {
+        $this->inRuntime(function (): void {
+            $heard = [];
+            $bus = Bus::connect('memory:')->handlers(
+                self::storing(fn(StoreCustomer $command, Context $context) => $context->publish(new CustomerStored($command->id))),
+                self::listening(function (CustomerStored $event) use (&$heard): void {
+                    $heard[] = "first {$event->id}";
+                }),
+                self::listening(function (CustomerStored $event) use (&$heard): void {
+                    $heard[] = "second {$event->id}";
+                }),
+            );
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+
+            self::assertSame(2, self::drain($bus));
+            self::assertSame(['first 7', 'second 7'], $heard);
+            $progress = $bus->progress();
+            self::assertSame([1, 1, 0, 0, 2, 0], [$progress->commands, $progress->events, $progress->failed, $progress->parked, $progress->sent, $progress->inFlight]);
+        });
+    }
+
+    public function test_ids_and_trace_are_handed_on_from_message_to_message(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $note = static function (Context $context) use (&$seen): void {
+                $seen[] = ['id' => $context->messageId(), 'headers' => $context->headers(), 'own' => $context->traceparent(),
+                    'correlation' => $context->correlationId(), 'trace' => $context->traceId()];
+            };
+            $bus = Bus::connect('memory:')->handlers(
+                self::storing(function (StoreCustomer $command, Context $context) use ($note): void {
+                    $note($context);
+                    $context->publish(new CustomerStored($command->id));
+                }),
+                self::listening(static fn(CustomerStored $event, Context $context) => $note($context)),
+            );
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            self::drain($bus);
+
+            [$command, $event] = $seen;
+            self::assertMatchesRegularExpression('/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/', $command['id']);
+            self::assertNotSame($command['id'], $event['id']);
+            self::assertSame([$command['id'], $command['id']], [$command['correlation'], $event['correlation']]);
+            self::assertSame($command['id'], $event['headers'][Header::CAUSATION_ID]);
+            self::assertSame($command['trace'], $event['trace']);
+            self::assertSame($command['own'], $event['headers'][Header::TRACEPARENT], 'the parent of the event is the span of the handler');
+            self::assertNotSame($command['headers'][Header::TRACEPARENT], $command['own']);
+            self::assertMatchesRegularExpression('/^00-[\da-f]{32}-[\da-f]{16}-01$/', $command['own']);
+            self::assertSame(['application/json', '1', 'command'], [
+                $command['headers'][Header::CONTENT_TYPE], $command['headers'][Header::SCHEMA_VERSION], $command['headers'][Header::KIND],
+            ]);
+        });
+    }
+
+    /** @dataProvider traceparents */
+    public function test_a_trace_of_another_system_is_continued_and_a_malformed_one_replaced(string $traceparent, ?string $trace): void
+    {
+        $this->inRuntime(function () use ($traceparent, $trace): void {
+            $seen = null;
+            $broker = new Memory();
+            $bus = Bus::connect($broker)->handlers(self::listening(function (CustomerStored $event, Context $context) use (&$seen): void {
+                $seen = $context->traceparent();
+            }));
+            $bus->declare(self::QUEUE);
+            $broker->publish([new Outgoing(CustomerStored::class, '{"id":"7"}', [Header::TRACEPARENT => $traceparent, Header::KIND => 'event'])]);
+            self::drain($bus);
+
+            self::assertMatchesRegularExpression('/^00-' . ($trace ?? '(?!0af765)[\da-f]{32}') . '-(?!b7ad6b7169203331)[\da-f]{16}-\d\d$/', (string) $seen);
+        });
+    }
+
+    public static function traceparents(): iterable
+    {
+        yield 'valid' => ['00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00', '0af7651916cd43dd8448eb211c80319c'];
+        yield 'newer version' => ['cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more', '0af7651916cd43dd8448eb211c80319c'];
+        yield 'zero trace' => ['00-00000000000000000000000000000000-b7ad6b7169203331-01', null];
+        yield 'invalid version' => ['ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', null];
+        yield 'nonsense' => ['secret', null];
+    }
+
+    public function test_what_a_handler_sends_leaves_after_it_has_returned(): void
+    {
+        $this->inRuntime(function (): void {
+            $depth = null;
+            $broker = new Memory();
+            $bus = Bus::connect($broker)->handlers(
+                self::storing(function (StoreCustomer $command, Context $context) use ($broker, &$depth): void {
+                    $context->publish(new CustomerStored($command->id));
+                    delay(0.05);
+                    $depth = $broker->depth(self::QUEUE);
+                }),
+                self::listening(static fn() => null),
+            );
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+
+            self::assertSame(2, self::drain($bus));
+            self::assertSame(0, $depth);
+        });
+    }
+
+    public function test_a_failed_handler_has_sent_nothing_and_its_message_is_parked_with_the_error(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new TestLogger();
+            $bus = Bus::connect('memory:', logger: $logger)->handlers(
+                self::storing(function (StoreCustomer $command, Context $context): void {
+                    $context->publish(new CustomerStored($command->id));
+                    $command->id === '2' && throw new \DomainException('two is not allowed');
+                }),
+                self::listening(static fn() => null),
+            );
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(3));
+
+            self::assertSame(5, self::drain($bus), 'three commands and the events of two');
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame('{"id":"2","name":"name_2","email":"name@example.org"}', $letter->body);
+            self::assertSame([\DomainException::class, 'two is not allowed', 1], [$letter->errorClass(), $letter->errorMessage(), $letter->attempts()]);
+            self::assertSame(StoreCustomer::class, $letter->type);
+            self::assertStringEndsWith('::store', $letter->failedHandlers()[0]);
+            self::assertStringContainsString('BusTest.php:', $letter->headers[Header::ERROR_STACK]);
+            self::assertStringNotContainsString('Scheduler', $letter->headers[Header::ERROR_STACK]);
+            self::assertMatchesRegularExpression('/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{6}Z$/', $letter->headers[Header::FAILED_AT]);
+            self::assertSame(self::QUEUE, $letter->headers[Header::FAILED_QUEUE]);
+            self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'looking leaves it there');
+            self::assertTrue($logger->hasErrorThatContains('failed'));
+        });
+    }
+
+    public function test_published_at_once_means_that_a_failed_handler_has_published(): void
+    {
+        $this->inRuntime(function (): void {
+            $told = [];
+            $spy = new SpyTransport(new Memory());
+            $heard = 0;
+            $bus = Bus::connect($spy, publishing: Publishing::BeforeCommitUnconfirmed)->handlers(
+                self::storing(function (StoreCustomer $command, Context $context): void {
+                    $context->publish(new CustomerStored($command->id));
+                    throw new \DomainException('too late');
+                }),
+                self::listening(function () use (&$heard): void {
+                    $heard++;
+                }),
+            );
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            $spy->before = function (string $what) use (&$told): void {
+                $told[] = $what;
+            };
+            self::drain($bus);
+
+            self::assertSame('publish unconfirmed', $told[0]);
+            self::assertSame(1, $heard);
+            self::assertSame(1, $bus->deadLetters(self::QUEUE)->count());
+        });
+    }
+
+    public function test_never_more_handlers_run_than_the_concurrency_and_as_many_as_that_do(): void
+    {
+        $this->inRuntime(function (): void {
+            $running = $most = 0;
+            $bus = Bus::connect('memory:')->handlers(self::storing(function () use (&$running, &$most): void {
+                $most = \max($most, ++$running);
+                delay(\mt_rand(0, 3) / 1000);
+                $running--;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(300));
+
+            self::assertSame(300, $bus->consume(self::QUEUE, concurrency: 7, prefetch: 50, stopWhenEmpty: true));
+            self::assertSame(7, $most);
+        });
+    }
+
+    public function test_no_more_is_taken_from_the_broker_than_the_prefetch(): void
+    {
+        $this->inRuntime(function (): void {
+            $least = \PHP_INT_MAX;
+            $broker = new Memory();
+            $handled = 0;
+            $bus = Bus::connect($broker)->handlers(self::storing(function () use ($broker, &$least, &$handled): void {
+                $least = \min($least, $broker->depth(self::QUEUE) + $handled);
+                delay(0.001);
+                $handled++;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(100));
+            $bus->consume(self::QUEUE, concurrency: 3, prefetch: 5, stopWhenEmpty: true);
+
+            self::assertGreaterThanOrEqual(95, $least);
+        });
+    }
+
+    public function test_a_slow_handler_does_not_hold_up_the_others(): void
+    {
+        $this->inRuntime(function (): void {
+            $order = [];
+            $bus = Bus::connect('memory:')->handlers(self::storing(function (StoreCustomer $command) use (&$order): void {
+                $command->id === '1' && delay(0.1);
+                $order[] = (int) $command->id;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(20));
+            $bus->consume(self::QUEUE, concurrency: 2, stopWhenEmpty: true);
+
+            self::assertSame([...\range(2, 20), 1], $order);
+        });
+    }
+
+    /** @dataProvider unusable */
+    public function test_what_cannot_be_handled_is_parked_with_its_original_bytes(string $type, string $body, array $headers, string $error, string $message): void
+    {
+        $this->inRuntime(function () use ($type, $body, $headers, $error, $message): void {
+            $broker = new Memory();
+            $handled = 0;
+            $bus = Bus::connect($broker)->messages(CustomerStored::class)->handlers(self::storing(function () use (&$handled): void {
+                $handled++;
+            }));
+            $bus->declare(self::QUEUE);
+            $broker->declare(self::QUEUE, [$type]);
+            $broker->publish([new Outgoing($type, $body, $headers)]);
+            $bus->send(self::customer(7));
+
+            self::assertSame(2, self::drain($bus));
+            self::assertSame(1, $handled, 'the worker goes on');
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([$type, $error, $body], [$letter->type, $letter->errorClass(), $letter->body]);
+            self::assertStringContainsString($message, $letter->errorMessage());
+            self::assertSame([], \array_diff_assoc($headers, $letter->headers), 'the original headers are there');
+            self::assertSame([], $letter->failedHandlers());
+        });
+    }
+
+    public static function unusable(): iterable
+    {
+        $command = [Header::KIND => 'command', Header::MESSAGE_ID => 'id-1'];
+        yield 'no JSON' => [StoreCustomer::class, "\x00\xff{", $command, MessageDecodingFailed::class, 'not JSON'];
+        yield 'nothing' => [StoreCustomer::class, '', $command, MessageDecodingFailed::class, 'not JSON'];
+        yield 'missing field' => [StoreCustomer::class, '{"id":"7"}', $command, MessageDecodingFailed::class, '$.name'];
+        yield 'wrong type' => [StoreCustomer::class, '{"id":7,"name":"","email":""}', $command, MessageDecodingFailed::class, '$.id expected string, found int'];
+        yield 'ten megabytes' => [StoreCustomer::class, '{"id":"' . \str_repeat('x', 10_000_000) . '"}', $command, MessageDecodingFailed::class, '$.name'];
+        yield 'newer schema' => [StoreCustomer::class, '{}', $command + [Header::SCHEMA_VERSION => '2'], MessageDecodingFailed::class, 'schema version 2 is newer than 1'];
+        yield 'unknown type' => ['some.thing', '{}', [Header::KIND => 'event'], UnknownMessageType::class, '"some.thing"'];
+        yield 'no kind' => ['some.thing', '{}', [], UnknownMessageType::class, '"some.thing"'];
+        yield 'known event, no kind' => [CustomerStored::class, '{}', [], UnknownMessageType::class, 'CustomerStored'];
+        yield 'command without handler' => ['customer.forget', '{}', $command, NoHandler::class, '"customer.forget"'];
+    }
+
+    public function test_a_known_event_without_listener_is_acknowledged(): void
+    {
+        $this->inRuntime(function (): void {
+            $broker = new Memory();
+            $bus = Bus::connect($broker)->messages(CustomerStored::class);
+            $broker->declare(self::QUEUE, [CustomerStored::class]);
+            $bus->publish(new CustomerStored('7'));
+
+            self::assertSame(1, self::drain($bus));
+            self::assertSame([0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame(1, $bus->progress()->events);
+        });
+    }
+
+    public function test_every_listener_runs_and_the_one_that_fails_is_named(): void
+    {
+        $this->inRuntime(function (): void {
+            $heard = $stored = 0;
+            $bus = Bus::connect('memory:')->handlers(
+                new Fixtures\FailingListener('first'),
+                self::listening(function (CustomerStored $event, Context $context) use (&$heard): void {
+                    $heard++;
+                    $context->send(self::customer($event->id));
+                }),
+                self::storing(function () use (&$stored): void {
+                    $stored++;
+                }),
+            );
+            $bus->declare(self::QUEUE);
+            $bus->publish(new CustomerStored('7'));
+            self::drain($bus);
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([1, 1], [$heard, $stored], 'what the other listener sent has left');
+            self::assertSame([Fixtures\FailingListener::class . '::stored'], $letter->failedHandlers());
+            self::assertSame([\RuntimeException::class, 'first'], [$letter->errorClass(), $letter->errorMessage()]);
+        });
+    }
+
+    public function test_all_listeners_that_fail_are_named(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:')->handlers(new Fixtures\FailingListener('first'), self::listening(static fn() => throw new \LogicException('second')));
+            $bus->declare(self::QUEUE);
+            $bus->publish(new CustomerStored('7'));
+            self::drain($bus);
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertCount(2, $letter->failedHandlers());
+            self::assertSame(ListenersFailed::class, $letter->errorClass());
+            self::assertStringContainsString('2 of 2 listeners failed', $letter->errorMessage());
+            self::assertStringContainsString('first: first', $letter->errorMessage());
+        });
+    }
+
+    public function test_each_listener_has_a_message_of_its_own(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $listen = static function (CustomerStored $event) use (&$seen): void {
+                $seen[] = \spl_object_id($event);
+                // Kept, so that its id is not used again.
+                $seen['kept'][] = $event;
+            };
+            $bus = Bus::connect('memory:')->handlers(self::listening($listen), self::listening($listen));
+            $bus->declare(self::QUEUE);
+            $bus->publish(new CustomerStored('7'));
+            self::drain($bus);
+
+            self::assertNotSame($seen[0], $seen[1]);
+        });
+    }
+
+    public function test_a_message_that_cannot_be_parked_goes_back_to_the_queue(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new TestLogger();
+            $spy = new SpyTransport(new Memory());
+            $spy->parkingFails = 1;
+            $redelivered = [];
+            $bus = Bus::connect($spy, logger: $logger)->handlers(self::storing(function (StoreCustomer $command, Context $context) use (&$redelivered): void {
+                $redelivered[] = $context->redelivered();
+                throw new \DomainException('no');
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            self::drain($bus);
+
+            self::assertSame([false, true], $redelivered);
+            self::assertSame(1, $bus->deadLetters(self::QUEUE)->count());
+            self::assertTrue($logger->hasCriticalThatContains('could not be parked'));
+            self::assertSame([2, 1], [$bus->progress()->failed, $bus->progress()->parked]);
+        });
+    }
+
+    public function test_a_command_nobody_handles_cannot_be_sent_and_parks_the_message_whose_handler_sends_it(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:')->handlers(self::storing(
+                static fn(StoreCustomer $command, Context $context) => $context->send(new ForgetCustomer($command->id)),
+            ));
+            $bus->declare(self::QUEUE);
+            try {
+                $bus->send(new ForgetCustomer('7'));
+                self::fail('sent');
+            } catch (UnroutableMessage $unroutable) {
+                self::assertStringContainsString('customer.forget', $unroutable->getMessage());
+            }
+            $bus->send(self::customer(7));
+            self::drain($bus);
+
+            self::assertSame(UnroutableMessage::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+        });
+    }
+
+    public function test_an_event_nobody_listens_to_can_be_published(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:');
+            $bus->publish(new CustomerStored('7'));
+            self::assertSame(1, $bus->progress()->sent);
+        });
+    }
+
+    public function test_a_context_cannot_send_after_its_handler(): void
+    {
+        $this->inRuntime(function (): void {
+            $kept = null;
+            $bus = Bus::connect('memory:')->handlers(self::storing(function (StoreCustomer $command, Context $context) use (&$kept): void {
+                $kept = $context;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            self::drain($bus);
+
+            $this->expectException(\Error::class);
+            $this->expectExceptionMessage('handler that has ended cannot send ' . CustomerStored::class);
+            $kept->publish(new CustomerStored('7'));
+        });
+    }
+
+    public function test_it_stops_after_as_many_messages_as_it_was_told(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:')->handlers(self::storing(static fn() => delay(0.001)));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(50));
+
+            self::assertSame(20, $bus->consume(self::QUEUE, concurrency: 3, limit: 20));
+            self::assertSame([20, 30], [$bus->progress()->commands, $bus->depth(self::QUEUE)]);
+        });
+    }
+
+    public function test_stopping_finishes_what_is_in_flight_and_leaves_the_rest(): void
+    {
+        $this->inRuntime(function (): void {
+            $started = $finished = 0;
+            $bus = Bus::connect('memory:')->handlers(self::storing(function () use (&$started, &$finished): void {
+                $started++;
+                delay(0.1);
+                $finished++;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(50));
+            $stopper = async(static function () use ($bus): void {
+                delay(0.05);
+                $bus->stop();
+            });
+
+            self::assertSame(4, $bus->consume(self::QUEUE, concurrency: 4));
+            $stopper->await();
+            self::assertSame([4, 4, 46], [$started, $finished, $bus->depth(self::QUEUE)]);
+        });
+    }
+
+    /** @dataProvider stopSignals */
+    public function test_a_signal_stops_it_when_what_is_in_flight_is_done(int $signal): void
+    {
+        $this->inRuntime(function () use ($signal): void {
+            $finished = 0;
+            $bus = Bus::connect('memory:')->handlers(self::storing(function () use (&$finished, $signal): void {
+                $finished === 0 && \posix_kill(\posix_getpid(), $signal);
+                delay(0.1);
+                $finished++;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(10));
+
+            self::assertSame(2, $bus->consume(self::QUEUE, concurrency: 2));
+            self::assertSame([2, 8], [$finished, $bus->depth(self::QUEUE)]);
+        });
+    }
+
+    public static function stopSignals(): iterable
+    {
+        yield 'SIGTERM' => [15];
+        yield 'SIGINT' => [2];
+    }
+
+    public function test_a_second_signal_cancels_what_is_in_flight_and_gives_it_back(): void
+    {
+        $this->inRuntime(function (): void {
+            $cleaned = 0;
+            $bus = Bus::connect('memory:')->handlers(self::storing(function () use (&$cleaned): void {
+                try {
+                    delay(60.0);
+                } finally {
+                    $cleaned++;
+                }
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(3));
+            $killer = async(static function (): void {
+                foreach ([1, 2] as $_) {
+                    delay(0.1);
+                    \posix_kill(\posix_getpid(), 15);
+                }
+            });
+            $started = \microtime(true);
+            $bus->consume(self::QUEUE, concurrency: 2);
+            $killer->await();
+
+            self::assertLessThan(5.0, \microtime(true) - $started);
+            self::assertSame([2, 3, 0], [$cleaned, $bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
+        });
+    }
+
+    public function test_an_observer_is_told_of_every_message(): void
+    {
+        $this->inRuntime(function (): void {
+            $observer = new class implements Observer {
+                public array $told = [];
+
+                public function handled(string $type, float $seconds): void
+                {
+                    $this->told[] = ['handled', $type, $seconds >= 0.02 && $seconds < 5.0];
+                }
+
+                public function failed(string $type, \Throwable $error, bool $parked): void
+                {
+                    $this->told[] = ['failed', $type, $error->getMessage(), $parked];
+                }
+            };
+            $bus = Bus::connect('memory:', observer: $observer)->handlers(self::storing(function (StoreCustomer $command): void {
+                delay(0.03);
+                $command->id === '2' && throw new \DomainException('no');
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(2));
+            self::drain($bus);
+
+            self::assertSame([['handled', StoreCustomer::class, true], ['failed', StoreCustomer::class, 'no', true]], $observer->told);
+        });
+    }
+
+    /** @dataProvider impossibleNumbers */
+    public function test_numbers_that_make_no_sense_are_refused(int $concurrency, ?int $prefetch, ?int $limit): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('at least 1');
+
+        Bus::connect('memory:')->consume(self::QUEUE, $concurrency, $prefetch, limit: $limit);
+    }
+
+    public static function impossibleNumbers(): iterable
+    {
+        yield 'concurrency' => [0, null, null];
+        yield 'prefetch' => [1, 0, null];
+        yield 'limit' => [1, 1, 0];
+    }
+
+    /** @dataProvider noDsns */
+    public function test_a_dsn_of_no_broker_is_refused_without_repeating_a_password(string $dsn, string $message): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessageMatches("/{$message}$/");
+
+        Bus::connect($dsn);
+    }
+
+    public static function noDsns(): iterable
+    {
+        yield 'no scheme' => ['guest@localhost', 'got one without a scheme'];
+        yield 'another scheme' => ['redis://user:secret@localhost', 'got redis:'];
+    }
+}

@@ -1,0 +1,92 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus\Fixtures;
+
+use Weft\Bus\PublishFailed;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\Delivery;
+
+/** A transport that tells what is asked of it before it does it, and fails where it is told to. */
+final class SpyTransport implements Transport
+{
+    /** @var (\Closure(string $what, list<Transport\Outgoing> $messages): void)|null */
+    public ?\Closure $before = null;
+
+    /** How many times parking fails. */
+    public int $parkingFails = 0;
+
+    public function __construct(private readonly Transport $inner) {}
+
+    public function declare(string $queue, array $types): void
+    {
+        $this->inner->declare($queue, $types);
+    }
+
+    public function publish(array $messages, bool $confirmed = true): void
+    {
+        $this->tell($confirmed ? 'publish' : 'publish unconfirmed', $messages);
+        $this->inner->publish($messages, $confirmed);
+    }
+
+    public function consume(string $queue, int $prefetch): Consumer
+    {
+        return new class ($this, $this->inner->consume($queue, $prefetch)) implements Consumer {
+            public function __construct(private readonly SpyTransport $spy, private readonly Consumer $inner) {}
+
+            public function next(int $max, ?float $wait = null): array
+            {
+                return $this->inner->next($max, $wait);
+            }
+
+            public function ack(Delivery $delivery, array $publish = []): void
+            {
+                $this->spy->tell('ack', $publish);
+                $this->inner->ack($delivery, $publish);
+            }
+
+            public function requeue(Delivery $delivery): void
+            {
+                $this->spy->tell('requeue', []);
+                $this->inner->requeue($delivery);
+            }
+
+            public function park(Delivery $delivery, array $headers): void
+            {
+                if ($this->spy->parkingFails-- > 0) {
+                    throw new PublishFailed('the broker is gone');
+                }
+                $this->inner->park($delivery, $headers);
+            }
+
+            public function stop(): void
+            {
+                $this->inner->stop();
+            }
+
+            public function close(): void
+            {
+                $this->inner->close();
+            }
+        };
+    }
+
+    public function depth(string $queue): int
+    {
+        return $this->inner->depth($queue);
+    }
+
+    public function close(): void
+    {
+        $this->inner->close();
+    }
+
+    public function tell(string $what, array $messages): void
+    {
+        if ($this->before !== null) {
+            ($this->before)($what, $messages);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+<?php
+
+declare(strict_types=1);
+
+/* php consumer.php <sqlite DSN>: handles what is in the queue "customers" of a broker that shares the handlers' database. */
+
+namespace Weft\Tests\Bus\Fixtures;
+
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\EventListener;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+
+use function Weft\run;
+
+require __DIR__ . '/../../../autoload.php';
+require __DIR__ . '/messages.php';
+
+run(static function () use ($argv): void {
+    $database = Database::connect($argv[1]);
+    $bus = Bus::connect($argv[1], $database)->handlers(new class {
+        #[CommandHandler]
+        public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
+        {
+            $transaction->execute('INSERT INTO customers (id, process) VALUES (?, ?)', [$command->id, \getmypid()]);
+            $context->publish(new CustomerStored($command->id));
+        }
+
+        #[EventListener]
+        public function stored(CustomerStored $event, Transaction $transaction): void
+        {
+            $transaction->execute('INSERT INTO heard (id) VALUES (?)', [$event->id]);
+        }
+    });
+    $bus->consume('customers', concurrency: 50, stopWhenEmpty: true);
+    $bus->close();
+    $database->close();
+});

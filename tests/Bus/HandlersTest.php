@@ -1,0 +1,247 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Psr\Container\ContainerInterface;
+use Psr\Log\LoggerInterface;
+use Psr\Log\Test\TestLogger;
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\DuplicateHandler;
+use Weft\Bus\EventListener;
+use Weft\Bus\InvalidHandler;
+use Weft\Bus\InvalidMessageClass;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\FailingListener;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+
+final class HandlersTest extends BusTestCase
+{
+    public function test_a_second_handler_of_a_command_is_refused_and_both_are_named(): void
+    {
+        $first = new class {
+            #[CommandHandler]
+            public function one(StoreCustomer $command): void {}
+        };
+        $second = new class {
+            #[CommandHandler]
+            public function two(StoreCustomer $command): void {}
+        };
+        $bus = Bus::connect('memory:')->handlers($first);
+
+        $this->expectException(DuplicateHandler::class);
+        $this->expectExceptionMessageMatches('/' . \preg_quote(StoreCustomer::class) . ' has two handlers, .*::one\(\) and .*::two\(\)/s');
+
+        $bus->handlers($second);
+    }
+
+    public function test_a_class_is_a_command_or_an_event_but_not_both(): void
+    {
+        $this->expectException(DuplicateHandler::class);
+        $this->expectExceptionMessageMatches('/is both event for .*FailingListener::stored\(\) and command for .*::handle\(\)/s');
+
+        Bus::connect('memory:')->handlers(new FailingListener(''), new class {
+            #[CommandHandler]
+            public function handle(CustomerStored $event): void {}
+        });
+    }
+
+    /** @dataProvider invalidHandlers */
+    public function test_a_method_that_cannot_be_a_handler_is_refused_and_named(object $service, string $message): void
+    {
+        $this->expectException(InvalidHandler::class);
+        $this->expectExceptionMessageMatches('/' . \preg_quote($message, '/') . '/');
+
+        Bus::connect('memory:')->handlers($service);
+    }
+
+    public static function invalidHandlers(): iterable
+    {
+        yield 'no method' => [new \ArrayObject(), 'ArrayObject has no method marked with'];
+        yield 'private' => [new class {
+            #[CommandHandler]
+            private function handle(StoreCustomer $command): void {}
+        }, '::handle() is not public'];
+        yield 'static' => [new class {
+            #[CommandHandler]
+            public static function handle(StoreCustomer $command): void {}
+        }, '::handle() is static'];
+        yield 'generator' => [new class {
+            #[CommandHandler]
+            public function handle(StoreCustomer $command): iterable
+            {
+                yield 1;
+            }
+        }, '::handle() is a generator'];
+        yield 'both' => [new class {
+            #[CommandHandler, EventListener]
+            public function handle(StoreCustomer $command): void {}
+        }, '::handle() is marked as both'];
+        yield 'no parameter' => [new class {
+            #[CommandHandler]
+            public function handle(): void {}
+        }, '::handle() has no parameter for the message'];
+        yield 'no type' => [new class {
+            #[CommandHandler]
+            public function handle($command): void {}
+        }, '::handle() has no type for its message $command'];
+        yield 'union' => [new class {
+            #[CommandHandler]
+            public function handle(StoreCustomer|CustomerStored $command): void {}
+        }, 'one handler takes one class'];
+        yield 'nullable' => [new class {
+            #[CommandHandler]
+            public function handle(?StoreCustomer $command): void {}
+        }, 'which must be a class'];
+        yield 'scalar' => [new class {
+            #[CommandHandler]
+            public function handle(string $command): void {}
+        }, '::handle() has the type string for its message, which must be a class'];
+        yield 'variadic' => [new class {
+            #[CommandHandler]
+            public function handle(StoreCustomer ...$command): void {}
+        }, 'as a variadic'];
+        yield 'unknown service' => [new class {
+            #[CommandHandler]
+            public function handle(StoreCustomer $command, Context $context, \ArrayObject $things): void {}
+        }, '::handle() asks for $things (ArrayObject), and nothing provides it'];
+        yield 'untyped service' => [new class {
+            #[CommandHandler]
+            public function handle(StoreCustomer $command, $things): void {}
+        }, 'asks for $things (no type)'];
+        yield 'by reference' => [new class {
+            #[CommandHandler]
+            public function handle(StoreCustomer $command, Context &$context): void {}
+        }, 'takes $context by reference'];
+        yield 'no database' => [new class {
+            #[CommandHandler]
+            public function handle(StoreCustomer $command, Transaction $transaction): void {}
+        }, '::handle() asks for a Transaction, but the bus was connected without a database'];
+    }
+
+    public function test_a_message_that_json_cannot_carry_is_refused_with_its_handler(): void
+    {
+        $this->expectException(InvalidMessageClass::class);
+        $this->expectExceptionMessage('ArrayObject');
+
+        Bus::connect('memory:')->handlers(new class {
+            #[CommandHandler]
+            public function handle(\ArrayObject $command): void {}
+        });
+    }
+
+    public function test_parameters_are_found_by_type_in_any_order(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new TestLogger();
+            $service = new \ArrayObject(['a service']);
+            $container = new class ($service) implements ContainerInterface {
+                public function __construct(private readonly object $service) {}
+
+                public function get(string $id): object
+                {
+                    return $this->service;
+                }
+
+                public function has(string $id): bool
+                {
+                    return $id === \ArrayObject::class;
+                }
+            };
+            $handler = new class {
+                public array $got = [];
+
+                #[CommandHandler]
+                public function handle(
+                    StoreCustomer $command,
+                    \ArrayObject $service,
+                    Transaction $transaction,
+                    LoggerInterface $logger,
+                    Context $context,
+                    Database $database,
+                    ?\SplStack $nothing,
+                    int $number = 7,
+                ): void {
+                    $this->got = [$command->id, $service, $transaction->execute('SELECT 5')->value(), $logger, $context->type(), $database->driver()->name, $nothing, $number];
+                }
+            };
+            $database = Database::connect('sqlite::memory:');
+            $bus = Bus::connect('memory:', $database, container: $container, logger: $logger)->handlers($handler);
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(3));
+            self::drain($bus);
+            $database->close();
+
+            self::assertSame(['3', $service, 5, $logger, StoreCustomer::class, 'Sqlite', null, 7], $handler->got);
+        });
+    }
+
+    /** @dataProvider shortSignatures */
+    public function test_short_signatures_get_what_they_ask_for(object $handler, array $expected): void
+    {
+        $this->inRuntime(function () use ($handler, $expected): void {
+            $database = Database::connect('sqlite::memory:');
+            $bus = Bus::connect('memory:', $database)->handlers($handler);
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(3));
+            self::drain($bus);
+            $database->close();
+
+            self::assertSame($expected, \array_map('get_debug_type', $handler->got));
+        });
+    }
+
+    public static function shortSignatures(): iterable
+    {
+        yield 'message' => [new class {
+            public array $got;
+
+            #[CommandHandler]
+            public function handle(StoreCustomer $command): void
+            {
+                $this->got = \func_get_args();
+            }
+        }, [StoreCustomer::class]];
+        yield 'context' => [new class {
+            public array $got;
+
+            #[CommandHandler]
+            public function handle(StoreCustomer $command, Context $context): void
+            {
+                $this->got = \func_get_args();
+            }
+        }, [StoreCustomer::class, Context::class]];
+        yield 'transaction' => [new class {
+            public array $got;
+
+            #[CommandHandler]
+            public function handle(StoreCustomer $command, Transaction $transaction): void
+            {
+                $this->got = \func_get_args();
+            }
+        }, [StoreCustomer::class, Transaction::class]];
+        yield 'both' => [new class {
+            public array $got;
+
+            #[CommandHandler]
+            public function handle(StoreCustomer $command, Context $context, Transaction $transaction): void
+            {
+                $this->got = \func_get_args();
+            }
+        }, [StoreCustomer::class, Context::class, Transaction::class]];
+        yield 'both, turned around' => [new class {
+            public array $got;
+
+            #[CommandHandler]
+            public function handle(StoreCustomer $command, Transaction $transaction, Context $context): void
+            {
+                $this->got = \func_get_args();
+            }
+        }, [StoreCustomer::class, Transaction::class, Context::class]];
+    }
+}

@@ -1,0 +1,141 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\EventListener;
+use Weft\Sql\Database;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+use function Weft\delay;
+
+/** Consumers in processes of their own, killed while they work. */
+final class KilledConsumersTest extends BusTestCase
+{
+    use TemporaryDatabase;
+
+    private const COMMANDS = 6_000;
+    private const KILLS = 6;
+
+    /** @var list<resource> */
+    private array $processes = [];
+
+    protected function tearDown(): void
+    {
+        foreach ($this->processes as $process) {
+            \proc_terminate($process, 9);
+            \proc_close($process);
+        }
+    }
+
+    public function test_each_effect_happens_exactly_once_however_many_consumers_are_killed(): void
+    {
+        $this->inRuntime(function (): void {
+            [$database, $bus] = $this->filled(self::COMMANDS);
+            $kills = 0;
+            while ($bus->depth(self::QUEUE) > 0 || $this->running() > 0) {
+                while ($this->running() < 3 && $bus->depth(self::QUEUE) > 0) {
+                    $this->start();
+                }
+                delay(0.15);
+                if ($kills < self::KILLS && $this->processes !== [] && self::rows($database, 'customers') > 0) {
+                    \posix_kill(\proc_get_status($this->processes[\array_rand($this->processes)])['pid'], 9);
+                    $kills++;
+                }
+            }
+            self::assertSame(self::KILLS, $kills);
+            self::assertSame([self::COMMANDS, self::COMMANDS], [self::rows($database, 'customers'), self::rows($database, 'heard')]);
+            self::assertSame(self::COMMANDS, $database->execute('SELECT count(DISTINCT id) FROM heard')->value());
+            self::assertGreaterThan(1, $database->execute('SELECT count(DISTINCT process) FROM customers')->value());
+            self::assertSame([0, 0], [$bus->deadLetters(self::QUEUE)->count(), self::rows($database, 'weft_messages')]);
+            $bus->close();
+            $database->close();
+        }, deadline: 60.0);
+    }
+
+    public function test_a_living_consumer_takes_over_from_a_killed_one(): void
+    {
+        $this->inRuntime(function (): void {
+            [$database, $bus] = $this->filled(2_000);
+            $this->start();
+            while (self::rows($database, 'customers') === 0) {
+                delay(0.01);
+            }
+            \posix_kill(\proc_get_status($this->processes[0])['pid'], 9);
+            $held = self::rows($database, 'weft_claims');
+            $this->start();
+            while ($this->running() > 0) {
+                delay(0.05);
+            }
+
+            self::assertGreaterThan(0, $held, 'the killed one held messages');
+            self::assertSame([2_000, 2_000], [self::rows($database, 'customers'), self::rows($database, 'heard')]);
+            $bus->close();
+            $database->close();
+        }, deadline: 30.0);
+    }
+
+    /** @return array{Database, Bus} */
+    private function filled(int $commands): array
+    {
+        $database = Database::connect($this->dsn());
+        $database->execute('CREATE TABLE customers (id TEXT PRIMARY KEY, process INTEGER)');
+        $database->execute('CREATE TABLE heard (id TEXT)');
+        $bus = Bus::connect($this->dsn(), $database)->handlers(new class {
+            #[CommandHandler]
+            public function store(StoreCustomer $command): void {}
+
+            #[EventListener]
+            public function stored(CustomerStored $event): void {}
+        });
+        $bus->declare(self::QUEUE);
+        $bus->sendAll(self::customers($commands));
+
+        return [$database, $bus];
+    }
+
+    private function start(): void
+    {
+        $extension = (string) \getenv('WEFT_EXTENSION');
+        $command = [\PHP_BINARY, ...($extension === '' ? self::loaded() : ['-d', "extension={$extension}"]), __DIR__ . '/Fixtures/consumer.php', $this->dsn()];
+        $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
+        self::assertIsResource($process);
+        $this->processes[] = $process;
+    }
+
+    /** @return list<string> the option this process got its extension by */
+    private static function loaded(): array
+    {
+        $arguments = \explode("\0", (string) @\file_get_contents('/proc/self/cmdline'));
+        foreach ($arguments as $argument) {
+            if (\str_starts_with($argument, 'extension=')) {
+                return ['-d', $argument];
+            }
+        }
+
+        return [];
+    }
+
+    private function running(): int
+    {
+        foreach ($this->processes as $index => $process) {
+            if (!\proc_get_status($process)['running']) {
+                \proc_close($process);
+                unset($this->processes[$index]);
+            }
+        }
+        $this->processes = \array_values($this->processes);
+
+        return \count($this->processes);
+    }
+
+    private static function rows(Database $database, string $table): int
+    {
+        return $database->execute("SELECT count(*) FROM {$table}")->value();
+    }
+}

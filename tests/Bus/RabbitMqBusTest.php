@@ -1,0 +1,153 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Amqp\InvalidDsn;
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\EventListener;
+use Weft\Bus\Publishing;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\TransportFailed;
+use Weft\Native\AmqpConnection;
+use Weft\Runtime\Internal\Scheduler;
+use Weft\Sql\Database;
+use Weft\Sql\PoolOptions;
+use Weft\Sql\Transaction;
+use Weft\Sql\UniqueViolation;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+
+/** The bus on the servers it is meant for: RabbitMQ and PostgreSQL. */
+final class RabbitMqBusTest extends BusTestCase
+{
+    private string $queue;
+    private string $table;
+
+    protected function setUp(): void
+    {
+        $unique = \bin2hex(\random_bytes(4));
+        $this->queue = "customers-{$unique}";
+        $this->table = "customers_{$unique}";
+    }
+
+    protected function tearDown(): void
+    {
+        $database = Database::connect(self::setting('DATABASE_URL'));
+        $database->execute("DROP TABLE IF EXISTS {$this->table}");
+        $database->close();
+        $connection = Scheduler::await(AmqpConnection::open(self::setting('AMQP_URL')));
+        Scheduler::await($connection->deleteQueue($this->queue));
+        Scheduler::await($connection->deleteQueue("{$this->queue}.dead"));
+        Scheduler::await($connection->close());
+    }
+
+    /** @dataProvider modes */
+    public function test_thousands_of_commands_are_stored_and_their_events_heard_once(Publishing $publishing, bool $persistent): void
+    {
+        $this->inRuntime(function () use ($publishing, $persistent): void {
+            $database = $this->database();
+            $heard = [];
+            $bus = Bus::connect(RabbitMq::connect(self::setting('AMQP_URL'), persistent: $persistent), $database, $publishing)
+                ->handlers($this->inserting(), new class ($heard) {
+                    public function __construct(private array &$heard) {}
+
+                    #[EventListener]
+                    public function stored(CustomerStored $event): void
+                    {
+                        $this->heard[] = (int) $event->id;
+                    }
+                });
+            $bus->declare($this->queue);
+            $bus->sendAll(self::customers(3_000));
+
+            self::assertSame(6_000, $bus->consume($this->queue, concurrency: 50, stopWhenEmpty: true));
+            \sort($heard);
+            self::assertSame(\range(1, 3_000), $heard);
+            self::assertSame(3_000, $database->execute("SELECT count(*) FROM {$this->table}")->value());
+            self::assertSame([0, 0], [$bus->depth($this->queue), $bus->deadLetters($this->queue)->count()]);
+            $bus->close();
+            $database->close();
+        }, deadline: 60.0);
+    }
+
+    public static function modes(): iterable
+    {
+        yield 'confirmed, after the commit' => [Publishing::AfterCommit, true];
+        yield 'at once, transient' => [Publishing::BeforeCommitUnconfirmed, false];
+    }
+
+    public function test_failed_messages_are_parked_with_their_bytes_and_the_error(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $bus = Bus::connect(self::setting('AMQP_URL'), $database)->handlers($this->inserting());
+            $bus->declare($this->queue);
+            $bus->sendAll([self::customer(1), self::customer(1), self::customer(2)]);
+
+            self::assertSame(3, $bus->consume($this->queue, concurrency: 1, stopWhenEmpty: true));
+            [$letter] = $bus->deadLetters($this->queue)->peek();
+            self::assertSame('{"id":"1","name":"name_1","email":"name@example.org"}', $letter->body);
+            self::assertSame([UniqueViolation::class, StoreCustomer::class, 1], [$letter->errorClass(), $letter->type, $letter->attempts()]);
+            self::assertStringNotContainsString('name_1', $letter->errorMessage());
+            self::assertSame(1, $bus->deadLetters($this->queue)->count(), 'looking leaves it there');
+            self::assertSame(2, $database->execute("SELECT count(*) FROM {$this->table}")->value());
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    /** @dataProvider unreachable */
+    public function test_a_broker_that_cannot_be_used_is_named_without_the_password(string $replace, string $with, string $message): void
+    {
+        $dsn = \preg_replace($replace, $with, self::setting('AMQP_URL'));
+        try {
+            Bus::connect($dsn);
+            self::fail('connected');
+        } catch (TransportFailed | InvalidDsn $failed) {
+            self::assertMatchesRegularExpression($message, $failed->getMessage());
+            self::assertStringNotContainsString('secret', $failed->getMessage());
+        }
+    }
+
+    public static function unreachable(): iterable
+    {
+        yield 'server down' => ['~//.*@([^:]+):\d+~', '//weft:secret@$1:1', '/:1\b.*refused/is'];
+        yield 'wrong password' => ['~//(\w+):\w+@~', '//$1:secret@', '/refused|authentication/i'];
+        yield 'no such virtual host' => ['~/[^/]*$~', '/nowhere', '/nowhere/'];
+        yield 'bad port' => ['~//.*$~', '//weft:secret@localhost:99999', '/port/i'];
+    }
+
+    private function database(): Database
+    {
+        $database = Database::connect(self::setting('DATABASE_URL'), new PoolOptions(size: 10));
+        $database->execute("CREATE TABLE {$this->table} (id varchar PRIMARY KEY, name varchar NOT NULL)");
+
+        return $database;
+    }
+
+    private function inserting(): object
+    {
+        return new class ($this->table) {
+            public function __construct(private readonly string $table) {}
+
+            #[CommandHandler]
+            public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
+            {
+                $transaction->execute("INSERT INTO {$this->table} (id, name) VALUES (?, ?)", [$command->id, $command->name]);
+                $context->publish(new CustomerStored($command->id));
+            }
+        };
+    }
+
+    private static function setting(string $name): string
+    {
+        $value = \getenv($name);
+        self::assertNotFalse($value, "{$name} is not set: run `make services`");
+
+        return $value;
+    }
+}

@@ -1,0 +1,241 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\Context;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\TransactionFinished;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Sqlite;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Sql\UniqueViolation;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\SpyTransport;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+use function Weft\delay;
+
+/** A handler with a Transaction: with a broker elsewhere, and with the broker in the same database. */
+final class TransactionTest extends BusTestCase
+{
+    use TemporaryDatabase;
+
+    public static function brokers(): iterable
+    {
+        yield 'broker elsewhere' => [static fn(): Transport => new Memory()];
+        yield 'broker in the same database' => [static fn(Database $database): Transport => Sqlite::on($database)];
+        yield 'broker in another file' => [static fn(Database $database, string $folder): Transport => Sqlite::connect("sqlite://{$folder}/broker.db", $database)];
+    }
+
+    /** @dataProvider brokers */
+    public function test_what_a_handler_stored_and_published_is_there_after_it_returned(\Closure $broker): void
+    {
+        $this->with($broker, function (Bus $bus, Database $database): void {
+            $heard = [];
+            $bus->handlers($this->inserting(), self::listening(function (CustomerStored $event) use (&$heard): void {
+                $heard[] = (int) $event->id;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(50));
+
+            self::assertSame(100, self::drain($bus));
+            \sort($heard);
+            self::assertSame(\range(1, 50), $heard);
+            self::assertSame(50, self::stored($database));
+            self::assertSame([0, 0, 100], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), $bus->progress()->sent]);
+        });
+    }
+
+    /** @dataProvider brokers */
+    public function test_a_handler_that_throws_has_stored_and_published_nothing(\Closure $broker): void
+    {
+        $this->with($broker, function (Bus $bus, Database $database): void {
+            $heard = 0;
+            $bus->handlers($this->inserting(static fn() => throw new \DomainException('no')), self::listening(function () use (&$heard): void {
+                $heard++;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(3));
+
+            self::assertSame(3, self::drain($bus));
+            self::assertSame([0, 0], [$heard, self::stored($database)]);
+            self::assertSame(3, $bus->deadLetters(self::QUEUE)->count());
+        });
+    }
+
+    /** @dataProvider brokers */
+    public function test_a_statement_that_fails_when_it_is_committed_parks_the_message_with_its_error(\Closure $broker): void
+    {
+        $this->with($broker, function (Bus $bus, Database $database): void {
+            $heard = 0;
+            $bus->handlers($this->inserting(), self::listening(function () use (&$heard): void {
+                $heard++;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            $bus->send(self::customer(7));
+            self::drain($bus);
+
+            self::assertSame([1, 1], [$heard, self::stored($database)]);
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame(UniqueViolation::class, $letter->errorClass());
+            self::assertStringContainsString('INSERT INTO customers', $letter->errorMessage());
+            self::assertStringNotContainsString('name_7', $letter->errorMessage());
+            self::assertStringEndsWith('::store', $letter->failedHandlers()[0]);
+        });
+    }
+
+    /** @dataProvider brokers */
+    public function test_a_missing_table_parks_the_messages_and_the_worker_goes_on(\Closure $broker): void
+    {
+        $this->with($broker, function (Bus $bus, Database $database): void {
+            $database->execute('ALTER TABLE customers RENAME TO elsewhere');
+            $bus->handlers($this->inserting());
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(3));
+
+            self::assertSame(3, self::drain($bus));
+            self::assertStringContainsString('no such table: customers', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            self::assertSame(3, $bus->deadLetters(self::QUEUE)->count());
+        });
+    }
+
+    /** @dataProvider brokers */
+    public function test_a_handler_that_ends_its_transaction_itself_is_told_so(\Closure $broker): void
+    {
+        $this->with($broker, function (Bus $bus, Database $database): void {
+            $bus->handlers($this->inserting(static fn(Transaction $transaction) => $transaction->rollback()));
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            self::drain($bus);
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame(TransactionFinished::class, $letter->errorClass());
+            self::assertStringContainsString('::store() committed or rolled back', $letter->errorMessage());
+            self::assertSame(0, self::stored($database));
+        });
+    }
+
+    public function test_messages_leave_after_the_commit_and_the_acknowledgement_after_them(): void
+    {
+        $spy = new SpyTransport(new Memory());
+        $this->with(static fn(): Transport => $spy, function (Bus $bus, Database $database) use ($spy): void {
+            $other = Database::connect($this->dsn());
+            $order = [];
+            $bus->handlers($this->inserting(), self::listening(static fn() => null));
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            $spy->before = static function (string $what, array $messages) use (&$order, $other): void {
+                $order[] = [$what, \count($messages), self::stored($other)];
+            };
+            self::drain($bus);
+            $other->close();
+
+            self::assertSame([['ack', 1, 1], ['ack', 0, 1]], $order, 'the row is visible to others before anything is published');
+        });
+    }
+
+    public function test_a_command_without_a_queue_rolls_back_a_handler_whose_broker_is_in_the_same_database(): void
+    {
+        $this->with(static fn(Database $database): Transport => Sqlite::on($database), function (Bus $bus, Database $database): void {
+            $bus->handlers(new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
+                {
+                    $transaction->execute('INSERT INTO customers (id) VALUES (?)', [$command->id]);
+                    $context->send(new Fixtures\ForgetCustomer($command->id));
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            self::drain($bus);
+
+            self::assertSame([0, 1], [self::stored($database), $bus->deadLetters(self::QUEUE)->count()]);
+        });
+    }
+
+    public function test_a_handler_may_ask_for_results_in_its_transaction(): void
+    {
+        $this->with(static fn(Database $database): Transport => Sqlite::on($database), function (Bus $bus, Database $database): void {
+            $bus->handlers($this->inserting(static function (Transaction $transaction): void {
+                $count = $transaction->execute('SELECT count(*) FROM customers')->value();
+                delay(0.001);
+                $transaction->execute('UPDATE customers SET name = ? WHERE name IS NULL', ["customer {$count}"]);
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(20));
+            self::drain($bus);
+
+            self::assertSame(20, $database->execute("SELECT count(DISTINCT name) FROM customers WHERE name LIKE 'customer %'")->value());
+        });
+    }
+
+    public function test_a_broker_dsn_of_the_same_file_shares_the_transaction(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = self::databaseAt($this->dsn());
+            // Another way to write the same path.
+            $bus = Bus::connect("sqlite://{$this->folder}/../" . \basename($this->folder) . '/customers.db', $database)->handlers($this->inserting());
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            // Only what the handler's own transaction deletes can see that its row is there.
+            $database->execute('CREATE TABLE seen (stored INTEGER)');
+            $database->execute('CREATE TRIGGER watch AFTER DELETE ON weft_messages BEGIN INSERT INTO seen SELECT count(*) FROM customers; END');
+            $database->execute('CREATE TRIGGER refuse AFTER INSERT ON seen WHEN new.stored = 1 BEGIN SELECT raise(ABORT, \'ack was refused\'); END');
+            self::drain($bus);
+
+            self::assertSame(0, self::stored($database), 'the refused acknowledgement has taken the insert along');
+            self::assertStringContainsString('ack was refused', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    private function with(\Closure $broker, \Closure $test): void
+    {
+        $this->inRuntime(function () use ($broker, $test): void {
+            $database = self::databaseAt($this->dsn());
+            $bus = Bus::connect($broker($database, $this->folder), $database);
+            try {
+                $test($bus, $database);
+            } finally {
+                $bus->close();
+                $database->close();
+            }
+        });
+    }
+
+    private static function databaseAt(string $dsn): Database
+    {
+        $database = Database::connect($dsn);
+        $database->execute('CREATE TABLE customers (id TEXT PRIMARY KEY, name TEXT)');
+
+        return $database;
+    }
+
+    private function inserting(?\Closure $then = null): object
+    {
+        return new class ($then ?? static fn() => null) {
+            public function __construct(private readonly \Closure $then) {}
+
+            #[CommandHandler]
+            public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
+            {
+                $transaction->execute('INSERT INTO customers (id) VALUES (?)', [$command->id]);
+                $context->publish(new CustomerStored($command->id));
+                ($this->then)($transaction);
+            }
+        };
+    }
+
+    private static function stored(Database $database): int
+    {
+        return $database->execute('SELECT count(*) FROM customers')->value();
+    }
+}

@@ -1,0 +1,164 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Examples;
+
+use PHPUnit\Framework\TestCase;
+
+/**
+ * Runs the customers example as its users do, and stops and kills it in the middle.
+ */
+final class CustomersTest extends TestCase
+{
+    private const DEADLINE = 60.0;
+
+    private string $file;
+
+    protected function setUp(): void
+    {
+        $this->file = \sys_get_temp_dir() . '/weft-customers-' . \getmypid() . '-' . \bin2hex(\random_bytes(4)) . '.sqlite';
+    }
+
+    protected function tearDown(): void
+    {
+        \exec('rm -rf ' . \escapeshellarg($this->file) . '*');
+    }
+
+    public function testTheEmbeddedDefaultStoresEveryCommandOnce(): void
+    {
+        [$code, $output] = $this->finish($this->start('--commands=2000'));
+
+        self::assertSame(0, $code, $output);
+        self::assertStringContainsString('✓ 2,000 rows, 2,000 events, 0 lost, 0 duplicates', $output);
+        self::assertSame(2000, $this->rows());
+    }
+
+    public function testRabbitMqAndPostgreSqlStoreEveryCommandOnce(): void
+    {
+        [$code, $output] = $this->finish($this->start('--commands=2000 --broker=rabbitmq'));
+
+        self::assertSame(0, $code, $output);
+        self::assertStringContainsString('✓ 2,000 rows, 2,000 events, 0 lost, 0 duplicates', $output);
+    }
+
+    public function testStoppedInTheMiddleItGoesOnWithWhatIsLeft(): void
+    {
+        $process = $this->start('--commands=20000');
+        $this->waitForRows(500);
+        \proc_terminate($process[0], \SIGINT);
+        [$code, $output] = $this->finish($process);
+        self::assertSame(130, $code, $output);
+        self::assertStringContainsString('Run it again to go on', $output);
+        $before = $this->rows();
+        self::assertLessThan(20000, $before);
+
+        [$code, $output] = $this->finish($this->start('--commands=20000'));
+
+        self::assertSame(0, $code, $output);
+        self::assertStringContainsString(\number_format($before) . ' are stored', $output);
+        self::assertStringContainsString('✓ 20,000 rows, 20,000 events, 0 lost, 0 duplicates', $output);
+    }
+
+    public function testKilledInTheMiddleItLosesAndRepeatsNothing(): void
+    {
+        $process = $this->start('--commands=20000');
+        $this->waitForRows(500);
+        \proc_terminate($process[0], \SIGKILL);
+        $this->finish($process);
+
+        [$code, $output] = $this->finish($this->start('--commands=20000'));
+
+        self::assertSame(0, $code, $output);
+        self::assertStringContainsString('✓ 20,000 rows, ', $output);
+        self::assertStringContainsString(' 0 lost, 0 duplicates', $output);
+        self::assertSame(20000, $this->rows());
+    }
+
+    public function testACommandThatCannotBeStoredMakesItFail(): void
+    {
+        $this->finish($this->start('--commands=10'));
+        $this->query("CREATE TRIGGER refuse BEFORE INSERT ON customers WHEN NEW.name = 'name_7' BEGIN SELECT RAISE(ABORT, 'seven is refused'); END");
+
+        [$code, $output] = $this->finish($this->start('--commands=10'));
+
+        self::assertSame(1, $code, $output);
+        self::assertStringContainsString('✗ 9 rows, 9 events, 1 lost', $output);
+        self::assertStringContainsString('seven is refused', $output);
+    }
+
+    public function testAWrongOptionIsExplained(): void
+    {
+        [$code, $output] = $this->finish($this->start('--commands=-1'));
+
+        self::assertSame(2, $code);
+        self::assertStringContainsString('usage:', $output);
+    }
+
+    /** @return array{resource, resource} */
+    private function start(string $options): array
+    {
+        $command = \sprintf(
+            'exec %s -d extension=%s %s %s 2>&1',
+            \PHP_BINARY,
+            \escapeshellarg((string) \getenv('WEFT_EXTENSION')),
+            \dirname(__DIR__, 2) . '/examples/customers/app.php',
+            $options,
+        );
+        $process = \proc_open($command, [1 => ['pipe', 'w']], $pipes, null, ['CUSTOMERS_FILE' => $this->file] + \getenv());
+        self::assertIsResource($process);
+
+        return [$process, $pipes[1]];
+    }
+
+    /**
+     * @param array{resource, resource} $process
+     *
+     * @return array{int, string} exit code and what it printed
+     */
+    private function finish(array $process): array
+    {
+        [$handle, $pipe] = $process;
+        \stream_set_blocking($pipe, false);
+        $output = '';
+        $deadline = \microtime(true) + self::DEADLINE;
+        do {
+            $output .= \stream_get_contents($pipe);
+            $status = \proc_get_status($handle);
+            if (\microtime(true) > $deadline) {
+                \proc_terminate($handle, \SIGKILL);
+                self::fail("The example did not end within the deadline:\n{$output}");
+            }
+            \usleep(10_000);
+        } while ($status['running']);
+        $output .= \stream_get_contents($pipe);
+        \proc_close($handle);
+
+        return [$status['exitcode'], $output];
+    }
+
+    private function waitForRows(int $rows): void
+    {
+        $deadline = \microtime(true) + self::DEADLINE;
+        while ($this->rows() < $rows) {
+            self::assertLessThan($deadline, \microtime(true), 'the example stored too few rows');
+            \usleep(5_000);
+        }
+    }
+
+    private function rows(): int
+    {
+        try {
+            return (int) $this->query('SELECT count(*) FROM customers')->fetchColumn();
+        } catch (\PDOException) {
+            return 0; // The file or the table is not there yet.
+        }
+    }
+
+    private function query(string $sql): \PDOStatement
+    {
+        $database = new \PDO("sqlite:{$this->file}", options: [\PDO::ATTR_TIMEOUT => 5]);
+
+        return $database->query($sql);
+    }
+}
