@@ -1,5 +1,6 @@
 //! SQL values between PHP and `weft-core`.
 
+use std::cell::OnceCell;
 use std::fmt;
 
 use ext_php_rs::boxed::ZBox;
@@ -7,6 +8,7 @@ use ext_php_rs::convert::IntoZvalDyn;
 use ext_php_rs::exception::{PhpException, PhpResult};
 use ext_php_rs::types::array::ArrayKey;
 use ext_php_rs::types::{ZendCallable, ZendHashTable, ZendStr, Zval};
+use ext_php_rs::zend::Function;
 
 use weft_core::sql::{Error, Params, ResultSet, Value};
 
@@ -223,11 +225,41 @@ pub fn rows(result: ResultSet) -> PhpResult<Zval> {
     let mut list = ZendHashTable::with_capacity(result.rows.len() as u32);
     if !result.rows.is_empty() {
         let keys: Vec<Key> = result.columns.iter().map(|c| Key::of(&c.name)).collect();
+        let readers = Readers::default();
         for row in result.rows {
-            list.push(row_array(&keys, row)?)?;
+            list.push(row_array(&keys, row, &readers)?)?;
         }
     }
     Ok(array_zval(list))
+}
+
+/// The PHP functions that read what needs PHP, looked up at most once per result. They throw nothing.
+#[derive(Default)]
+struct Readers {
+    json: OnceCell<Function>,
+    timestamp: OnceCell<Function>,
+}
+
+impl Readers {
+    fn json(&self, text: &str) -> PhpResult<Zval> {
+        read(&self.json, "json", text)
+    }
+
+    fn timestamp(&self, text: &str) -> PhpResult<Zval> {
+        read(&self.timestamp, "timestamp", text)
+    }
+}
+
+fn read(reader: &OnceCell<Function>, name: &str, text: &str) -> PhpResult<Zval> {
+    let function = match reader.get() {
+        Some(function) => function,
+        None => {
+            let found = Function::try_from_method("Weft\\Sql\\Internal\\Parameter", name)
+                .ok_or("Weft\\Sql\\Internal\\Parameter not found: is Weft's PHP library loaded?")?;
+            reader.get_or_init(|| found)
+        }
+    };
+    Ok(function.try_call(vec![&text])?)
 }
 
 /// A column's name as PHP keeps it: `"7"` is the key 7. The string is shared by all rows and hashed once.
@@ -253,15 +285,15 @@ impl Key {
     }
 }
 
-fn row_array(keys: &[Key], row: Vec<Value>) -> PhpResult<Zval> {
+fn row_array(keys: &[Key], row: Vec<Value>, readers: &Readers) -> PhpResult<Zval> {
     let mut array = ZendHashTable::with_capacity(row.len() as u32);
     for (key, value) in keys.iter().zip(row) {
-        array.insert(key.array_key(), to_zval(value)?)?;
+        array.insert(key.array_key(), to_zval(value, readers)?)?;
     }
     Ok(array_zval(array))
 }
 
-fn to_zval(value: Value) -> PhpResult<Zval> {
+fn to_zval(value: Value, readers: &Readers) -> PhpResult<Zval> {
     let mut zval = Zval::new();
     match value {
         Value::Null => zval.set_null(),
@@ -270,14 +302,12 @@ fn to_zval(value: Value) -> PhpResult<Zval> {
         Value::Float(number) => zval.set_double(number),
         Value::Text(text) => zval.set_zend_string(ZendStr::new(text, false)),
         Value::Bytes(bytes) => zval.set_zend_string(ZendStr::new(bytes, false)),
-        Value::Json(text) => return call("Weft\\Sql\\Internal\\Parameter::json", vec![&text]),
-        Value::Date(text) | Value::Timestamp(text) => {
-            return call("Weft\\Sql\\Internal\\Parameter::timestamp", vec![&text]);
-        }
+        Value::Json(text) => return readers.json(&text),
+        Value::Date(text) | Value::Timestamp(text) => return readers.timestamp(&text),
         Value::List(values) => {
             let mut list = ZendHashTable::with_capacity(values.len() as u32);
             for value in values {
-                list.push(to_zval(value)?)?;
+                list.push(to_zval(value, readers)?)?;
             }
             return Ok(array_zval(list));
         }
