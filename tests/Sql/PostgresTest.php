@@ -32,7 +32,7 @@ use function Weft\delay;
 use function Weft\run;
 use function Weft\timeout;
 
-final class PostgresTest extends SqlConformance
+class PostgresTest extends SqlConformance
 {
     private static ?Database $admin = null;
 
@@ -234,6 +234,55 @@ final class PostgresTest extends SqlConformance
 
             self::assertSame(1, $proxy->trips(), 'for two INSERTs and COMMIT');
         });
+    }
+
+    public function test_much_that_is_deferred_travels_before_the_end(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            $db->execute('CREATE TABLE t (a TEXT)');
+            $insert = static fn (Transaction $tx, string $text) => $tx->execute('INSERT INTO t VALUES (?)', [$text]);
+            $db->transaction(static fn (Transaction $tx) => $insert($tx, ''));
+            $proxy->trips();
+
+            $db->transaction(static function (Transaction $tx) use ($proxy, $insert): void {
+                foreach (\range(1, 999) as $_) {
+                    $insert($tx, '');
+                }
+                self::assertSame(0, $proxy->trips(), 'for 999 statements');
+                $insert($tx, '');
+                self::assertGreaterThan(0, $proxy->trips(), 'for the thousandth');
+                $insert($tx, \str_repeat('x', 9 << 20));
+                self::assertGreaterThan(0, $proxy->trips(), 'for 9 MiB');
+            });
+            self::assertSame(1_002, $db->execute('SELECT count(*) FROM t')->value());
+        });
+    }
+
+    public function test_a_stream_in_a_transaction_fetches_from_a_cursor(): void
+    {
+        $this->db->transaction(function (Transaction $tx): void {
+            $rows = 0;
+            $before = $peak = self::residentBytes();
+            foreach ($tx->stream($this->series(300_000)) as $key => $_) {
+                if (++$rows % 10_000 === 0) {
+                    $peak = \max($peak, self::residentBytes());
+                }
+            }
+            self::assertSame([300_000, 299_999], [$rows, $key]);
+            self::assertLessThan(20 << 20, $peak - $before, 'bytes more than before');
+            self::assertSame(0, $tx->execute("SELECT count(*) FROM pg_cursors WHERE name LIKE 'weft%'")->value());
+        });
+    }
+
+    public function test_a_stream_in_a_transaction_also_reads_what_a_statement_returns_that_writes(): void
+    {
+        $this->items();
+
+        $ids = $this->db->transaction(static fn (Transaction $tx) => \array_column(\iterator_to_array(
+            $tx->stream("INSERT INTO items (id, name) VALUES (1, 'one'), (2, 'two') RETURNING id"),
+        ), 'id'));
+
+        self::assertSame([1, 2], $ids);
     }
 
     public function test_a_rollback_of_what_was_never_sent_is_no_round_trip(): void

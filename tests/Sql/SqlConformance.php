@@ -978,7 +978,7 @@ abstract class SqlConformance extends TestCase
         }
     }
 
-    private static function residentBytes(): int
+    protected static function residentBytes(): int
     {
         \preg_match('/VmRSS:\s+(\d+) kB/', (string) \file_get_contents('/proc/self/status'), $match);
 

@@ -16,7 +16,7 @@ use function Weft\async;
 use function Weft\delay;
 use function Weft\timeout;
 
-final class SqliteTest extends SqlConformance
+class SqliteTest extends SqlConformance
 {
     private string $file;
 
