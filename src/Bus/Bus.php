@@ -25,8 +25,6 @@ use Weft\Sql\Database;
  */
 final class Bus
 {
-    private const BATCH = 1000;
-
     private readonly Codec $codec;
     private readonly Envelopes $envelopes;
     private readonly Handlers $handlers;
@@ -124,7 +122,8 @@ final class Bus
      */
     public function send(object $command): void
     {
-        $this->dispatch(Kind::Command, [$command]);
+        $this->transport->publish([$this->envelopes->wrap(Kind::Command, $command, null)]);
+        $this->progress->sent++;
     }
 
     /**
@@ -135,16 +134,17 @@ final class Bus
      */
     public function publish(object $event): void
     {
-        $this->dispatch(Kind::Event, [$event]);
+        $this->transport->publish([$this->envelopes->wrap(Kind::Event, $event, null)]);
+        $this->progress->sent++;
     }
 
     /**
-     * Sends many commands in order, in batches: far faster than one by one. When it throws, those before the batch that
-     * failed have been sent.
+     * Sends many commands in order, without waiting for each: far faster than one by one. When it throws, some may have
+     * been sent.
      *
      * @param iterable<object> $commands  may be a generator; it is read as fast as the broker takes
-     * @param bool             $confirmed whether each batch is confirmed by the broker before the next; without, some
-     *                                    may be lost with the connection, and one without a queue is not reported
+     * @param bool             $confirmed whether to return only when the broker has them all; without, some may be lost
+     *                                    with the connection, and one without a queue is not reported
      * @return int how many were sent
      *
      * @throws UnroutableMessage|PublishFailed|MessageEncodingFailed
@@ -246,30 +246,19 @@ final class Bus
     }
 
     /** @param iterable<object> $messages */
-    private function dispatch(Kind $kind, iterable $messages, bool $confirmed = true): int
+    private function dispatch(Kind $kind, iterable $messages, bool $confirmed): int
     {
         $sent = 0;
-        $batch = [];
-        foreach ($messages as $message) {
-            $batch[] = $this->envelopes->wrap($kind, $message, null);
-            if (\count($batch) === self::BATCH) {
-                $sent += $this->dispatchBatch($batch, $confirmed);
-                $batch = [];
+        $wrapped = function () use ($kind, $messages, &$sent): iterable {
+            foreach ($messages as $message) {
+                yield $this->envelopes->wrap($kind, $message, null);
+                $sent++;
+                $this->progress->sent++;
             }
-        }
+        };
+        $this->transport->publish($wrapped(), $confirmed);
 
-        return $sent + $this->dispatchBatch($batch, $confirmed);
-    }
-
-    /** @param list<Transport\Outgoing> $batch */
-    private function dispatchBatch(array $batch, bool $confirmed): int
-    {
-        if ($batch !== []) {
-            $this->transport->publish($batch, $confirmed);
-            $this->progress->sent += \count($batch);
-        }
-
-        return \count($batch);
+        return $sent;
     }
 
     private function handling(Transport\Consumer $consumer, string $queue): Handling

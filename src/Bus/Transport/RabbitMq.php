@@ -73,7 +73,7 @@ final class RabbitMq implements Transport
         }
     }
 
-    public function publish(array $messages, bool $confirmed = true): void
+    public function publish(iterable $messages, bool $confirmed = true): void
     {
         if ($messages !== []) {
             $confirmed ? $this->publishing->confirmed($messages) : $this->publishing->unconfirmed($messages);

@@ -35,6 +35,9 @@ final class Store
     /** Rows of one INSERT; three parameters each, SQLite takes 32,766. */
     private const ROWS = 250;
 
+    /** Messages published in one transaction. */
+    private const BATCH = 1000;
+
     private const SCHEMA = [
         'CREATE TABLE IF NOT EXISTS weft_queues (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, taken INTEGER NOT NULL DEFAULT 0)',
@@ -126,11 +129,35 @@ final class Store
     }
 
     /**
-     * @param list<Outgoing> $messages
+     * @param iterable<Outgoing> $messages
      * @throws UnroutableMessage|PublishFailed
      */
-    public function publish(array $messages): void
+    public function publish(iterable $messages): void
     {
+        $lost = null;
+        $batch = [];
+        foreach ($messages as $message) {
+            $batch[] = $message;
+            if (\count($batch) === self::BATCH) {
+                $lost = $this->publishBatch($batch) ?? $lost;
+                $batch = [];
+            }
+        }
+        $lost = $this->publishBatch($batch) ?? $lost;
+        if ($lost !== null) {
+            throw $this->nowhere($lost);
+        }
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @return Outgoing|null one that must be routed and has no queue
+     */
+    private function publishBatch(array $messages): ?Outgoing
+    {
+        if ($messages === []) {
+            return null;
+        }
         $lost = $this->unroutable($messages);
         try {
             if (\count($messages) === 1) {
@@ -142,9 +169,8 @@ final class Store
             throw new PublishFailed("Cannot publish to {$this->file}: {$exception->getMessage()}", $exception);
         }
         $this->arrival->notify();
-        if ($lost !== null) {
-            throw $this->nowhere($lost);
-        }
+
+        return $lost;
     }
 
     /**
