@@ -4,19 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
-use Weft\Runtime\Internal\Cancellation;
-use Weft\Runtime\Internal\Coroutine;
-
 /**
- * Work that was started by `Weft\async()` and ends within the scope it was started in.
+ * Work that was started by `Weft\async()`. It ends within the scope it was started in.
+ *
+ * An interface, because an object that only forwards to the scheduler's own would cost a tenth of a task.
  */
-final class Task
+interface Task
 {
-    /** @internal */
-    public function __construct(private readonly Coroutine $coroutine)
-    {
-    }
-
     /**
      * Waits for the end of the task and returns what it returned. Any number of tasks may wait, any number of times.
      *
@@ -25,10 +19,7 @@ final class Task
      * @throws \Throwable what the task threw
      * @throws CancelledException the task was cancelled, or the one who waits was
      */
-    public function await(): mixed
-    {
-        return $this->coroutine->join();
-    }
+    public function await(): mixed;
 
     /**
      * Asks the task to end: its current or next suspension point throws a CancelledException, once, and `finally` blocks
@@ -37,38 +28,18 @@ final class Task
      *
      * @param string $reason completes "the task was cancelled: …"
      */
-    public function cancel(string $reason = 'cancel() was called'): void
-    {
-        $this->coroutine->cancel(new Cancellation($reason));
-    }
+    public function cancel(string $reason = 'cancel() was called'): void;
 
     /** Gives it a name for reports and messages. */
-    public function named(string $name): self
-    {
-        $this->coroutine->name = $name;
-
-        return $this;
-    }
+    public function named(string $name): static;
 
     /** Counts up from 1, the main task, in the order of starting. */
-    public function id(): int
-    {
-        return $this->coroutine->id;
-    }
+    public function id(): int;
 
     /** What `named()` set, by default the name of its function. */
-    public function name(): string
-    {
-        return $this->coroutine->name();
-    }
+    public function name(): string;
 
-    public function state(): TaskState
-    {
-        return $this->coroutine->state();
-    }
+    public function state(): TaskState;
 
-    public function done(): bool
-    {
-        return $this->coroutine->outcome !== null;
-    }
+    public function done(): bool;
 }

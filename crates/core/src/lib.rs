@@ -8,3 +8,4 @@ pub mod pool;
 pub mod reactor;
 pub mod signal;
 pub mod sql;
+mod thread;

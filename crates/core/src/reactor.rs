@@ -54,6 +54,7 @@ impl<T: 'static> Reactor<T> {
             // `getaddrinfo` is the only caller of the blocking pool.
             .max_blocking_threads(4)
             .thread_name("weft-blocking")
+            .on_thread_start(crate::thread::block_signals)
             .build()?;
         let state = State {
             next_id: 1,

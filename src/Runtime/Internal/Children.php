@@ -34,22 +34,22 @@ final class Children implements Group, Wait
         $owner->children = $this;
     }
 
-    /** @param array<mixed> $args */
-    public function start(callable $main, array $args): Task
+    /**
+     * @param callable $main
+     * @param array<mixed> $args
+     */
+    public function start(mixed $main, array $args): Task
     {
         if ($this->closed) {
             throw new \Error("A task cannot be started in a scope that has ended (it belonged to task $this->owner)");
         }
-        $scheduler = $this->scheduler;
-        $id = ++$scheduler->lastId;
-        $child = new Coroutine($scheduler, $id, $main, $args, $this, $this->owner->locals, $scheduler->now);
-        $task = $child->task = new Task($child);
-        $this->members[$id] = $scheduler->fresh[] = $child;
+        $child = $this->scheduler->start($main, $args, $this, $this->owner);
+        $this->members[$child->id] = $child;
         if ($this->cancellation !== null) {
-            $child->cancel($this->cancellation);
+            $child->end($this->cancellation);
         }
 
-        return $task;
+        return $child;
     }
 
     public function ended(Coroutine $child): void
@@ -170,7 +170,7 @@ final class Children implements Group, Wait
     private function cancelMembers(Cancellation $cancellation): void
     {
         foreach ($this->members as $child) {
-            $child->cancel($cancellation);
+            $child->end($cancellation);
         }
     }
 

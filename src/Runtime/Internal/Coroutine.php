@@ -10,17 +10,28 @@ use Weft\Runtime\Task;
 use Weft\Runtime\TaskState;
 
 /**
- * The hidden half of a Task.
+ * What is behind a Task.
  *
- * Its properties are public because the scheduler reads several of them at every switch.
+ * Its properties are public because the scheduler reads several of them at every switch, and it has no constructor because
+ * calling one with seven arguments took a sixth of the time it takes to start and finish a task.
  *
  * @internal
  */
-final class Coroutine implements \Stringable
+final class Coroutine implements Task, \Stringable
 {
+    public Scheduler $scheduler;
+    public int $id;
+    /** @var callable|null */
+    public mixed $main;
+    /** @var array<mixed> */
+    public array $args = [];
+    /** Null for the main task. */
+    public ?Group $group = null;
+    /** @var array<int, mixed> */
+    public array $locals = [];
+    /** Seconds of the monotonic clock. */
+    public float $since;
     public ?\Fiber $fiber = null;
-    /** The public half, for as long as it runs. */
-    public ?Task $task = null;
     /** The innermost scope it has open, which owns what it starts. */
     public ?Children $children = null;
     /** What it is parked on: the id of an operation, or something of the PHP side. Null while running or ready. */
@@ -41,26 +52,8 @@ final class Coroutine implements \Stringable
     public ?TaskState $outcome = null;
     public mixed $result = null;
     public ?\Throwable $error = null;
-    public ?string $name = null;
-    public ?string $origin = null;
+    private ?string $name = null;
     private ?WaitQueue $joiners = null;
-
-    /**
-     * @param callable $main
-     * @param array<mixed> $args
-     * @param Group|null $group null for the main task
-     * @param array<int, mixed> $locals
-     */
-    public function __construct(
-        public readonly Scheduler $scheduler,
-        public readonly int $id,
-        private mixed $main,
-        private array $args,
-        public readonly ?Group $group,
-        public array $locals,
-        public readonly float $since,
-    ) {
-    }
 
     /** Runs it from beginning to end, its children included. Throws nothing. */
     public function run(): void
@@ -75,15 +68,35 @@ final class Coroutine implements \Stringable
         }
         if ($error === null) {
             $this->settle(TaskState::Completed);
-            return;
+        } else {
+            $this->error = $error;
+            $this->result = null;
+            $this->settle($this->cancelled && $error instanceof CancelledException ? TaskState::Cancelled : TaskState::Failed);
         }
-        $this->error = $error;
-        $this->result = null;
-        $this->settle($this->cancelled && $error instanceof CancelledException ? TaskState::Cancelled : TaskState::Failed);
+    }
+
+    public function await(): mixed
+    {
+        if ($this->outcome === null) {
+            if ($this->scheduler->running === $this && Scheduler::$current === $this->scheduler) {
+                throw new \Error("Task $this cannot wait for its own end");
+            }
+            ($this->joiners ??= new WaitQueue("the end of task $this"))->wait();
+        }
+        if ($this->error !== null) {
+            throw $this->error;
+        }
+
+        return $this->result;
+    }
+
+    public function cancel(string $reason = 'cancel() was called'): void
+    {
+        $this->end(new Cancellation($reason));
     }
 
     /** Ends it from outside with the first reason given; a task that has ended stays as it is. */
-    public function cancel(Cancellation $cancellation): void
+    public function end(Cancellation $cancellation): void
     {
         if ($this->cancelled || $this->outcome !== null) {
             return;
@@ -135,20 +148,21 @@ final class Coroutine implements \Stringable
         return $this->exception($cancellation);
     }
 
-    /** Waits for its end, whoever asks. */
-    public function join(): mixed
+    public function id(): int
     {
-        if ($this->outcome === null) {
-            if ($this->scheduler->running === $this && Scheduler::$current === $this->scheduler) {
-                throw new \Error("Task $this cannot wait for its own end");
-            }
-            ($this->joiners ??= new WaitQueue("the end of task $this"))->wait();
-        }
-        if ($this->error !== null) {
-            throw $this->error;
-        }
+        return $this->id;
+    }
 
-        return $this->result;
+    public function named(string $name): static
+    {
+        $this->name = $name;
+
+        return $this;
+    }
+
+    public function done(): bool
+    {
+        return $this->outcome !== null;
     }
 
     public function state(): TaskState
@@ -174,7 +188,7 @@ final class Coroutine implements \Stringable
 
     public function origin(): string
     {
-        return $this->origin ?? Places::originOf($this->main);
+        return Places::originOf($this->main);
     }
 
     private function exception(Cancellation $cancellation): CancelledException
@@ -185,10 +199,18 @@ final class Coroutine implements \Stringable
     private function settle(TaskState $outcome): void
     {
         $this->outcome = $outcome;
-        $this->joiners?->wakeAll();
+        if ($this->joiners !== null) {
+            $this->joiners->wakeAll();
+            $this->joiners = null;
+        }
         $this->group?->ended($this);
         // Only the result may outlive the work.
-        $this->joiners = $this->children = $this->fiber = $this->task = $this->main = null;
-        $this->args = $this->locals = [];
+        $this->fiber = $this->main = null;
+        if ($this->args !== []) {
+            $this->args = [];
+        }
+        if ($this->locals !== []) {
+            $this->locals = [];
+        }
     }
 }

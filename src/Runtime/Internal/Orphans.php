@@ -22,15 +22,16 @@ final class Orphans implements Group
     {
     }
 
-    /** @param array<mixed> $args */
-    public function start(callable $main, array $args): Task
+    /**
+     * @param callable $main
+     * @param array<mixed> $args
+     */
+    public function start(mixed $main, array $args): Task
     {
-        $scheduler = $this->scheduler;
-        $id = ++$scheduler->lastId;
-        $orphan = new Coroutine($scheduler, $id, $main, $args, $this, $scheduler->running->locals ?? [], $scheduler->now);
-        $this->members[$id] = $scheduler->fresh[] = $orphan;
+        $orphan = $this->scheduler->start($main, $args, $this, $this->scheduler->running);
+        $this->members[$orphan->id] = $orphan;
 
-        return $orphan->task = new Task($orphan);
+        return $orphan;
     }
 
     public function ended(Coroutine $child): void
@@ -50,7 +51,7 @@ final class Orphans implements Group
     {
         $cancellation = new Cancellation('run() has ended');
         foreach ($this->members as $orphan) {
-            $orphan->cancel($cancellation);
+            $orphan->end($cancellation);
         }
     }
 
@@ -58,7 +59,7 @@ final class Orphans implements Group
     {
         try {
             if ($this->uncaught !== null) {
-                ($this->uncaught)($child->error, $child->task);
+                ($this->uncaught)($child->error, $child);
             } else {
                 \trigger_error("Uncaught exception in detached task $child: $child->error", \E_USER_WARNING);
             }

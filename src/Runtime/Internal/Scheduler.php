@@ -7,7 +7,7 @@ namespace Weft\Runtime\Internal;
 use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\DeadlockException;
-use Weft\Runtime\TaskState;
+use Weft\Runtime\Task;
 
 /**
  * The loop of one `run()`: starts tasks on pooled fibers, resumes them, and asks the extension what has finished.
@@ -54,16 +54,14 @@ final class Scheduler
     private ?\Throwable $failure = null;
     private Coroutine $root;
 
-    /** @param (\Closure(\Throwable, \Weft\Runtime\Task): void)|null $uncaught */
+    /** @param (\Closure(\Throwable, Task): void)|null $uncaught */
     private function __construct(callable $main, private int $maxFibers, ?\Closure $uncaught)
     {
         $this->now = \hrtime(true) / 1e9;
         $this->work = $this->work(...);
         $this->orphans = new Orphans($this, $uncaught);
-        $this->root = new Coroutine($this, ++$this->lastId, $main, [], null, [], $this->now);
-        $this->root->name = 'main';
-        $this->root->task = new \Weft\Runtime\Task($this->root);
-        $this->fresh[] = $this->root;
+        $this->root = $this->start($main, [], null, null);
+        $this->root->named('main');
     }
 
     /**
@@ -128,6 +126,28 @@ final class Scheduler
         return Native\take($op);
     }
 
+    /**
+     * Queues a task for its start.
+     *
+     * @param callable $main checked by whoever takes it from a user, for that is not free
+     * @param array<mixed> $args
+     */
+    public function start(mixed $main, array $args, ?Group $group, ?Coroutine $parent): Coroutine
+    {
+        $task = new Coroutine();
+        $task->scheduler = $this;
+        $task->id = ++$this->lastId;
+        $task->main = $main;
+        $task->args = $args;
+        $task->group = $group;
+        $task->since = $this->now;
+        if ($parent !== null && $parent->locals !== []) {
+            $task->locals = $parent->locals;
+        }
+
+        return $this->fresh[] = $task;
+    }
+
     /** Suspends `$task`, which must be the running one, until it is woken. */
     public function park(Coroutine $task, Wait $wait): void
     {
@@ -182,7 +202,7 @@ final class Scheduler
     public function fail(\Throwable $failure): void
     {
         $this->failure ??= $failure;
-        $this->root->cancel(new Cancellation($failure->getMessage(), $failure));
+        $this->root->end(new Cancellation($failure->getMessage(), $failure));
     }
 
     /** @return list<Coroutine> all that have not ended, oldest first */
@@ -316,8 +336,7 @@ final class Scheduler
     {
         $fiber = \Fiber::getCurrent();
         do {
-            while (isset($this->fresh[$this->head]) && $this->budget-- > 0) {
-                $task = $this->fresh[$this->head];
+            while ($this->budget-- > 0 && ($task = $this->fresh[$this->head] ?? null) !== null) {
                 unset($this->fresh[$this->head++]);
                 if ($task->outcome === null) {
                     $task->fiber = $fiber;
@@ -377,7 +396,7 @@ final class Scheduler
             $this->listeners++;
             $this->watch(Native\signal($signal), function () use ($signal): void {
                 $this->listeners--;
-                $this->root->cancel(new Cancellation("the process received signal $signal"));
+                $this->root->end(new Cancellation("the process received signal $signal"));
             });
         }
     }

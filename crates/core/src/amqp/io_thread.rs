@@ -1,7 +1,6 @@
 use std::io;
 use std::sync::Mutex;
 use std::sync::mpsc;
-use std::thread;
 
 use tokio::runtime::{Builder, Handle};
 
@@ -32,6 +31,7 @@ fn start() -> io::Result<Handle> {
             .enable_all()
             .max_blocking_threads(2)
             .thread_name("weft-amqp-dns")
+            .on_thread_start(crate::thread::block_signals)
             .build();
         match runtime {
             Ok(runtime) => {
@@ -43,7 +43,7 @@ fn start() -> io::Result<Handle> {
             }
         }
     };
-    thread::Builder::new().name("weft-amqp".into()).spawn(run)?;
+    crate::thread::spawn("weft-amqp", run)?;
     receiver
         .recv()
         .unwrap_or_else(|_| Err(io::Error::other("the AMQP thread ended at its start")))

@@ -229,10 +229,10 @@ impl RowStream {
                     let mut rows = cell.borrow_mut().take().ok_or_else(|| Error::Usage {
                         message: "the next rows of this stream are on the way already".to_owned(),
                     })?;
-                    let chunk = rows.next().await?;
+                    let chunk = rows.next().await;
                     let columns = rows.columns();
                     cell.replace(Some(rows));
-                    Ok(chunk.map(|rows| ResultSet {
+                    Ok(chunk?.map(|rows| ResultSet {
                         columns,
                         affected: rows.len() as u64,
                         rows,

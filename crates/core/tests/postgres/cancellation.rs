@@ -7,17 +7,25 @@ use weft_core::sql::{Error, Value};
 use crate::support::*;
 
 /// Starts a statement as a task, waits until the server is busy with it, and drops its future.
-async fn cancel_when_running(db: &Rc<Database>, statement: &'static str) {
+async fn cancel_when_running(db: &Rc<Database>, statement: &str) {
     let running = Rc::clone(db);
-    let task = tokio::task::spawn_local(async move { query(&running, statement, vec![]).await });
-    until_running(statement).await;
+    let statement = marked(statement);
+    let text = statement.clone();
+    let task = tokio::task::spawn_local(async move { query(&running, &text, vec![]).await });
+    until_running(&statement).await;
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
 }
 
+/// The statement as no other process of these tests runs it.
+fn marked(statement: &str) -> String {
+    format!("{statement} /* {} */", std::process::id())
+}
+
+/// While it is only being parsed, a statement that sleeps does not sleep yet.
 async fn until_running(statement: &str) {
     let observer = database(1);
-    let look = "SELECT count(*) FROM pg_stat_activity WHERE query = $1 AND state = 'active' AND pid <> pg_backend_pid()";
+    let look = "SELECT count(*) FROM pg_stat_activity WHERE query = $1 AND state = 'active' AND (wait_event IS NOT DISTINCT FROM 'PgSleep') = (query LIKE '%pg_sleep%')";
     let waiting = async {
         loop {
             let result = query(&observer, look, vec![text(statement)]).await.unwrap();
@@ -74,10 +82,10 @@ fn a_dropped_flush_ends_its_transaction() {
             vec![],
         );
         tx.flush().await.unwrap();
-        push(&tx, "SELECT pg_sleep(31)", vec![]);
+        push(&tx, &marked("SELECT pg_sleep(31)"), vec![]);
         let flushed = Rc::clone(&tx);
         let task = tokio::task::spawn_local(async move { flushed.flush().await });
-        until_running("SELECT pg_sleep(31)").await;
+        until_running(&marked("SELECT pg_sleep(31)")).await;
         task.abort();
         assert!(task.await.is_err());
         let error = tx.commit().await.unwrap_err();
@@ -129,9 +137,9 @@ fn a_backend_killed_in_the_middle_is_a_lost_connection_and_never_lent_again() {
         let pid = scalar(&db, "SELECT pg_backend_pid()").await;
         let running = Rc::clone(&db);
         let task = tokio::task::spawn_local(async move {
-            query(&running, "SELECT pg_sleep(32)", vec![]).await
+            query(&running, &marked("SELECT pg_sleep(32)"), vec![]).await
         });
-        until_running("SELECT pg_sleep(32)").await;
+        until_running(&marked("SELECT pg_sleep(32)")).await;
         query(
             &killer,
             "SELECT pg_terminate_backend($1::int)",

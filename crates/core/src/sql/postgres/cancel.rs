@@ -10,6 +10,9 @@ use crate::sql::Error;
 
 /// A statement that is almost done is cheaper to wait for than to cancel, which costs the server a process.
 const GRACE: Duration = Duration::from_millis(20);
+/// How long the first cancellation may take to show. It is repeated: a server ignores one that arrives before it has read
+/// the statement.
+const FIRST_PATIENCE: Duration = Duration::from_millis(50);
 /// A connection that takes longer to come back to order is closed.
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -57,10 +60,19 @@ async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), 
 
 async fn stop(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {
     let key = connection.cancel_key;
-    // Reading must go on meanwhile: a server blocked in sending does not notice the cancellation.
-    let (cancelled, drained) = tokio::join!(connector.cancel(key), connection.drain());
-    cancelled?;
-    drained?;
+    let mut patience = FIRST_PATIENCE;
+    loop {
+        // Reading must go on meanwhile: a server blocked in sending does not notice the cancellation. And the request
+        // must have ended before anything else is sent, or it could hit that.
+        let drained = tokio::time::timeout(patience, connection.drain());
+        let (cancelled, drained) = tokio::join!(connector.cancel(key), drained);
+        cancelled?;
+        if let Ok(drained) = drained {
+            drained?;
+            break;
+        }
+        patience *= 2;
+    }
     // The cancellation may have come too late for its statement. By this round trip the server has noticed it, and it
     // cannot hit the next statement.
     connection.push_sync();

@@ -25,6 +25,8 @@ use crate::pool::Condition;
 use crate::sql::Error;
 
 const READ_CHUNK: usize = 16 * 1024;
+/// Bytes received in one go before other tasks and sockets have a turn.
+const TURN: usize = 256 * 1024;
 /// After a large answer the buffer shrinks back.
 const KEPT_BUFFER: usize = 1024 * 1024;
 /// The server builds no message beyond this (`MaxAllocSize`).
@@ -162,27 +164,32 @@ impl Connection {
         if self.broken {
             return Err(self.lost("it was lost before"));
         }
-        poll_fn(|cx| self.poll_exchange(cx, replies)).await
+        while !poll_fn(|cx| self.poll_exchange(cx, replies)).await? {
+            // Lets the reactor look at the other sockets: with an answer that never pauses, it seldom would.
+            tokio::task::yield_now().await;
+        }
+        Ok(())
     }
 
-    /// Sends and receives at once: a server that waits for us to read would never read.
+    /// Sends and receives at once: a server that waits for us to read would never read. True when the answer is complete,
+    /// false when others should have a turn first.
     fn poll_exchange(
         &mut self,
         cx: &mut Context<'_>,
         replies: &mut impl Replies,
-    ) -> Poll<Result<(), Error>> {
+    ) -> Poll<Result<bool, Error>> {
+        let mut received = 0;
         let outcome = loop {
             match self.read_messages(replies) {
-                Ok(false) => {}
-                Ok(true) => break Ok(()),
-                Err(error) => break Err(error),
+                Ok(false) if received < TURN => {}
+                done => break done,
             }
             if let Err(error) = self.poll_send(cx) {
                 break Err(self.lost(&error.to_string()));
             }
             match ready!(self.poll_receive(cx)) {
                 Ok(0) => break Err(self.lost("the server closed the connection")),
-                Ok(_) => {}
+                Ok(count) => received += count,
                 Err(error) => break Err(self.lost(&error.to_string())),
             }
         };

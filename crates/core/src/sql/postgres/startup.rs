@@ -63,16 +63,14 @@ impl Connector {
             let mut stream = self.open().await?;
             let mut request = BytesMut::new();
             frontend::cancel_request(key.process_id, key.secret, &mut request);
-            let outcome = async {
+            let sent = async {
                 stream.write_all(&request).await?;
-                stream.flush().await?;
-                // The server answers by closing.
-                stream.read_to_end(&mut Vec::new()).await
+                stream.flush().await
             };
-            outcome
-                .await
-                .map(drop)
-                .map_err(|error| self.refused(&error))
+            sent.await.map_err(|error| self.refused(&error))?;
+            // The server answers by closing, which over TLS it does without a word.
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+            Ok(())
         })
         .await
     }

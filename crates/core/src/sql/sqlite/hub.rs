@@ -5,7 +5,6 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::config::{Config, Location};
@@ -182,10 +181,8 @@ impl Hub {
     ) -> Result<(), Error> {
         self.queue().threads += 1;
         let presence = Presence(Arc::clone(self));
-        let started = thread::Builder::new()
-            .name(name.into())
-            .spawn(move || serve(&presence.0));
-        started.map(drop).map_err(|error| Error::Connect {
+        let started = crate::thread::spawn(name, move || serve(&presence.0));
+        started.map_err(|error| Error::Connect {
             target: self.target.clone(),
             failure: crate::sql::ConnectFailure::Refused,
             message: format!("cannot start a thread: {error}"),
