@@ -104,6 +104,12 @@ final class Context
         return $this->logger;
     }
 
+    /** Whether the handler is still running, so that it can publish. */
+    public function isOpen(): bool
+    {
+        return $this->outbox->isOpen();
+    }
+
     private function trace(): Trace
     {
         return $this->trace ??= Trace::continue($this->delivery->headers[Header::TRACEPARENT] ?? null);

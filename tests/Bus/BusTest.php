@@ -161,6 +161,43 @@ final class BusTest extends BusTestCase
         });
     }
 
+    public function test_the_bus_itself_keeps_what_is_sent_inside_a_handler_and_in_tasks_it_starts(): void
+    {
+        $this->inRuntime(function (): void {
+            $heard = [];
+            $bus = Bus::connect('memory:');
+            $bus->handlers(
+                self::storing(function (StoreCustomer $command) use ($bus): void {
+                    $bus->publish(new CustomerStored("{$command->id} by the bus"));
+                    async(static fn() => $bus->publishAll([new CustomerStored("{$command->id} by a task")]))->await();
+                    $command->id === '2' && throw new \DomainException('no');
+                }),
+                self::listening(function (CustomerStored $event, Context $context) use (&$heard): void {
+                    $heard[$event->id] = $context->header(Header::CAUSATION_ID);
+                }),
+            );
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(2));
+            self::drain($bus);
+
+            self::assertSame(['1 by the bus', '1 by a task'], \array_keys($heard));
+            self::assertNotContains(null, $heard, 'they are caused by the command');
+        });
+    }
+
+    public function test_it_consumes_outside_of_the_runtime_as_well(): void
+    {
+        $handled = 0;
+        $bus = Bus::connect('memory:')->handlers(self::storing(function () use (&$handled): void {
+            delay(0.001);
+            $handled++;
+        }));
+        $bus->declare(self::QUEUE);
+        $bus->sendAll(self::customers(5));
+
+        self::assertSame([5, 5], [self::drain($bus), $handled]);
+    }
+
     public function test_published_at_once_means_that_a_failed_handler_has_published(): void
     {
         $this->inRuntime(function (): void {
