@@ -223,9 +223,11 @@ final class Store
     public function move(int $id, string $queue, array $headers, bool $redelivered): void
     {
         $this->database->transaction(static function (Transaction $transaction) use ($id, $queue, $headers, $redelivered): void {
-            $transaction->execute('INSERT INTO weft_messages (id, type, redelivered, headers, body)
+            $transaction->execute(
+                'INSERT INTO weft_messages (id, type, redelivered, headers, body)
                 SELECT ' . self::NEXT_ID . ', m.type, ?, ?, m.body FROM weft_messages m JOIN weft_queues q ON q.name = ? WHERE m.id = ?',
-                [(int) $redelivered, self::encode($headers), $queue, $id]);
+                [(int) $redelivered, self::encode($headers), $queue, $id]
+            );
             $transaction->execute(self::DELETE, [$id]);
         });
         $this->arrival->notify();
@@ -234,10 +236,12 @@ final class Store
     /** Whether claim() would find something; costs no write. */
     public function hasReady(int $queue): bool
     {
-        return (bool) $this->database->execute('SELECT
+        return (bool) $this->database->execute(
+            'SELECT
             EXISTS (SELECT 1 FROM weft_claims WHERE queue_id = ? AND consumer_id IS NULL)
             OR EXISTS (SELECT 1 FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . ')',
-            [$queue, $queue])->value();
+            [$queue, $queue]
+        )->value();
     }
 
     /**
