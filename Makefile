@@ -36,7 +36,7 @@ build-debug: ## build the extension the tests use: target/debug/libweft.so
 .PHONY: demo
 demo: check-broker setup build ## run the customers example: 100,000 commands, counted and verified at the end
 	@if [[ $(BROKER) == rabbitmq ]]; then scripts/services up; . "$${WEFT_VAR:-var}/services/env"; fi; \
-	exec php -d extension='$(EXTENSION)' examples/customers/app.php --broker=$(BROKER) --commands=$(COMMANDS)
+	exec php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 examples/customers/app.php --broker=$(BROKER) --commands=$(COMMANDS)
 
 .PHONY: check-broker
 check-broker:

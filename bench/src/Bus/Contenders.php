@@ -9,6 +9,9 @@ use Weft\Bench\BenchmarkException;
 /** Everyone who takes part, in the order of one round. */
 final class Contenders
 {
+    /** As anybody runs a worker that matters; the same for everyone. */
+    private const PHP = [PHP_BINARY, '-d', 'opcache.enable_cli=1'];
+
     /**
      * @param string $bench the folder bench/bus
      * @param string $goProgram where the Go contender is built
@@ -64,7 +67,7 @@ final class Contenders
     {
         $program = "$bench/weft/app.php";
 
-        $command = [PHP_BINARY, '-d', "extension=$extension", $program];
+        $command = [...self::PHP, '-d', "extension=$extension", $program];
 
         return new Contender($name, 'weft', $mode, $transport, $command, [$extension, $program]);
     }
@@ -73,6 +76,6 @@ final class Contenders
     {
         $program = "$bench/peers/$system/app.php";
 
-        return new Contender($system, $system, Mode::Plain, Transport::RabbitMq, [PHP_BINARY, $program], [$program]);
+        return new Contender($system, $system, Mode::Plain, Transport::RabbitMq, [...self::PHP, $program], [$program]);
     }
 }

@@ -4,6 +4,7 @@
 //! computes (an AMQP connection, an SQLite writer) owns a thread of its own and hands its completions over in batches.
 
 pub mod amqp;
+pub mod ids;
 pub mod pool;
 pub mod reactor;
 pub mod signal;

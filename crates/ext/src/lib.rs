@@ -6,6 +6,7 @@
 
 mod amqp;
 mod amqp_table;
+mod bus;
 mod convert;
 mod failure;
 mod process;
@@ -22,5 +23,6 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
         .request_shutdown_function(process::request_shutdown);
     let module = runtime::register(module);
     let module = sql::register(module);
-    amqp::register(module)
+    let module = amqp::register(module);
+    bus::register(module)
 }
