@@ -122,6 +122,8 @@ final class Store
 
     public function depth(int $queue): int
     {
+        $this->releaseAbandoned();
+
         return $this->database->execute('SELECT
             (SELECT count(*) FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . ')
             + (SELECT count(*) FROM weft_claims c CROSS JOIN weft_messages m ON m.id BETWEEN c.first AND c.last
@@ -292,16 +294,30 @@ final class Store
         $this->arrival->notify();
     }
 
-    /** @return array<int, string> lock files by consumer */
-    public function consumers(): array
+    /** Gives what dead consumers held to others. Returns whether there were any. */
+    public function releaseAbandoned(): bool
     {
-        return \array_column($this->database->execute('SELECT id, lock FROM weft_consumers')->rows(), 'lock', 'id');
+        $found = false;
+        foreach ($this->consumers() as $id => $lock) {
+            if ($lock !== '' && Lock::isAbandoned($lock)) {
+                $this->release($id);
+                $found = true;
+            }
+        }
+
+        return $found;
     }
 
     /** Returns when another connection or process may have changed something. */
     public function waitForChange(): void
     {
         $this->database->waitForChange();
+    }
+
+    /** @return array<int, string> lock files by consumer */
+    private function consumers(): array
+    {
+        return \array_column($this->database->execute('SELECT id, lock FROM weft_consumers')->rows(), 'lock', 'id');
     }
 
     /** @param list<Outgoing> $messages */
