@@ -188,8 +188,8 @@ final class Bus
      * decoded or that nobody handles; the others go on.
      *
      * @param int<1, max>      $concurrency   handlers running at once, each in a task of its own
-     * @param int<1, max>|null $prefetch      deliveries taken from the broker ahead of their acknowledgement; default
-     *                                        twice the concurrency
+     * @param int<1, max>|null $prefetch      deliveries taken from the broker and not acknowledged; default twice the
+     *                                        concurrency, RabbitMQ takes up to 65,535
      * @param bool             $stopWhenEmpty returns once the queue is empty and nothing is in flight
      * @param int<1, max>|null $limit         returns once this many messages have been handled
      * @param bool             $signals       whether SIGTERM and SIGINT stop it

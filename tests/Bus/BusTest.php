@@ -262,6 +262,27 @@ final class BusTest extends BusTestCase
         });
     }
 
+    public function testHandlersRunWhileWhatOthersSentIsConfirmedUpToThePrefetch(): void
+    {
+        $this->inRuntime(function (): void {
+            $order = [];
+            $spy = new SpyTransport(new Memory());
+            $bus = Bus::connect($spy)->handlers(self::storing(function (StoreCustomer $command) use (&$order): void {
+                $order[] = "handled {$command->id}";
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(4));
+            $spy->before = static function () use (&$order): void {
+                delay(0.05);
+                $order[] = 'acknowledged';
+            };
+            $bus->consume(self::QUEUE, concurrency: 1, prefetch: 3, stopWhenEmpty: true);
+
+            self::assertSame(['handled 1', 'handled 2', 'handled 3', 'acknowledged', 'acknowledged', 'acknowledged'], \array_slice($order, 0, 6));
+            self::assertSame(['handled 4', 'acknowledged'], \array_slice($order, 6));
+        });
+    }
+
     public function testASlowHandlerDoesNotHoldUpTheOthers(): void
     {
         $this->inRuntime(function (): void {

@@ -38,13 +38,13 @@ final class Dispatcher
     /**
      * @throws \Throwable when the delivery was not acknowledged; a {@see Failure} knows the handlers at fault
      */
-    public function dispatch(Delivery $delivery): void
+    public function dispatch(Delivery $delivery, Worker $worker): void
     {
         $handlers = $this->handlers->of($delivery->type);
         match (\count($handlers)) {
             0 => $this->unhandled($delivery),
-            1 => $this->single($handlers[0], $delivery),
-            default => $this->several($handlers, $delivery),
+            1 => $this->single($handlers[0], $delivery, $worker),
+            default => $this->several($handlers, $delivery, $worker),
         };
         if ($handlers !== [] && $handlers[0]->kind === Kind::Command) {
             $this->progress->commands++;
@@ -65,7 +65,7 @@ final class Dispatcher
         };
     }
 
-    private function single(Handler $handler, Delivery $delivery): void
+    private function single(Handler $handler, Delivery $delivery, Worker $worker): void
     {
         $message = self::decode($handler->message, $delivery);
         try {
@@ -74,6 +74,7 @@ final class Dispatcher
                 $this->shared->settled($delivery);
             } else {
                 $publish = $this->invoker->invoke($handler, $message, $delivery);
+                $worker->free($delivery);
                 $this->consumer->ack($delivery, $publish);
             }
         } catch (\Throwable $thrown) {
@@ -83,7 +84,7 @@ final class Dispatcher
     }
 
     /** @param list<Handler> $handlers each gets a message of its own, since it may change it */
-    private function several(array $handlers, Delivery $delivery): void
+    private function several(array $handlers, Delivery $delivery, Worker $worker): void
     {
         $publish = [];
         $failed = [];
@@ -95,6 +96,7 @@ final class Dispatcher
                 $failed[$handler->name] = $thrown;
             }
         }
+        $worker->free($delivery);
         if ($failed === []) {
             $this->consumer->ack($delivery, $publish);
         } elseif ($publish !== []) {

@@ -35,19 +35,18 @@ final class Handling
     /**
      * Ends with the delivery settled, whatever its handlers do; only a forced stop leaves it unsettled. Throws nothing
      * that a handler throws.
-     *
-     * @param \Closure(): bool $isForced whether what is in flight has been told to stop at once
      */
-    public function run(Delivery $delivery, \Closure $isForced): void
+    public function run(Delivery $delivery, Worker $worker): void
     {
         $started = $this->observer === null ? 0 : \hrtime(true);
         $this->progress->inFlight++;
         try {
-            $this->dispatcher->dispatch($delivery);
+            $this->dispatcher->dispatch($delivery, $worker);
             $this->observer?->handled($delivery->type, (\hrtime(true) - $started) / 1e9);
         } catch (\Throwable $thrown) {
             // A forced stop cancels handlers: their messages stay unsettled and go back when the consumer closes.
-            if (!$isForced()) {
+            if (!$worker->isForced()) {
+                $worker->free($delivery);
                 $this->fail($delivery, $thrown instanceof Failure ? $thrown : new Failure($thrown));
             }
         } finally {
@@ -83,7 +82,7 @@ final class Handling
                 'error' => $thrown->getMessage(),
                 'exception' => $thrown,
             ]);
-            // The message holds its slot meanwhile, so that a broker in trouble is not asked in a hot loop.
+            // The message holds its place in the prefetch meanwhile, so that a broker in trouble is not asked in a hot loop.
             delay(self::PAUSE);
             $this->consumer->requeue($delivery);
 
