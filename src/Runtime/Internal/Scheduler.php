@@ -372,7 +372,8 @@ final class Scheduler
         unset($this->workers[\spl_object_id($fiber)]);
     }
 
-    private function poll(?float $timeout): void
+    /** Pumps the extension and makes ready what waited for the operations that have finished. */
+    public function poll(?float $timeout): void
     {
         foreach (Native\poll($timeout) as $op) {
             $task = $this->waiting[$op] ?? null;
