@@ -46,7 +46,7 @@ final class RabbitMqBusTest extends BusTestCase
     }
 
     /** @dataProvider modes */
-    public function test_thousands_of_commands_are_stored_and_their_events_heard_once(Publishing $publishing, bool $persistent): void
+    public function testThousandsOfCommandsAreStoredAndTheirEventsHeardOnce(Publishing $publishing, bool $persistent): void
     {
         $this->inRuntime(function () use ($publishing, $persistent): void {
             $database = $this->database();
@@ -80,7 +80,7 @@ final class RabbitMqBusTest extends BusTestCase
         yield 'at once, transient' => [Publishing::BeforeCommitUnconfirmed, false];
     }
 
-    public function test_failed_messages_are_parked_with_their_bytes_and_the_error(): void
+    public function testFailedMessagesAreParkedWithTheirBytesAndTheError(): void
     {
         $this->inRuntime(function (): void {
             $database = $this->database();
@@ -101,7 +101,7 @@ final class RabbitMqBusTest extends BusTestCase
     }
 
     /** @dataProvider unreachable */
-    public function test_a_broker_that_cannot_be_used_is_named_without_the_password(string $replace, string $with, string $message): void
+    public function testABrokerThatCannotBeUsedIsNamedWithoutThePassword(string $replace, string $with, string $message): void
     {
         $dsn = \preg_replace($replace, $with, self::setting('AMQP_URL'));
         try {

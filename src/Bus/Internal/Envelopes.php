@@ -9,6 +9,9 @@ use Weft\Bus\Header;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Transport\Outgoing;
 
+use function Weft\Native\messageId;
+use function Weft\Native\traceparent;
+
 /**
  * Encodes messages and gives them their headers.
  *
@@ -22,11 +25,11 @@ final class Envelopes
     public function wrap(Kind $kind, object $message, ?Context $cause): Outgoing
     {
         $class = $this->codec->of($message::class);
-        $id = Ids::message();
+        $id = messageId();
         $headers = [
             Header::MESSAGE_ID => $id,
             Header::CORRELATION_ID => $cause?->correlationId() ?? $id,
-            Header::TRACEPARENT => $cause?->traceparent() ?? Trace::continue(null)->traceparent(),
+            Header::TRACEPARENT => $cause?->traceparent() ?? traceparent(),
             Header::CONTENT_TYPE => 'application/json',
             Header::SCHEMA_VERSION => (string) $class->version,
             Header::KIND => $kind->value,
