@@ -18,8 +18,10 @@ use Weft\Runtime\Task;
  */
 final class Scheduler
 {
-    /** Tasks that run before the extension is asked again, so that I/O never starves. */
+    /** Switches to tasks before the extension is asked again, so that I/O never starves. */
     private const BATCH = 64;
+    /** Seconds after which it is asked in any case where tasks take long. */
+    private const LATENCY = 0.001;
     /** Idle fibers that are kept. */
     private const SPARE = 512;
 
@@ -39,7 +41,9 @@ final class Scheduler
     public readonly Orphans $orphans;
 
     private int $head = 0;
+    /** Switches left until the next poll. */
     private int $budget = self::BATCH;
+    private float $polledAt = 0.0;
     private int $fibers = 0;
     /** @var list<\Fiber> */
     private array $idle = [];
@@ -256,9 +260,12 @@ final class Scheduler
                 }
                 $this->orphans->cancel();
             }
-            $ready = $this->woken !== [] || $this->canStart();
-            if ($ready || !$this->isStuck()) {
-                $this->poll($ready ? 0.0 : null);
+            if ($this->woken !== [] || $this->canStart()) {
+                if ($this->budget <= 0 || $this->now - $this->polledAt > self::LATENCY) {
+                    $this->poll(0.0);
+                }
+            } elseif (!$this->isStuck()) {
+                $this->poll(null);
             } elseif (!$this->breakDeadlock()) {
                 return;
             }
@@ -268,13 +275,11 @@ final class Scheduler
     /** @param list<Coroutine> $woken */
     private function resume(array $woken): void
     {
-        $budget = self::BATCH;
         foreach ($woken as $task) {
             $this->running = $task;
             $task->fiber->resume();
-            if (--$budget === 0) {
+            if (--$this->budget <= 0) {
                 $this->poll(0.0);
-                $budget = self::BATCH;
             }
         }
         $this->running = null;
@@ -284,11 +289,9 @@ final class Scheduler
     private function startFresh(): void
     {
         $last = \array_key_last($this->fresh) ?? -1;
-        $this->budget = self::BATCH;
         while ($this->head <= $last && $this->canStart()) {
             if ($this->budget <= 0) {
                 $this->poll(0.0);
-                $this->budget = self::BATCH;
             }
             $worker = \array_pop($this->idle);
             if ($worker !== null) {
@@ -375,6 +378,8 @@ final class Scheduler
     /** Pumps the extension and makes ready what waited for the operations that have finished. */
     public function poll(?float $timeout): void
     {
+        $this->budget = self::BATCH;
+        $this->polledAt = $this->now;
         foreach (Native\poll($timeout) as $op) {
             $task = $this->waiting[$op] ?? null;
             if ($task !== null) {
