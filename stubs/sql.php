@@ -69,7 +69,7 @@ final class SqlTransaction
      *
      * @param array<int|string, mixed> $params
      *
-     * @return int its index, for {@see result()}
+     * @return int its index, for {@see result()}; `~index`, a negative number, when so much waits that it is time to flush
      */
     public function push(string $sql, array $params): int
     {
@@ -77,6 +77,11 @@ final class SqlTransaction
 
     /** The result of a statement that was answered, once; null before that and afterwards. */
     public function result(int $index): ?array
+    {
+    }
+
+    /** Forgets what was noted and not sent; the results of those statements are errors. */
+    public function discard(): void
     {
     }
 
