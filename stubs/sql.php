@@ -12,12 +12,12 @@ final class SqlDatabase
     /**
      * Outcome: the SqlDatabase. A server is not contacted yet; an SQLite file is opened.
      *
-     * @param float $borrowTimeout seconds
+     * @param float $borrow_timeout seconds
      * @param string $name what messages call the pool; empty: the database's name
      *
      * @throws \Weft\Sql\InvalidDsn
      */
-    public static function open(string $dsn, int $poolSize, float $borrowTimeout, string $name): int
+    public static function open(string $dsn, int $pool_size, float $borrow_timeout, string $name): int
     {
     }
 
@@ -69,7 +69,7 @@ final class SqlTransaction
      *
      * @param array<int|string, mixed> $params
      *
-     * @return int its index, for {@see result()}
+     * @return int its index, for {@see result()}; `~index`, a negative number, when so much waits that it is time to flush
      */
     public function push(string $sql, array $params): int
     {
@@ -77,6 +77,11 @@ final class SqlTransaction
 
     /** The result of a statement that was answered, once; null before that and afterwards. */
     public function result(int $index): ?array
+    {
+    }
+
+    /** Forgets what was noted and not sent; the results of those statements are errors. */
+    public function discard(): void
     {
     }
 

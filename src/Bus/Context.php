@@ -59,6 +59,12 @@ final class Context
         return $this->delivery->headers[Header::CORRELATION_ID] ?? $this->messageId();
     }
 
+    /** The id of the message whose handler sent this one; null when the message starts the conversation. */
+    public function causationId(): ?string
+    {
+        return $this->delivery->headers[Header::CAUSATION_ID] ?? $this->delivery->headers[Header::CORRELATION_ID] ?? null;
+    }
+
     /** 32 hex digits; shared by everything that one request led to. */
     public function traceId(): string
     {

@@ -44,14 +44,11 @@ final class Database implements Connection
 
     public function stream(string $sql, array $params = [], int $chunk = 1000): iterable
     {
-        $cursor = $this->native->stream($sql, $params, $chunk);
-        try {
-            while (($rows = Scheduler::await($cursor->next())) !== []) {
-                yield from $rows;
-            }
-        } finally {
-            $cursor->close();
+        if ($chunk < 1) {
+            throw new \ValueError("A chunk must have at least 1 row, got {$chunk}");
         }
+
+        return $this->fetch($sql, $params, $chunk);
     }
 
     public function transaction(callable $work): mixed
@@ -63,7 +60,7 @@ final class Database implements Connection
             $transaction->abandon();
             throw $thrown;
         }
-        $transaction->commit();
+        $transaction->finish();
 
         return $returned;
     }
@@ -74,7 +71,7 @@ final class Database implements Connection
      */
     public function begin(): Transaction
     {
-        return new Transaction($this->native->transaction());
+        return new Transaction($this->native->transaction(), $this->driver);
     }
 
     /**
@@ -97,5 +94,25 @@ final class Database implements Connection
     public function close(): void
     {
         Scheduler::await($this->native->close());
+    }
+
+    /**
+     * @param array<int|string, mixed> $params
+     *
+     * @return \Generator<int, array<string, mixed>>
+     */
+    private function fetch(string $sql, array $params, int $chunk): \Generator
+    {
+        $cursor = $this->native->stream($sql, $params, $chunk);
+        try {
+            $key = 0;
+            while (($rows = Scheduler::await($cursor->next())) !== []) {
+                foreach ($rows as $row) {
+                    yield $key++ => $row;
+                }
+            }
+        } finally {
+            $cursor->close();
+        }
     }
 }

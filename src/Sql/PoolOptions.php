@@ -13,7 +13,8 @@ final class PoolOptions
 {
     /**
      * @param positive-int $size most connections at once; opened only as needed
-     * @param float $borrowTimeout seconds a task waits for a free connection before {@see PoolExhausted}; 0 fails at once
+     * @param float $borrowTimeout seconds a task waits for a free connection before {@see PoolExhausted}; with 0 only for
+     *     one that can be opened
      * @param string $name what messages call the pool; empty: the database's name
      */
     public function __construct(
@@ -24,7 +25,7 @@ final class PoolOptions
         if ($size < 1) {
             throw new \ValueError("Pool size must be at least 1, got {$size}");
         }
-        if ($borrowTimeout < 0.0) {
+        if (!($borrowTimeout >= 0.0)) {
             throw new \ValueError("Borrow timeout must not be negative, got {$borrowTimeout} seconds");
         }
     }

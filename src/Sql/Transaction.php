@@ -7,41 +7,73 @@ namespace Weft\Sql;
 use Weft\Native\SqlTransaction;
 use Weft\Runtime\Internal\Scheduler;
 
+use function Weft\shield;
+
 /**
- * One transaction, used by one task at a time.
+ * One transaction.
  *
  * Statements are deferred: {@see execute()} only notes them, and they travel together, `BEGIN` with the first and the
- * commit with the last, when a result is asked for or the transaction ends. So a failing statement is reported by the
- * first call that needs an answer, at the latest by {@see commit()}; the exception names the statement.
+ * commit with the last, when a result is asked for, when a thousand statements or 8 MiB wait, or when the transaction ends.
+ * So a failing statement is reported by the first call that needs an answer, at the latest by {@see commit()}; the
+ * exception names the statement. After it only leaving the nested transaction it belongs to, or rolling back, helps.
+ *
+ * It belongs to one task. Should several use it, they take turns in the order of their calls, and an error or a cancelled
+ * wait of one ends the work of all.
  */
 final class Transaction implements Connection
 {
-    private int $savepoints = 0;
+    /** How many nested transactions are open; the savepoint of each is named by its number. */
+    private int $depth = 0;
+
+    /** How many cursors are open; each is named by its number. */
+    private int $cursors = 0;
+
+    /** How many nested transactions were undone. */
+    private int $undone = 0;
+
+    /** Ended by a successful call of its user. */
+    private bool $ended = false;
 
     /** @internal made by {@see Database} */
-    public function __construct(private readonly SqlTransaction $native)
+    public function __construct(private readonly SqlTransaction $native, private readonly Driver $driver)
     {
     }
 
     public function execute(string $sql, array $params = []): Result
     {
-        return new Result(null, $this, $this->native->push($sql, $params));
+        $index = $this->native->push($sql, $params);
+        if ($index < 0) {
+            $this->flush();
+            $index = ~$index;
+        }
+
+        return new Result(null, $this, $index);
     }
 
+    /**
+     * Rows as the transaction sees them. PostgreSQL hands them over in chunks, from a cursor; SQLite, and PostgreSQL for a
+     * statement that writes, all at once.
+     */
     public function stream(string $sql, array $params = [], int $chunk = 1000): iterable
     {
-        yield from $this->execute($sql, $params)->rows();
+        if ($chunk < 1) {
+            throw new \ValueError("A chunk must have at least 1 row, got {$chunk}");
+        }
+        $reads = \preg_match('/^[\s(]*(?:SELECT|WITH|VALUES|TABLE)\b/i', $sql) === 1;
+
+        return $this->driver === Driver::Postgres && $reads ? $this->fetch($sql, $params, $chunk) : $this->readAll($sql, $params);
     }
 
     /**
      * Runs `$work` behind a savepoint. Statements of `$work` have been answered when this returns, so what fails in
-     * `$work` is thrown here and leaves the outer transaction usable.
+     * `$work` is thrown here and leaves the outer transaction usable; an error deferred before is thrown first.
      */
     public function transaction(callable $work): mixed
     {
-        $savepoint = 'weft_' . ++$this->savepoints;
+        $savepoint = 'weft_' . ($this->depth + 1);
         $this->native->push("SAVEPOINT {$savepoint}", []);
         $this->flush();
+        $this->depth++;
         try {
             $returned = $work($this);
             $this->native->push("RELEASE SAVEPOINT {$savepoint}", []);
@@ -49,19 +81,11 @@ final class Transaction implements Connection
         } catch (\Throwable $thrown) {
             $this->undo($savepoint);
             throw $thrown;
+        } finally {
+            $this->depth--;
         }
 
         return $returned;
-    }
-
-    private function undo(string $savepoint): void
-    {
-        if (!$this->native->isOpen()) {
-            return;
-        }
-        $this->native->push("ROLLBACK TO SAVEPOINT {$savepoint}", []);
-        $this->native->push("RELEASE SAVEPOINT {$savepoint}", []);
-        $this->flush();
     }
 
     /** Sends what is deferred and waits for its answers. */
@@ -75,35 +99,57 @@ final class Transaction implements Connection
      *
      * @throws SqlException when a statement or the commit failed: nothing took effect
      * @throws ConnectionLost when the connection broke meanwhile: whether it took effect is unknown
+     * @throws UsageError when it had ended before, or inside a nested transaction
      */
     public function commit(): void
     {
+        $this->refuseInside('commit');
         Scheduler::await($this->native->commit());
+        $this->ended = true;
     }
 
-    /** Undoes everything. Deferred statements are never sent. */
+    /**
+     * Undoes everything. Deferred statements are never sent. Does nothing when it had ended before.
+     *
+     * @throws UsageError inside a nested transaction
+     */
     public function rollback(): void
     {
-        Scheduler::await($this->native->rollback());
+        $this->refuseInside('rollback');
+        if ($this->native->isOpen()) {
+            Scheduler::await($this->native->rollback());
+        }
+        $this->ended = true;
     }
 
+    /** Whether it can still be used: false after its end, and after its connection was lost or its wait cancelled. */
     public function isOpen(): bool
     {
         return $this->native->isOpen();
     }
 
     /**
-     * Rolls back because something else failed: a second failure must not hide the first.
+     * Commits, unless the closure it was made for has ended it.
+     *
+     * @internal
+     */
+    public function finish(): void
+    {
+        if (!$this->ended) {
+            $this->commit();
+        }
+    }
+
+    /**
+     * Rolls back because something else failed: a second failure must not hide the first, and a cancelled task must not
+     * leave the transaction open.
      *
      * @internal
      */
     public function abandon(): void
     {
-        if (!$this->native->isOpen()) {
-            return;
-        }
         try {
-            $this->rollback();
+            shield($this->rollback(...));
         } catch (SqlException) {
             // The server rolls back what it cannot be told to roll back.
         }
@@ -122,6 +168,66 @@ final class Transaction implements Connection
             $fields = $this->native->result($index);
         }
 
-        return $fields ?? throw new UsageError('This result belongs to a transaction that ended before it was read');
+        return $fields ?? throw new UsageError('The result has been read before, or its transaction ended before it was read');
+    }
+
+    private function undo(string $savepoint): void
+    {
+        $this->undone++;
+        if (!$this->native->isOpen()) {
+            return;
+        }
+        $this->native->discard();
+        $this->native->push("ROLLBACK TO SAVEPOINT {$savepoint}", []);
+        $this->native->push("RELEASE SAVEPOINT {$savepoint}", []);
+        try {
+            shield($this->flush(...));
+        } catch (SqlException) {
+            // The transaction stays failed, and says so at its next use; what is on its way up is the reason.
+        }
+    }
+
+    private function refuseInside(string $call): void
+    {
+        if ($this->depth > 0) {
+            throw new UsageError("{$call}() inside a nested transaction: that ends with its closure, the outer one after it");
+        }
+    }
+
+    /**
+     * @param array<int|string, mixed> $params
+     *
+     * @return \Generator<int, array<string, mixed>>
+     */
+    private function readAll(string $sql, array $params): \Generator
+    {
+        yield from $this->execute($sql, $params)->rows();
+    }
+
+    /**
+     * @param array<int|string, mixed> $params
+     *
+     * @return \Generator<int, array<string, mixed>>
+     */
+    private function fetch(string $sql, array $params, int $chunk): \Generator
+    {
+        $cursor = 'weft_' . ++$this->cursors;
+        $undone = $this->undone;
+        $this->execute("DECLARE {$cursor} NO SCROLL CURSOR FOR {$sql}", $params);
+        try {
+            $key = 0;
+            do {
+                $rows = $this->execute("FETCH FORWARD {$chunk} FROM {$cursor}")->rows();
+                foreach ($rows as $row) {
+                    yield $key++ => $row;
+                }
+            } while (\count($rows) === $chunk);
+        } finally {
+            $this->cursors--;
+            // A savepoint that was undone has taken the cursor along.
+            if ($undone === $this->undone && $this->native->isOpen()) {
+                $this->native->push("CLOSE {$cursor}", []);
+            }
+        }
     }
 }

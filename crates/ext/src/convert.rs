@@ -1,35 +1,146 @@
 //! SQL values between PHP and `weft-core`.
 
+use std::fmt;
+
 use ext_php_rs::boxed::ZBox;
 use ext_php_rs::convert::IntoZvalDyn;
 use ext_php_rs::exception::{PhpException, PhpResult};
 use ext_php_rs::types::array::ArrayKey;
 use ext_php_rs::types::{ZendCallable, ZendHashTable, ZendStr, Zval};
 
-use weft_core::sql::{Params, ResultSet, Value};
+use weft_core::sql::{Error, Params, ResultSet, Value};
 
-use crate::failure::Failure;
+/// PHP's `HASH_FLAG_PACKED`.
+const PACKED: u32 = 1 << 2;
+/// Lists inside lists, as many as JSON documents may have in PHP.
+const DEEPEST: usize = 512;
+
+/// Where a value stands, for error messages.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    sql: &'a str,
+    parameter: Parameter<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Parameter<'a> {
+    Position(usize),
+    Name(&'a str),
+}
+
+impl fmt::Display for Parameter<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Position(index) => write!(formatter, "parameter {}", index + 1),
+            Self::Name(name) => write!(formatter, "parameter :{name}"),
+        }
+    }
+}
+
+impl Place<'_> {
+    fn refuse(&self, reason: &str) -> PhpException {
+        let message = format!("{} {reason}", self.parameter);
+        crate::sql::failure(Error::parameter(self.sql, message)).into()
+    }
+}
 
 /// A PHP list becomes positional parameters, an array with string keys named ones.
-pub fn params(array: &ZendHashTable) -> PhpResult<Params> {
-    if array.has_sequential_keys() {
-        return Ok(Params::Positional(
-            array.values().map(value).collect::<PhpResult<_>>()?,
-        ));
+pub fn params(array: &ZendHashTable, sql: &str) -> PhpResult<Params> {
+    let position = |(index, zval)| {
+        let parameter = Parameter::Position(index);
+        value(zval, Place { sql, parameter }, 0)
+    };
+    match list(array) {
+        Some(list) => Ok(Params::Positional(
+            list.enumerate().map(position).collect::<PhpResult<_>>()?,
+        )),
+        None => named(array, sql),
     }
-    let named = array.iter().map(|(key, zval)| match key {
-        ArrayKey::Long(index) => Err(Failure::new(
-            "sql.parameter",
-            format!("parameters must be a list or have names as keys; key {index} is neither in order nor a name"),
-        )
-        .into()),
-        name => Ok((name.to_string().trim_start_matches(':').to_owned(), value(zval)?)),
-    });
-    Ok(Params::Named(named.collect::<PhpResult<_>>()?))
+}
+
+fn named(array: &ZendHashTable, sql: &str) -> PhpResult<Params> {
+    let refuse = |key: String| -> PhpException {
+        let message = format!(
+            "parameters must be a list or have names as keys; key {key} is neither in order nor a name"
+        );
+        crate::sql::failure(Error::parameter(sql, message)).into()
+    };
+    let mut values = Vec::with_capacity(array.len());
+    let mut entries = array.iter();
+    while let Some((key, zval)) = entries.next_zval() {
+        let name = match key
+            .zend_str()
+            .map(|name| std::str::from_utf8(name.as_bytes()))
+        {
+            Some(Ok(name)) => name.strip_prefix(':').unwrap_or(name),
+            Some(Err(_)) => return Err(refuse("that is not UTF-8".to_owned())),
+            None => return Err(refuse(key.long().unwrap_or_default().to_string())),
+        };
+        let parameter = Parameter::Name(name);
+        values.push((name.to_owned(), value(zval, Place { sql, parameter }, 0)?));
+    }
+    Ok(Params::Named(values))
+}
+
+/// The values of an array whose keys are 0, 1, 2, …; none when they are not.
+fn list(array: &ZendHashTable) -> Option<impl Iterator<Item = &Zval>> {
+    if let Some(values) = packed(array) {
+        return Some(List::Packed(values.iter()));
+    }
+    let mut values = Vec::with_capacity(array.len());
+    let mut entries = array.iter();
+    while let Some((key, value)) = entries.next_zval() {
+        if key.long() != Some(values.len() as i64) {
+            return None;
+        }
+        values.push(value);
+    }
+    Some(List::Collected(values.into_iter()))
+}
+
+/// The two ways PHP holds a list.
+enum List<'a> {
+    Packed(std::slice::Iter<'a, Zval>),
+    Collected(std::vec::IntoIter<&'a Zval>),
+}
+
+impl<'a> Iterator for List<'a> {
+    type Item = &'a Zval;
+
+    fn next(&mut self) -> Option<&'a Zval> {
+        match self {
+            Self::Packed(values) => values.next(),
+            Self::Collected(values) => values.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Packed(values) => values.size_hint(),
+            Self::Collected(values) => values.size_hint(),
+        }
+    }
+}
+
+/// The values of an array that PHP keeps without keys and that has no holes.
+fn packed(array: &ZendHashTable) -> Option<&[Zval]> {
+    if array.nNumOfElements == 0 {
+        return Some(&[]);
+    }
+    // SAFETY: every reading of the union's 32 bits is a valid `u32`.
+    let flags = unsafe { array.u.flags };
+    if flags & PACKED == 0 || array.nNumUsed != array.nNumOfElements {
+        return None;
+    }
+    // SAFETY: a packed array holds `nNumUsed` values at `arPacked` (PHP 8.2 and later), which the borrow keeps alive; with
+    // as many elements as used slots none of them is undefined.
+    Some(unsafe {
+        std::slice::from_raw_parts(array.__bindgen_anon_1.arPacked, array.nNumUsed as usize)
+    })
 }
 
 /// Scalars and lists here; objects and maps are the PHP library's business (`Weft\Sql\Internal\Parameter`).
-fn value(zval: &Zval) -> PhpResult<Value> {
+fn value(zval: &Zval, place: Place<'_>, depth: usize) -> PhpResult<Value> {
     let zval = zval.dereference();
     if let Some(string) = zval.zend_str() {
         return Ok(text_or_bytes(string.as_bytes()));
@@ -46,11 +157,13 @@ fn value(zval: &Zval) -> PhpResult<Value> {
     if zval.is_null() {
         return Ok(Value::Null);
     }
-    match zval.array() {
-        Some(list) if list.has_sequential_keys() || list.is_empty() => Ok(Value::List(
-            list.values().map(value).collect::<PhpResult<_>>()?,
+    match zval.array().and_then(list) {
+        Some(_) if depth == DEEPEST => Err(place.refuse("is nested deeper than 512 lists")),
+        Some(list) => Ok(Value::List(
+            list.map(|zval| value(zval, place, depth + 1))
+                .collect::<PhpResult<_>>()?,
         )),
-        _ => encoded(zval),
+        None => encoded(zval, place),
     }
 }
 
@@ -61,8 +174,8 @@ fn text_or_bytes(bytes: &[u8]) -> Value {
     }
 }
 
-/// Lets PHP turn an object or a map into `[kind, text]`.
-fn encoded(zval: &Zval) -> PhpResult<Value> {
+/// Lets PHP turn an object or a map into `[kind, text]`, or into the reason why it cannot.
+fn encoded(zval: &Zval, place: Place<'_>) -> PhpResult<Value> {
     let encoded = call("Weft\\Sql\\Internal\\Parameter::encode", vec![zval])?;
     let pair = encoded.array();
     let part = |index| {
@@ -77,7 +190,8 @@ fn encoded(zval: &Zval) -> PhpResult<Value> {
         b"json" => Value::Json(text()),
         b"timestamp" => Value::Timestamp(text()),
         b"bytes" => Value::Bytes(bytes.as_bytes().to_vec()),
-        _ => Value::Text(text()),
+        b"text" => text_or_bytes(bytes.as_bytes()),
+        _ => return Err(place.refuse(&text())),
     })
 }
 
@@ -91,47 +205,58 @@ pub fn call(name: &str, arguments: Vec<&dyn IntoZvalDyn>) -> PhpResult<Zval> {
 
 /// `[columns, rows, affected, lastInsertId]`, each row keyed by column name.
 pub fn result_set(result: ResultSet) -> PhpResult<Zval> {
-    let names = column_names(&result);
-    let rows = row_list(&names, result.rows)?;
-    let mut columns = ZendHashTable::with_capacity(names.len() as u32);
-    for name in names {
-        let mut zval = Zval::new();
-        zval.set_zend_string(name);
-        columns.push(zval)?;
+    let mut columns = ZendHashTable::with_capacity(result.columns.len() as u32);
+    for column in result.columns.iter() {
+        columns.push(column.name.as_str())?;
     }
     let mut fields = ZendHashTable::with_capacity(4);
     fields.push(array_zval(columns))?;
-    fields.push(rows)?;
-    fields.push(result.affected as i64)?;
-    fields.push(result.last_insert_id)?;
+    let (affected, last_insert_id) = (result.affected, result.last_insert_id);
+    fields.push(rows(result)?)?;
+    fields.push(affected as i64)?;
+    fields.push(last_insert_id)?;
     Ok(array_zval(fields))
 }
 
 /// Only the rows of a result, each keyed by column name.
 pub fn rows(result: ResultSet) -> PhpResult<Zval> {
-    let names = column_names(&result);
-    row_list(&names, result.rows)
-}
-
-fn column_names(result: &ResultSet) -> Vec<ZBox<ZendStr>> {
-    let names = result.columns.iter();
-    names
-        .map(|column| ZendStr::new(&column.name, false))
-        .collect()
-}
-
-fn row_list(names: &[ZBox<ZendStr>], rows: Vec<Vec<Value>>) -> PhpResult<Zval> {
-    let mut list = ZendHashTable::with_capacity(rows.len() as u32);
-    for row in rows {
-        list.push(row_array(names, row)?)?;
+    let mut list = ZendHashTable::with_capacity(result.rows.len() as u32);
+    if !result.rows.is_empty() {
+        let keys: Vec<Key> = result.columns.iter().map(|c| Key::of(&c.name)).collect();
+        for row in result.rows {
+            list.push(row_array(&keys, row)?)?;
+        }
     }
     Ok(array_zval(list))
 }
 
-fn row_array(names: &[ZBox<ZendStr>], row: Vec<Value>) -> PhpResult<Zval> {
+/// A column's name as PHP keeps it: `"7"` is the key 7. The string is shared by all rows and hashed once.
+enum Key {
+    Name(ZBox<ZendStr>),
+    Number(i64),
+}
+
+impl Key {
+    fn of(name: &str) -> Self {
+        let looks_numeric = name.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+        match ArrayKey::from(if looks_numeric { name } else { "" }.to_owned()) {
+            ArrayKey::Long(number) => Self::Number(number),
+            _ => Self::Name(ZendStr::new(name, false)),
+        }
+    }
+
+    fn array_key(&self) -> ArrayKey<'_> {
+        match self {
+            Self::Name(name) => ArrayKey::ZendString(name),
+            Self::Number(number) => ArrayKey::Long(*number),
+        }
+    }
+}
+
+fn row_array(keys: &[Key], row: Vec<Value>) -> PhpResult<Zval> {
     let mut array = ZendHashTable::with_capacity(row.len() as u32);
-    for (name, value) in names.iter().zip(row) {
-        array.insert(ArrayKey::ZendString(name), to_zval(value)?)?;
+    for (key, value) in keys.iter().zip(row) {
+        array.insert(key.array_key(), to_zval(value)?)?;
     }
     Ok(array_zval(array))
 }

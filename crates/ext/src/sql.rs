@@ -1,6 +1,6 @@
 //! `Weft\Native\SqlDatabase`, `SqlTransaction`, `SqlCursor`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use ext_php_rs::convert::IntoZval;
@@ -9,7 +9,7 @@ use ext_php_rs::types::{ZendHashTable, Zval};
 
 use weft_core::pool::PoolOptions;
 use weft_core::sql::{
-    ConnectFailure, Database, Error, ParseCache, RowStream, Statement, Transaction,
+    ConnectFailure, Database, Error, ParseCache, RowStream, Statement, Transaction, Value,
 };
 
 use crate::convert;
@@ -18,6 +18,10 @@ use crate::runtime::{Payload, seconds, start};
 
 /// Parsed statements remembered per database.
 const PARSED_STATEMENTS: usize = 512;
+/// Deferred statements are sent when as many wait, so that a transaction of any length needs little memory.
+const MOST_STATEMENTS: usize = 1_000;
+/// And when their parameters are as large.
+const MOST_BYTES: usize = 8 << 20;
 
 #[php_class]
 #[php(name = "Weft\\Native\\SqlDatabase")]
@@ -68,6 +72,7 @@ impl SqlDatabase {
         SqlTransaction {
             transaction: self.database.transaction(),
             parsed: Rc::clone(&self.parsed),
+            waiting: Cell::default(),
         }
     }
 
@@ -106,13 +111,37 @@ impl SqlDatabase {
 pub struct SqlTransaction {
     transaction: Transaction,
     parsed: Rc<RefCell<ParseCache>>,
+    waiting: Cell<Waiting>,
+}
+
+/// What was pushed since the last flush, about.
+#[derive(Clone, Copy, Default)]
+struct Waiting {
+    statements: usize,
+    bytes: usize,
+}
+
+impl Waiting {
+    fn and(self, statement: &Statement) -> Self {
+        Self {
+            statements: self.statements + 1,
+            bytes: self.bytes + statement.params.iter().map(Value::size).sum::<usize>(),
+        }
+    }
+
+    fn is_much(self) -> bool {
+        self.statements >= MOST_STATEMENTS || self.bytes >= MOST_BYTES
+    }
 }
 
 #[php_impl]
 impl SqlTransaction {
     pub fn push(&self, sql: &str, params: &ZendHashTable) -> PhpResult<i64> {
         let statement = statement(&self.parsed, sql, params)?;
-        Ok(self.transaction.push(statement).map_err(failure)? as i64)
+        let waiting = self.waiting.get().and(&statement);
+        let index = self.transaction.push(statement).map_err(failure)? as i64;
+        self.waiting.set(waiting);
+        Ok(if waiting.is_much() { !index } else { index })
     }
 
     pub fn result(&self, index: i64) -> PhpResult<Zval> {
@@ -125,7 +154,12 @@ impl SqlTransaction {
         }
     }
 
+    pub fn discard(&self) {
+        self.transaction.discard();
+    }
+
     pub fn flush(&self) -> PhpResult<i64> {
+        self.waiting.set(Waiting::default());
         let flushed = self.transaction.flush();
         start(async move { flushed.await.map(|()| Payload::Null).map_err(failure) })
     }
@@ -179,7 +213,7 @@ fn statement(
     sql: &str,
     params: &ZendHashTable,
 ) -> PhpResult<Statement> {
-    let params = convert::params(params)?;
+    let params = convert::params(params, sql)?;
     let mut parsed = parsed.borrow_mut();
     let parsed = parsed.parse(sql).map_err(failure)?;
     Ok(Statement {
@@ -189,7 +223,7 @@ fn statement(
 }
 
 /// The one mapping of SQL errors onto kinds; `Weft\Internal\Failures` turns a kind into an exception.
-fn failure(error: Error) -> Failure {
+pub fn failure(error: Error) -> Failure {
     let message = error.to_string();
     match error {
         Error::Dsn { .. } => Failure::new("sql.dsn", message),

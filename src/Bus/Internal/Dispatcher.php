@@ -56,10 +56,9 @@ final class Dispatcher
     /** An event that this program knows may have no listener; anything else must not vanish. */
     private function unhandled(Delivery $delivery): void
     {
-        $kind = $delivery->headers[Header::KIND] ?? null;
         match (true) {
-            $kind === Kind::Command->value => throw new NoHandler("No handler for command \"{$delivery->type}\""),
-            $kind !== Kind::Event->value, $this->codec->ofType($delivery->type) === null
+            ($delivery->headers[Header::KIND] ?? null) === Kind::Command->value => throw new NoHandler("No handler for command \"{$delivery->type}\""),
+            $this->codec->ofType($delivery->type) === null
                 => throw new UnknownMessageType("No handler and no message class of type \"{$delivery->type}\" is known"),
             default => $this->consumer->ack($delivery),
         };

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Sql\Internal;
 
 use Weft\Sql\Bytes;
-use Weft\Sql\ParameterError;
 
 /**
  * The conversions of values that need PHP. Called by the extension for everything that is not a scalar or a list.
@@ -14,41 +13,46 @@ use Weft\Sql\ParameterError;
  */
 final class Parameter
 {
-    /**
-     * @return array{'json'|'timestamp'|'bytes'|'text', string}
-     *
-     * @throws ParameterError
-     */
+    private const JSON = \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
+
+    private const TIMESTAMP = '/^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$/D';
+
+    /** @return array{'json'|'timestamp'|'bytes'|'text'|'refused', string} the last with what the value is or has done */
     public static function encode(mixed $value): array
     {
         return match (true) {
             $value instanceof Bytes => ['bytes', $value->bytes],
             $value instanceof \DateTimeInterface => ['timestamp', $value->format('Y-m-d\TH:i:s.uP')],
             $value instanceof \BackedEnum => ['text', (string) $value->value],
-            \is_array($value), $value instanceof \JsonSerializable, $value instanceof \stdClass => ['json', self::document($value)],
+            \is_array($value), $value instanceof \JsonSerializable, $value instanceof \stdClass => self::document($value),
             $value instanceof \Stringable => ['text', (string) $value],
-            default => throw new ParameterError('A parameter of type ' . \get_debug_type($value) . ' cannot be sent to a database'),
+            default => ['refused', 'is of type ' . \get_debug_type($value) . ', which cannot be sent to a database'],
         };
     }
 
-    /** @return mixed arrays for objects, as everywhere in rows */
+    /** @return mixed arrays for objects; a text that is no JSON, which SQLite lets any column hold, stays text */
     public static function json(string $document): mixed
     {
-        return \json_decode($document, true, flags: \JSON_THROW_ON_ERROR | \JSON_BIGINT_AS_STRING);
+        try {
+            return \json_decode($document, true, flags: \JSON_THROW_ON_ERROR | \JSON_BIGINT_AS_STRING);
+        } catch (\JsonException) {
+            return $document;
+        }
     }
 
-    /** Text that PHP cannot represent as a date, such as `infinity`, stays text. */
+    /** What is not a date of the ISO calendar in four-digit years, such as `infinity` or `now`, stays text. */
     public static function timestamp(string $text): \DateTimeImmutable|string
     {
-        return \date_create_immutable($text) ?: $text;
+        return \preg_match(self::TIMESTAMP, $text) === 1 ? \date_create_immutable($text) ?: $text : $text;
     }
 
-    private static function document(mixed $value): string
+    /** @return array{'json'|'refused', string} */
+    private static function document(mixed $value): array
     {
         try {
-            return \json_encode($value, \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE);
-        } catch (\JsonException $cause) {
-            throw new ParameterError('A parameter cannot be encoded as JSON: ' . $cause->getMessage(), previous: $cause);
+            return ['json', \json_encode($value, self::JSON)];
+        } catch (\JsonException $failure) {
+            return ['refused', 'cannot be encoded as JSON: ' . \lcfirst($failure->getMessage())];
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct PoolOptions {
     pub name: String,
     /// The most connections, opened when somebody needs them. At least 1, default 10.
     pub size: usize,
-    /// How long a borrower waits. Default 30 s.
+    /// How long a borrower waits. Zero: only for a connection that can be opened for it. Default 30 s.
     pub borrow_timeout: Duration,
 }
 

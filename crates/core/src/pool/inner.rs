@@ -1,5 +1,6 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::sync::oneshot::{self, error::TryRecvError};
@@ -14,7 +15,12 @@ pub(super) struct Inner<M: Manage> {
     state: RefCell<State<M::Connection, M::Error>>,
     nursery: Nursery,
     drained: Notify,
+    /// When somebody borrowed last.
+    borrowed: Cell<Instant>,
 }
+
+/// After so long without a borrower the state of the sockets is asked for anew.
+const LULL: Duration = Duration::from_millis(50);
 
 impl<M: Manage> Inner<M> {
     pub(super) fn new(manager: M, options: PoolOptions) -> Self {
@@ -24,6 +30,7 @@ impl<M: Manage> Inner<M> {
             options,
             nursery: Nursery::new(),
             drained: Notify::new(),
+            borrowed: Cell::new(Instant::now()),
         }
     }
 
@@ -43,6 +50,11 @@ impl<M: Manage> Inner<M> {
         self.nursery.open();
         if self.state.borrow().is_closed() {
             return Err(self.closed());
+        }
+        if self.borrowed.replace(Instant::now()).elapsed() > LULL {
+            // A process that blocks between statements does not pump its loop: that a server has hung up meanwhile is
+            // known only after the loop has looked, which it does before it resumes a task that yields.
+            tokio::task::yield_now().await;
         }
         let connection = match self.lend_idle() {
             Some(connection) => connection,
@@ -86,11 +98,19 @@ impl<M: Manage> Inner<M> {
     async fn wait(self: &Rc<Self>) -> Result<M::Connection, Error<M::Error>> {
         let mut place = Place::take(self);
         self.grow();
-        match tokio::time::timeout(self.options.borrow_timeout, &mut place.delivery).await {
+        match tokio::time::timeout(self.patience(), &mut place.delivery).await {
             Ok(Ok(Ok(connection))) => Ok(connection),
             Ok(Ok(Err(Refusal::Connect(error)))) => Err(Error::Connect(error)),
             Ok(Ok(Err(Refusal::Closed)) | Err(_)) => Err(self.closed()),
             Err(_) => Err(self.exhausted()),
+        }
+    }
+
+    /// Whoever waits for nobody still waits for the connection that is opened for him.
+    fn patience(&self) -> Duration {
+        match self.options.borrow_timeout {
+            Duration::ZERO if self.state.borrow().opens_for_everybody() => Duration::MAX,
+            timeout => timeout,
         }
     }
 

@@ -120,6 +120,11 @@ impl<C, E> State<C, E> {
         wanted
     }
 
+    /// Whether every waiter, the last one included, has a connection under way.
+    pub(super) fn opens_for_everybody(&self) -> bool {
+        self.connecting >= self.waiters.len()
+    }
+
     /// A claimed connection is open. Returns it when the pool has closed meanwhile: the caller closes it.
     pub(super) fn connected(&mut self, connection: C) -> Option<C> {
         self.connecting -= 1;

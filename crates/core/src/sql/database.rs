@@ -211,6 +211,14 @@ impl Transaction {
         }
     }
 
+    /// Forgets what is noted; the results of those statements are errors.
+    pub fn discard(&self) {
+        match self {
+            Self::Postgres(transaction) => transaction.discard(),
+            Self::Sqlite(transaction) => transaction.discard(),
+        }
+    }
+
     pub fn is_open(&self) -> bool {
         match self {
             Self::Postgres(transaction) => transaction.is_open(),

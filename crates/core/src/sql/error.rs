@@ -37,7 +37,7 @@ pub enum Error {
         waiting: usize,
     },
 
-    #[error("pool \"{pool}\" is closed")]
+    #[error("{pool} is closed")]
     PoolClosed { pool: String },
 
     #[error("statement cancelled [statement: {statement}]")]
@@ -46,6 +46,16 @@ pub enum Error {
     /// The caller broke the rules of the object, such as using a finished transaction.
     #[error("{message}")]
     Usage { message: String },
+}
+
+impl Error {
+    /// The statement's text is cut to 1,000 characters.
+    pub fn parameter(sql: &str, message: impl Into<String>) -> Self {
+        Self::Parameter {
+            statement: excerpt(sql),
+            message: message.into(),
+        }
+    }
 }
 
 /// Why a connection could not be made.

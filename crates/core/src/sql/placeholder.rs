@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::cache::Cache;
-use super::error::excerpt;
 use super::{Error, Value};
 
 /// How a driver writes its positional parameters.
@@ -53,7 +52,7 @@ impl ParsedSql {
         let mut rewriter = Rewriter::new(dialect, sql);
         rewriter
             .run()
-            .map_err(|message| parameter_error(sql, message))?;
+            .map_err(|message| Error::parameter(sql, message))?;
         let source: Arc<str> = sql.into();
         let rewritten = match rewriter.output {
             output if rewriter.copied == 0 && output.is_empty() => Arc::clone(&source),
@@ -92,7 +91,7 @@ impl ParsedSql {
             (_, Params::Named(values)) if values.is_empty() => self.bind_positional(Vec::new()),
             (_, Params::Named(values)) => Err(self.unexpected_names(&values)),
         }
-        .map_err(|message| parameter_error(&self.source, message))
+        .map_err(|message| Error::parameter(&self.source, message))
     }
 
     fn bind_positional(&self, values: Vec<Value>) -> Result<Vec<Value>, String> {
@@ -175,13 +174,6 @@ fn parameters_were(count: usize) -> &'static str {
         "parameter was"
     } else {
         "parameters were"
-    }
-}
-
-fn parameter_error(sql: &str, message: String) -> Error {
-    Error::Parameter {
-        statement: excerpt(sql),
-        message,
     }
 }
 

@@ -19,6 +19,20 @@ pub enum Value {
     List(Vec<Value>),
 }
 
+impl Value {
+    /// Bytes of memory it holds, about.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Json(text) | Self::Date(text) | Self::Timestamp(text) => {
+                text.len()
+            }
+            Self::Bytes(bytes) => bytes.len(),
+            Self::List(list) => list.iter().map(|item| 32 + item.size()).sum(),
+            _ => 0,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     pub name: String,

@@ -121,7 +121,9 @@ pub(super) fn failure_of(error: pool::Error<Error>) -> Error {
             in_use,
             waiting,
         },
-        pool::Error::Closed { pool } => Error::PoolClosed { pool },
+        pool::Error::Closed { pool } => Error::PoolClosed {
+            pool: format!("pool \"{pool}\""),
+        },
         pool::Error::Connect(error) => error,
     }
 }

@@ -82,6 +82,11 @@ impl Transaction {
         Ok(book.flushed + book.pending.len() - 1)
     }
 
+    /// Forgets what is noted; the results of those statements are errors.
+    pub fn discard(&self) {
+        self.book.borrow_mut().refuse_pending(&discarded());
+    }
+
     /// How many statements wait for the next flush.
     pub fn pending(&self) -> usize {
         self.book.borrow().pending.len()
@@ -351,6 +356,13 @@ fn is_rollback_to(sql: &str) -> bool {
 fn ended() -> Error {
     Error::Usage {
         message: "the transaction has ended; begin a new one".to_owned(),
+    }
+}
+
+fn discarded() -> Error {
+    Error::Usage {
+        message: "the statement was never sent: the nested transaction it belonged to was undone"
+            .to_owned(),
     }
 }
 

@@ -484,7 +484,9 @@ impl Hub {
     }
 
     pub(super) fn closed(&self) -> Error {
-        failure::usage(format!("{} is closed", self.target))
+        Error::PoolClosed {
+            pool: self.target.clone(),
+        }
     }
 
     /// The error of a command whose transaction is gone.

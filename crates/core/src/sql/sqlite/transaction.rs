@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
+use tokio::sync::Mutex;
+
 use super::client::Client;
 use super::database::unexpected;
 use super::failure;
@@ -17,6 +19,8 @@ use crate::sql::{Error, ResultSet, Statement};
 /// A transaction that is only committed travels as a whole and shares its commit with others. One that is flushed in
 /// between holds the writer from then on, for at most `transaction_timeout`, and everybody else who writes waits.
 ///
+/// Calls made while another one is under way wait for their turn.
+///
 /// After a failed statement only `ROLLBACK TO` a savepoint is accepted. Clones are the same transaction; when the last
 /// one is dropped unfinished, it is rolled back.
 #[derive(Clone)]
@@ -27,6 +31,8 @@ pub struct Transaction {
 struct Shared {
     client: Rc<Client>,
     session: u64,
+    /// Held by the call that is under way; the others wait, first come first served.
+    turn: Mutex<()>,
     state: RefCell<State>,
 }
 
@@ -34,7 +40,7 @@ struct State {
     phase: Phase,
     /// Not sent yet; the first one has the number `results.len()`.
     buffered: Vec<Statement>,
-    /// By number; `None` once taken.
+    /// By number; `None` while on its way and once taken.
     results: Vec<Option<Result<ResultSet, Error>>>,
 }
 
@@ -61,6 +67,7 @@ impl Transaction {
             shared: Rc::new(Shared {
                 client,
                 session: jobs::next_id(),
+                turn: Mutex::new(()),
                 state: RefCell::new(state),
             }),
         }
@@ -79,6 +86,16 @@ impl Transaction {
         Ok(state.results.len() + state.buffered.len() - 1)
     }
 
+    /// Forgets what is buffered; the results of those statements are errors.
+    pub fn discard(&self) {
+        let mut state = self.shared.state.borrow_mut();
+        let discarded = std::mem::take(&mut state.buffered).len();
+        let message =
+            "the statement was never sent: the nested transaction it belonged to was undone";
+        let refused = (0..discarded).map(|_| Some(Err(failure::usage(message))));
+        state.results.extend(refused);
+    }
+
     pub fn is_open(&self) -> bool {
         !matches!(
             self.shared.state.borrow().phase,
@@ -93,6 +110,7 @@ impl Transaction {
     pub fn flush(&self) -> impl Future<Output = Result<(), Error>> + 'static {
         let shared = Rc::clone(&self.shared);
         async move {
+            let _turn = shared.turn.lock().await;
             let idle = shared.state.borrow().buffered.is_empty();
             match idle {
                 true => shared.state.borrow().phase.check_usable(),
@@ -114,7 +132,10 @@ impl Transaction {
     /// A dropped future leaves open which of both happened.
     pub fn commit(&self) -> impl Future<Output = Result<(), Error>> + 'static {
         let shared = Rc::clone(&self.shared);
-        async move { shared.send(Then::Commit).await }
+        async move {
+            let _turn = shared.turn.lock().await;
+            shared.send(Then::Commit).await
+        }
     }
 
     /// Forgets what is buffered and undoes what was sent.
@@ -124,6 +145,7 @@ impl Transaction {
     pub fn rollback(&self) -> impl Future<Output = Result<(), Error>> + 'static {
         let shared = Rc::clone(&self.shared);
         async move {
+            let _turn = shared.turn.lock().await;
             if shared.state.borrow().phase == Phase::Busy {
                 shared.give_up();
                 return Ok(());
@@ -137,11 +159,14 @@ impl Transaction {
 impl Shared {
     async fn send(&self, then: Then) -> Result<(), Error> {
         self.client.check_open()?;
-        let (before, statements) = {
+        let (before, statements, first) = {
             let mut state = self.state.borrow_mut();
             state.phase.check_usable()?;
             let before = std::mem::replace(&mut state.phase, Phase::Busy);
-            (before, std::mem::take(&mut state.buffered))
+            let statements = std::mem::take(&mut state.buffered);
+            let first = state.results.len();
+            state.results.resize_with(first + statements.len(), || None);
+            (before, statements, first)
         };
         let outline: Vec<Statement> = statements.iter().map(outline).collect();
         let answer = match (before, then) {
@@ -156,7 +181,7 @@ impl Shared {
                     .await?
             }
         };
-        self.settle(answer, then, &outline)
+        self.settle(answer, then, first, &outline)
     }
 
     async fn submit(&self, submit: impl FnOnce(Reply)) -> Result<BatchAnswer, Error> {
@@ -193,21 +218,28 @@ impl Shared {
         }
     }
 
-    fn settle(&self, answer: BatchAnswer, then: Then, sent: &[Statement]) -> Result<(), Error> {
+    /// `first` is the number of the first statement that was `sent`.
+    fn settle(
+        &self,
+        answer: BatchAnswer,
+        then: Then,
+        first: usize,
+        sent: &[Statement],
+    ) -> Result<(), Error> {
         let mut state = self.state.borrow_mut();
         state.phase = match (answer.open, then, &answer.outcome) {
             (true, ..) => Phase::Held,
             (false, Then::Commit, Ok(())) => Phase::Committed,
             (false, ..) => Phase::RolledBack,
         };
-        let answered = answer.results.len();
-        state.results.extend(answer.results.into_iter().map(Some));
-        for (index, statement) in sent.iter().enumerate().skip(answered) {
-            let error = match &answer.outcome {
-                Err(error) if index == 0 => error.clone(),
-                _ => skipped(statement),
+        let mut answered = answer.results.into_iter();
+        let places = state.results.iter_mut().skip(first);
+        for (index, (place, statement)) in places.zip(sent).enumerate() {
+            let skipped = || match &answer.outcome {
+                Err(error) if index == 0 => Err(error.clone()),
+                _ => Err(skipped(statement)),
             };
-            state.results.push(Some(Err(error)));
+            *place = Some(answered.next().unwrap_or_else(skipped));
         }
         answer.outcome
     }

@@ -41,8 +41,7 @@ struct LastWords<'a>(&'a Hub);
 
 impl Drop for LastWords<'_> {
     fn drop(&mut self) {
-        self.0
-            .die(&failure::usage(format!("{} is closed", self.0.target)));
+        self.0.die(&self.0.closed());
     }
 }
 

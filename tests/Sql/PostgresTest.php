@@ -1,0 +1,545 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Sql;
+
+use Weft\Runtime\TimeoutException;
+use Weft\Sql\AuthenticationFailed;
+use Weft\Sql\Bytes;
+use Weft\Sql\ConnectionLost;
+use Weft\Sql\ConnectionRefused;
+use Weft\Sql\ConnectionTimedOut;
+use Weft\Sql\Database;
+use Weft\Sql\DataException;
+use Weft\Sql\Deadlock;
+use Weft\Sql\HostNotFound;
+use Weft\Sql\LockNotAvailable;
+use Weft\Sql\ParameterError;
+use Weft\Sql\PoolExhausted;
+use Weft\Sql\PoolOptions;
+use Weft\Sql\SerializationFailure;
+use Weft\Sql\StatementCancelled;
+use Weft\Sql\Transaction;
+use Weft\Sql\UniqueViolation;
+use Weft\Sql\UsageError;
+use Weft\Tests\Sql\Support\Colour;
+use Weft\Tests\Sql\Support\Proxy;
+
+use function Weft\all;
+use function Weft\async;
+use function Weft\delay;
+use function Weft\run;
+use function Weft\timeout;
+
+final class PostgresTest extends SqlConformance
+{
+    private static ?Database $admin = null;
+
+    private string $schema;
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$admin?->close();
+        self::$admin = null;
+    }
+
+    protected function setUp(): void
+    {
+        $this->schema = 'weft_sql_' . \bin2hex(\random_bytes(6));
+        self::admin()->execute("CREATE SCHEMA {$this->schema}");
+        parent::setUp();
+    }
+
+    protected function tearDown(): void
+    {
+        parent::tearDown();
+        self::admin()->execute("DROP SCHEMA {$this->schema} CASCADE");
+    }
+
+    protected function dsn(): string
+    {
+        return self::server() . "?options=-csearch_path%3D{$this->schema}&application_name={$this->schema}";
+    }
+
+    protected function type(string $type): string
+    {
+        return ['bytes' => 'bytea', 'float' => 'double precision'][$type] ?? $type;
+    }
+
+    protected function endless(): string
+    {
+        return 'SELECT pg_sleep(60)';
+    }
+
+    protected function series(int $rows): string
+    {
+        return "SELECT n, repeat('x', 200) AS pad FROM generate_series(1, $rows) AS n";
+    }
+
+    // Values only PostgreSQL has
+
+    public function values(): iterable
+    {
+        yield from parent::values();
+        yield 'NaN' => ['double precision', \NAN];
+        yield 'numeric as string' => ['numeric', '12345678901234567890.123456789012345678'];
+        yield 'numeric with its scale' => ['numeric(10, 2)', '1.5', '1.50'];
+        yield 'numeric from an int' => ['numeric', 7, '7'];
+        yield 'numeric from a float' => ['numeric', 0.1, '0.1'];
+        yield 'smallint' => ['smallint', -32768];
+        yield 'int from text' => ['integer', '42', 42];
+        yield 'int from a whole float' => ['integer', 42.0, 42];
+        yield 'int from a bool' => ['integer', true, 1];
+        yield 'bool from an int' => ['boolean', 1, true];
+        yield 'text from an int' => ['text', 42, '42'];
+        yield 'real keeps its decimal form' => ['real', 0.1];
+        yield 'varchar' => ['varchar(20)', 'Zoë'];
+        yield 'char is padded' => ['char(4)', 'ab', 'ab  '];
+        yield 'jsonb object' => ['jsonb', ['b' => [1, 2.5, null], 'a' => 'é'], ['a' => 'é', 'b' => [1, 2.5, null]]];
+        yield 'jsonb list' => ['jsonb', ['x', 'y']];
+        yield 'jsonb large number' => ['jsonb', '[123456789012345678901234567890]', ['123456789012345678901234567890']];
+        yield 'uuid' => ['uuid', '0190a5b0-7c4d-7abc-8def-0123456789ab'];
+        yield 'uuid in capitals' => ['uuid', '0190A5B0-7C4D-7ABC-8DEF-0123456789AB', '0190a5b0-7c4d-7abc-8def-0123456789ab'];
+        yield 'time' => ['time', '23:59:59.5'];
+        yield 'interval' => ['interval', '1 day 02:03:04'];
+        yield 'inet' => ['inet', '10.0.0.0/8'];
+        yield 'infinity is no date' => ['timestamptz', 'infinity'];
+        yield 'a year beyond four digits stays text' => ['date', '12024-01-02'];
+        yield 'before Christ stays text' => ['date', '0044-03-15 BC'];
+        yield 'int array' => ['int[]', [1, null, -3]];
+        yield 'bigint array' => ['bigint[]', [\PHP_INT_MAX, \PHP_INT_MIN]];
+        yield 'empty array' => ['int[]', []];
+        yield 'text array' => ['text[]', ['a', '', 'NULL', null, 'with "quotes", {braces} and \\', "Zoë\n"]];
+        yield 'bool array' => ['boolean[]', [true, false, null]];
+        yield 'float array' => ['double precision[]', [0.1, 3.0, -\INF]];
+        yield 'numeric array' => ['numeric[]', ['1.10', '2'], ['1.10', '2']];
+        yield 'uuid array' => ['uuid[]', ['0190a5b0-7c4d-7abc-8def-0123456789ab']];
+        yield 'bytea array' => ['bytea[]', [new Bytes('ab'), "\xff\x00"], ['ab', "\xff\x00"]];
+        yield 'jsonb array' => ['jsonb[]', [['a' => 1], ['b' => [2]]]];
+        yield 'nested array' => ['int[]', [[1, 2], [3, 4]]];
+        yield 'enum array' => ['text[]', [Colour::Red], ['red']];
+    }
+
+    public function test_types_of_the_database_itself_are_text(): void
+    {
+        $this->db->execute("CREATE TYPE mood AS ENUM ('red', 'blue')");
+        $this->db->execute('CREATE DOMAIN positive AS integer CHECK (VALUE > 0)');
+        $this->db->execute('CREATE TABLE own (m mood, ms mood[], p positive)');
+
+        $this->db->execute('INSERT INTO own VALUES (?, ?, ?)', [Colour::Red, ['blue', 'red'], 5]);
+
+        self::assertSame(['m' => 'red', 'ms' => ['blue', 'red'], 'p' => 5], $this->db->execute('SELECT * FROM own')->first());
+    }
+
+    public function test_a_timestamp_without_a_zone_is_the_wall_clock_both_ways(): void
+    {
+        $this->db->execute('CREATE TABLE clock (local timestamp, global timestamptz)');
+        $when = new \DateTimeImmutable('2024-07-01 12:00:00', new \DateTimeZone('Asia/Kolkata'));
+
+        $this->db->execute('INSERT INTO clock VALUES (?, ?)', [$when, $when]);
+        $row = $this->db->execute('SELECT local, global, global = ? AS same FROM clock', [$when])->first();
+
+        self::assertSame('2024-07-01 12:00:00', $row['local']->format('Y-m-d H:i:s'));
+        self::assertSame(\date_default_timezone_get(), $row['local']->getTimezone()->getName());
+        self::assertSame($when->getTimestamp(), $row['global']->getTimestamp());
+        self::assertTrue($row['same']);
+    }
+
+    /** @return iterable<string, array{string, mixed}> */
+    public function unfitting(): iterable
+    {
+        yield 'bytes as text' => ['text', "sec\xffret"];
+        yield 'text with a NUL byte' => ['text', "secret\0"];
+        yield 'int out of range' => ['smallint', 40404];
+        yield 'fraction as int' => ['integer', 404.5];
+        yield 'list as int' => ['integer', [40404]];
+        yield 'int as date' => ['date', 40404];
+    }
+
+    /** @dataProvider unfitting */
+    public function test_a_value_that_does_not_fit_its_column_is_refused_without_showing_it(string $type, mixed $value): void
+    {
+        $this->db->execute("CREATE TABLE box (held {$type})");
+
+        $error = self::thrown(ParameterError::class, fn () => $this->db->execute('INSERT INTO box VALUES (?)', [$value]));
+
+        self::assertStringContainsString('parameter 1', $error->getMessage());
+        self::assertDoesNotMatchRegularExpression('/secret|404/', $error->getMessage());
+    }
+
+    public function test_a_value_the_server_cannot_read_is_not_shown(): void
+    {
+        foreach (['integer' => 'secret', 'date' => 'secret', 'json' => '{secret', 'uuid' => 'secret', 'mood' => 'secret', 'varchar(3)' => 'secret'] as $type => $value) {
+            if ($type === 'mood') {
+                $this->db->execute("CREATE TYPE mood AS ENUM ('red')");
+            }
+            $error = self::thrown(DataException::class, fn () => $this->db->execute("SELECT CAST(? AS {$type})::text, 1 / 0", [$value]));
+            self::assertStringNotContainsString('secret', $error->getMessage(), $type);
+        }
+    }
+
+    public function test_question_mark_operators_are_written_twice(): void
+    {
+        self::assertTrue($this->db->execute('SELECT CAST(? AS jsonb) ?? ?', ['{"a": 1}', 'a'])->value());
+        self::assertFalse($this->db->execute("SELECT CAST(:doc AS jsonb) ??| ARRAY['b']", ['doc' => ['a' => 1]])->value());
+    }
+
+    public function test_a_list_is_one_parameter(): void
+    {
+        self::assertSame([2, 3], $this->db->execute('SELECT n FROM generate_series(1, 5) AS n WHERE n = ANY(?)', [[2, 3, 9]])->column());
+    }
+
+    // Round trips
+
+    public function test_a_transaction_whose_results_nobody_asks_for_is_one_round_trip(): void
+    {
+        $this->behindProxy(function (Database $db, Proxy $proxy): void {
+            $db->execute('CREATE TABLE t (a BIGINT)');
+            $work = static function (Transaction $tx) use ($proxy): void {
+                foreach (\range(1, 5) as $n) {
+                    $tx->execute('INSERT INTO t VALUES (?)', [$n]);
+                }
+                self::assertSame(0, $proxy->trips(), 'round trips before the end');
+            };
+            $db->transaction(static fn (Transaction $tx) => $tx->execute('INSERT INTO t VALUES (?)', [0]));
+            $proxy->trips();
+
+            $db->transaction($work);
+
+            self::assertSame(1, $proxy->trips(), 'round trips of the whole transaction');
+            self::assertSame(6, $db->execute('SELECT count(*) FROM t')->value());
+        });
+    }
+
+    public function test_begin_travels_with_the_first_statements_and_commit_with_the_last(): void
+    {
+        $this->behindProxy(function (Database $db, Proxy $proxy): void {
+            $db->execute('CREATE TABLE t (a BIGINT)');
+            $db->transaction(static function (Transaction $tx): void {
+                $tx->execute('INSERT INTO t VALUES (?)', [1]);
+                $tx->execute('SELECT count(*) FROM t')->value();
+            });
+            $proxy->trips();
+
+            $db->transaction(static function (Transaction $tx) use ($proxy): void {
+                $tx->execute('INSERT INTO t VALUES (?)', [1]);
+                $count = $tx->execute('SELECT count(*) FROM t');
+                self::assertSame(0, $proxy->trips(), 'before a result is asked for');
+                self::assertSame(2, $count->value());
+                self::assertSame(1, $proxy->trips(), 'for BEGIN, INSERT and SELECT');
+                $tx->execute('INSERT INTO t VALUES (?)', [2]);
+                $tx->execute('INSERT INTO t VALUES (?)', [3]);
+            });
+
+            self::assertSame(1, $proxy->trips(), 'for two INSERTs and COMMIT');
+        });
+    }
+
+    public function test_a_rollback_of_what_was_never_sent_is_no_round_trip(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            $db->execute('SELECT 1');
+            $proxy->trips();
+            $tx = $db->begin();
+            $tx->execute('SELECT 2');
+            $tx->rollback();
+
+            self::assertSame(0, $proxy->trips());
+        });
+    }
+
+    // Locks
+
+    public function test_a_deadlock_and_a_serialization_failure_have_their_classes(): void
+    {
+        $this->items();
+        $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one'), (2, 'two')");
+
+        run(function (): void {
+            $cross = fn (int $first, int $second) => fn () => $this->db->transaction(static function (Transaction $tx) use ($first, $second): void {
+                $tx->execute('UPDATE items SET price = 1 WHERE id = ?', [$first])->affected();
+                delay(0.2);
+                $tx->execute('UPDATE items SET price = 2 WHERE id = ?', [$second])->affected();
+            });
+            $outcomes = self::outcomes($cross(1, 2), $cross(2, 1));
+            self::assertContains(Deadlock::class, $outcomes);
+            self::assertContains(null, $outcomes);
+
+            $increment = fn () => $this->db->transaction(static function (Transaction $tx): void {
+                $tx->execute('SET TRANSACTION ISOLATION LEVEL SERIALIZABLE');
+                $price = $tx->execute('SELECT sum(price) FROM items')->value();
+                delay(0.2);
+                $tx->execute('UPDATE items SET price = ? WHERE id = 1', [(int) $price + 1]);
+            });
+            $outcomes = self::outcomes($increment, $increment);
+            self::assertContains(SerializationFailure::class, $outcomes);
+            self::assertContains(null, $outcomes);
+        });
+    }
+
+    public function test_a_deferred_constraint_fails_the_commit(): void
+    {
+        $this->db->execute('CREATE TABLE d (a INT UNIQUE DEFERRABLE INITIALLY DEFERRED)');
+
+        $error = self::thrown(UniqueViolation::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
+            $tx->execute('INSERT INTO d VALUES (1)');
+            self::assertSame(1, $tx->execute('INSERT INTO d VALUES (1)')->affected());
+        }));
+
+        self::assertSame('d_a_key', $error->constraint);
+        self::assertSame(0, $this->db->execute('SELECT count(*) FROM d')->value());
+    }
+
+    public function test_a_lock_that_is_taken_and_a_statement_timeout_have_their_classes(): void
+    {
+        $this->items();
+        $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+        $holder = $this->db->begin();
+        $holder->execute('SELECT 1 FROM items FOR UPDATE')->rows();
+
+        $error = self::thrown(LockNotAvailable::class, fn () => $this->db->execute('SELECT 1 FROM items FOR UPDATE NOWAIT'));
+        self::assertSame('55P03', $error->sqlState);
+        $holder->rollback();
+        $error = self::thrown(StatementCancelled::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
+            $tx->execute('SET LOCAL statement_timeout = 50');
+            $tx->execute('SELECT pg_sleep(10)')->rows();
+        }));
+        self::assertSame('57014', $error->sqlState);
+    }
+
+    // Cancellation and loss
+
+    public function test_a_cancelled_statement_is_gone_from_the_server_and_its_connection_serves_the_next(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $backend = $db->execute('SELECT pg_backend_pid()')->value();
+
+        run(function () use ($db, $backend): void {
+            self::thrown(TimeoutException::class, static fn () => timeout(0.2, static fn () => $db->execute('SELECT pg_sleep(60)')));
+            self::assertSame($backend, $db->execute('SELECT pg_backend_pid()')->value());
+            self::assertSame(0, self::admin()->execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = ? AND query LIKE '%pg_sleep%' AND state = 'active'",
+                [$this->schema],
+            )->value());
+        });
+        $db->close();
+    }
+
+    public function test_a_backend_killed_under_a_statement_is_a_lost_connection_and_the_next_statement_works(): void
+    {
+        run(function (): void {
+            $backend = 0;
+            $sleep = function () use (&$backend): void {
+                $this->db->transaction(static function (Transaction $tx) use (&$backend): void {
+                    $backend = $tx->execute('SELECT pg_backend_pid()')->value();
+                    $tx->execute('SELECT pg_sleep(60)')->rows();
+                });
+            };
+            $kill = static function () use (&$backend): void {
+                delay(0.3);
+                self::admin()->execute('SELECT pg_terminate_backend(?)', [$backend]);
+            };
+
+            self::assertSame([ConnectionLost::class, null], self::outcomes($sleep, $kill));
+            self::assertSame(1, $this->db->execute('SELECT 1')->value());
+        });
+    }
+
+    public function test_an_idle_connection_that_the_server_closed_is_not_lent(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $backend = $db->execute('SELECT pg_backend_pid()')->value();
+        self::admin()->execute('SELECT pg_terminate_backend(?)', [$backend]);
+        \usleep(100_000);
+
+        self::assertNotSame($backend, $db->execute('SELECT pg_backend_pid()')->value());
+        $db->close();
+    }
+
+    public function test_a_connection_cut_under_a_commit_leaves_its_outcome_unknown(): void
+    {
+        $this->behindProxy(function (Database $db, Proxy $proxy): void {
+            run(static function () use ($db, $proxy): void {
+                $db->execute('SELECT 1');
+                $tx = $db->begin();
+                $tx->execute('SELECT 2')->value();
+                $proxy->hold();
+                $cut = static function () use ($proxy): void {
+                    delay(0.1);
+                    $proxy->cut();
+                };
+
+                self::assertSame([ConnectionLost::class, null], self::outcomes($tx->commit(...), $cut));
+                self::assertFalse($tx->isOpen());
+            });
+        });
+    }
+
+    // Pool
+
+    public function test_an_exhausted_pool_says_how_it_stands(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 2, borrowTimeout: 0.1, name: 'orders'));
+        $holders = [$db->begin(), $db->begin()];
+        foreach ($holders as $holder) {
+            $holder->execute('SELECT 1')->value();
+        }
+
+        $error = self::thrown(PoolExhausted::class, static fn () => $db->execute('SELECT 1'));
+        $stats = $db->stats();
+
+        self::assertStringContainsString('"orders"', $error->getMessage());
+        self::assertStringContainsString('2 of 2 in use, 1 waiting', $error->getMessage());
+        self::assertSame([2, 2, 0, 0, 1], [$stats['size'], $stats['in_use'], $stats['idle'], $stats['waiting'], $stats['timeouts']]);
+        $holders[0]->rollback();
+        self::assertSame(1, $db->execute('SELECT 1')->value());
+        $holders[1]->rollback();
+        $db->close();
+    }
+
+    public function test_a_borrow_timeout_of_zero_waits_for_nobody_but_opens_connections(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 0.0));
+
+        self::assertSame(1, $db->execute('SELECT 1')->value());
+        $holder = $db->begin();
+        $holder->execute('SELECT 1')->value();
+        $started = \hrtime(true);
+        self::thrown(PoolExhausted::class, static fn () => $db->execute('SELECT 1'));
+        self::assertLessThan(50e6, \hrtime(true) - $started);
+        $holder->commit();
+        self::assertSame(1, $db->execute('SELECT 1')->value());
+        $db->close();
+    }
+
+    public function test_who_waits_first_is_served_first(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+
+        run(static function () use ($db): void {
+            $served = [];
+            foreach (\range(1, 20) as $n) {
+                async(static function () use ($db, $n, &$served): void {
+                    $db->execute('SELECT pg_sleep(0.001)');
+                    $served[] = $n;
+                });
+            }
+            while (\count($served) < 20) {
+                delay(0.01);
+            }
+            self::assertSame(\range(1, 20), $served);
+        });
+        $db->close();
+    }
+
+    public function test_a_waiter_that_is_cancelled_leaves_the_queue(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+
+        run(static function () use ($db): void {
+            $holder = $db->begin();
+            $holder->execute('SELECT 1')->value();
+            self::thrown(TimeoutException::class, static fn () => timeout(0.05, static fn () => $db->execute('SELECT 1')));
+            delay(0.0);
+            self::assertSame(0, $db->stats()['waiting']);
+            $holder->rollback();
+            self::assertSame(1, $db->execute('SELECT 1')->value());
+        });
+        $db->close();
+    }
+
+    // Connecting
+
+    public function test_a_server_that_is_down_is_named(): void
+    {
+        $db = Database::connect('postgres://app:hunter2@127.0.0.1:1/app');
+
+        $error = self::thrown(ConnectionRefused::class, static fn () => $db->execute('SELECT 1'));
+
+        self::assertStringContainsString('127.0.0.1:1', $error->getMessage());
+        self::assertStringNotContainsString('hunter2', $error->getMessage());
+        self::thrown(ConnectionRefused::class, static fn () => $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')));
+    }
+
+    public function test_wrong_credentials_and_a_wrong_database_are_named_without_the_password(): void
+    {
+        $server = \parse_url(self::server());
+        $at = "{$server['host']}:{$server['port']}";
+        foreach (["weft:hunter2@{$at}/weft" => '"weft"', "weft:weft@{$at}/nowhere" => '"nowhere"', "nobody:hunter2@{$at}/weft" => '"nobody"'] as $rest => $name) {
+            $error = self::thrown(AuthenticationFailed::class, static fn () => Database::connect("postgres://{$rest}")->execute('SELECT 1'));
+            self::assertStringContainsString($name, $error->getMessage());
+            self::assertStringNotContainsString('hunter2', $error->getMessage());
+        }
+    }
+
+    public function test_a_host_without_an_address_and_a_server_that_says_nothing_are_named(): void
+    {
+        $silent = \stream_socket_server('tcp://127.0.0.1:0');
+        self::assertNotFalse($silent);
+        $name = \stream_socket_get_name($silent, false);
+
+        $error = self::thrown(HostNotFound::class, static fn () => Database::connect('postgres://app@no-such-host.invalid/app')->execute('SELECT 1'));
+        self::assertStringContainsString('no-such-host.invalid', $error->getMessage());
+        $error = self::thrown(ConnectionTimedOut::class, static fn () => Database::connect("postgres://app@{$name}/app?connect_timeout=0.2")->execute('SELECT 1'));
+        self::assertStringContainsString((string) $name, $error->getMessage());
+    }
+
+    public function wrongDsns(): iterable
+    {
+        yield from parent::wrongDsns();
+        yield 'unknown option' => ['postgres://app:hunter2@localhost/app?colour=red'];
+        yield 'wrong port' => ['postgres://app:hunter2@localhost:99999/app'];
+    }
+
+    public function test_only_sqlite_waits_for_changes(): void
+    {
+        self::thrown(UsageError::class, fn () => $this->db->waitForChange());
+    }
+
+    /** @param callable(Database, Proxy): void $work */
+    private function behindProxy(callable $work): void
+    {
+        $server = \parse_url(self::server());
+        $proxy = new Proxy($server['host'], $server['port']);
+        $db = Database::connect("postgres://{$server['user']}:{$server['pass']}@127.0.0.1:{$proxy->port}{$server['path']}"
+            . "?sslmode=disable&options=-csearch_path%3D{$this->schema}", new PoolOptions(size: 1));
+        try {
+            $work($db, $proxy);
+        } finally {
+            $proxy->stop();
+        }
+    }
+
+    /**
+     * Runs all of them at a time.
+     *
+     * @return list<class-string<\Throwable>|null> what each of them threw
+     */
+    private static function outcomes(callable ...$work): array
+    {
+        return \array_values(all(\array_map(static fn (callable $work): callable => static function () use ($work): ?string {
+            try {
+                $work();
+            } catch (\Throwable $thrown) {
+                return $thrown::class;
+            }
+
+            return null;
+        }, $work)));
+    }
+
+    /** Sees what happens from a connection of its own. */
+    private static function admin(): Database
+    {
+        return self::$admin ??= Database::connect(self::server());
+    }
+
+    private static function server(): string
+    {
+        $dsn = \getenv('DATABASE_URL');
+        self::assertNotFalse($dsn, 'DATABASE_URL is not set: run `make services`');
+
+        return $dsn;
+    }
+}

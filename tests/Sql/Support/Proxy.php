@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Sql\Support;
+
+/** Stands between a client and its server, counts round trips and breaks connections. */
+final class Proxy
+{
+    public readonly int $port;
+
+    /** @var resource */
+    private $process;
+
+    /** @var resource */
+    private $input;
+
+    /** @var resource */
+    private $output;
+
+    public function __construct(string $host, int $port)
+    {
+        $process = \proc_open([\PHP_BINARY, '-n', __DIR__ . '/proxy.php', $host, (string) $port], [['pipe', 'r'], ['pipe', 'w']], $pipes);
+        \assert(\is_resource($process));
+        [$this->process, $this->input, $this->output] = [$process, ...$pipes];
+        $this->port = (int) $this->answer();
+    }
+
+    /** How often the client has spoken and waited for the server since this was asked last. */
+    public function trips(): int
+    {
+        return (int) $this->ask('trips');
+    }
+
+    /** Closes every connection, as a server that dies. */
+    public function cut(): void
+    {
+        $this->ask('cut');
+    }
+
+    /** From now on the server's words get lost. */
+    public function hold(): void
+    {
+        $this->ask('hold');
+    }
+
+    public function stop(): void
+    {
+        \fclose($this->input);
+        \proc_close($this->process);
+    }
+
+    private function ask(string $command): string
+    {
+        \fwrite($this->input, "$command\n");
+
+        return $this->answer();
+    }
+
+    private function answer(): string
+    {
+        $answer = \fgets($this->output);
+
+        return $answer === false ? throw new \RuntimeException('the proxy has ended') : \trim($answer);
+    }
+}

@@ -1,0 +1,82 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * A TCP proxy in a process of its own: php proxy.php HOST PORT. Its first line of output is the port it listens on; then each
+ * line of input is answered by the number of round trips since the line before: "trips" only asks, "cut" closes every
+ * connection, "hold" keeps back whatever the server says from then on.
+ */
+
+[, $host, $port] = $argv;
+$listener = stream_socket_server('tcp://127.0.0.1:0') ?: exit(1);
+echo substr((string) strrchr((string) stream_socket_get_name($listener, false), ':'), 1), "\n";
+
+$peers = $sides = $sockets = $lastFrom = [];
+$trips = 0;
+$holds = false;
+
+$close = static function (int $id) use (&$peers, &$sides, &$sockets): void {
+    foreach ([$id, $peers[$id] ?? $id] as $end) {
+        if (isset($sockets[$end])) {
+            fclose($sockets[$end]);
+        }
+        unset($sockets[$end], $peers[$end], $sides[$end]);
+    }
+};
+
+while (true) {
+    $readable = [STDIN, $listener, ...array_values(array_filter(
+        $sockets,
+        static fn (int $id): bool => !$holds || $sides[$id] === 'client',
+        ARRAY_FILTER_USE_KEY,
+    ))];
+    $none = null;
+    stream_select($readable, $none, $none, null);
+    foreach ($readable as $stream) {
+        if ($stream === STDIN) {
+            $command = fgets(STDIN);
+            if ($command === false) {
+                exit(0);
+            }
+            if (trim($command) === 'cut') {
+                array_map($close, array_keys($sockets));
+            }
+            $holds = $holds || trim($command) === 'hold';
+            echo $trips, "\n";
+            $trips = 0;
+            continue;
+        }
+        if ($stream === $listener) {
+            $client = stream_socket_accept($listener);
+            $server = stream_socket_client("tcp://$host:$port");
+            foreach ([[$client, $server, 'client'], [$server, $client, 'server']] as [$one, $other, $side]) {
+                $sockets[(int) $one] = $one;
+                $peers[(int) $one] = (int) $other;
+                $sides[(int) $one] = $side;
+            }
+            continue;
+        }
+        $id = (int) $stream;
+        if (!isset($sockets[$id])) {
+            continue;
+        }
+        $bytes = fread($stream, 1 << 20);
+        if ($bytes === '' || $bytes === false) {
+            $close($id);
+            continue;
+        }
+        $connection = min($id, $peers[$id]);
+        if ($sides[$id] === 'client' && ($lastFrom[$connection] ?? 'server') === 'server') {
+            $trips++;
+        }
+        $lastFrom[$connection] = $sides[$id];
+        for ($peer = $sockets[$peers[$id]]; $bytes !== ''; $bytes = substr($bytes, (int) $written)) {
+            $written = fwrite($peer, $bytes);
+            if ($written === false) {
+                $close($id);
+                break;
+            }
+        }
+    }
+}
