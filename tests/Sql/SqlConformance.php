@@ -18,7 +18,6 @@ use Weft\Sql\ParameterError;
 use Weft\Sql\PoolClosed;
 use Weft\Sql\PoolOptions;
 use Weft\Sql\SqlException;
-use Weft\Sql\StatementCancelled;
 use Weft\Sql\SyntaxError;
 use Weft\Sql\Transaction;
 use Weft\Sql\UndefinedColumn;
@@ -699,7 +698,7 @@ abstract class SqlConformance extends TestCase
     {
         $error = self::thrown(InvalidDsn::class, static fn () => Database::connect($dsn));
 
-        self::assertStringContainsString('postgres', $error->getMessage());
+        self::assertStringContainsString('DSN', $error->getMessage());
         self::assertStringNotContainsString('hunter2@', $error->getMessage());
     }
 

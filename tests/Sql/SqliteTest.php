@@ -4,6 +4,18 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use Weft\Sql\ConnectionFailed;
+use Weft\Sql\Database;
+use Weft\Sql\LockNotAvailable;
+use Weft\Sql\ParameterError;
+use Weft\Sql\SqlException;
+use Weft\Sql\UndefinedTable;
+use Weft\Sql\UsageError;
+
+use function Weft\async;
+use function Weft\delay;
+use function Weft\timeout;
+
 final class SqliteTest extends SqlConformance
 {
     private string $file;
@@ -30,6 +42,181 @@ final class SqliteTest extends SqlConformance
     protected function type(string $type): string
     {
         return ['bytes' => 'BLOB', 'float' => 'REAL'][$type] ?? $type;
+    }
+
+    public function values(): iterable
+    {
+        yield from parent::values();
+        yield 'what a JSON column holds that is no JSON' => ['JSON', '{broken'];
+        yield 'what a date column holds that is no date' => ['DATE', 'now'];
+        yield 'what a bool column holds that is no bool' => ['BOOLEAN', 7];
+        yield 'a list is JSON text where no JSON is declared' => ['TEXT', [1, 'a'], '[1,"a"]'];
+        yield 'a map is JSON text where no JSON is declared' => ['TEXT', ['a' => 1], '{"a":1}'];
+        yield 'decimals are numbers' => ['NUMERIC', '1.50', 1.5];
+    }
+
+    public function test_not_a_number_is_refused_since_sqlite_would_store_null(): void
+    {
+        $error = self::thrown(ParameterError::class, fn () => $this->db->execute('SELECT ?', [\NAN]));
+
+        self::assertStringContainsString('parameter 1', $error->getMessage());
+    }
+
+    public function test_the_last_insert_id_is_the_statement_s_own(): void
+    {
+        $this->items();
+
+        self::assertSame(7, $this->db->execute('INSERT INTO items (id, name) VALUES (7, ?)', ['seven'])->lastInsertId());
+        self::assertSame(8, $this->db->execute('INSERT INTO items (name) VALUES (?)', ['eight'])->lastInsertId());
+        self::assertNull($this->db->execute('UPDATE items SET price = 1')->lastInsertId());
+        self::assertNull($this->db->execute('SELECT 1')->lastInsertId());
+    }
+
+    public function test_a_lock_of_another_process_has_its_class(): void
+    {
+        $this->items();
+        $other = $this->otherProcess();
+        $other('BEGIN IMMEDIATE');
+        $this->db->close();
+        $this->db = Database::connect($this->dsn() . '?busy_timeout=0.1');
+
+        $error = self::thrown(LockNotAvailable::class, fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']));
+        self::assertSame('55P03', $error->sqlState);
+        self::assertSame([], $this->names());
+        $other('ROLLBACK');
+        $this->db->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
+
+        self::assertSame(['one'], $this->names());
+    }
+
+    public function test_a_commit_of_another_process_ends_the_wait_for_a_change(): void
+    {
+        $this->items();
+        $other = $this->otherProcess();
+
+        timeout(10.0, function () use ($other): void {
+            $wait = async($this->db->waitForChange(...));
+            delay(0.1);
+            self::assertFalse($wait->done());
+            $other("INSERT INTO items (id, name) VALUES (1, 'one')");
+            $wait->await();
+        });
+
+        self::assertSame(['one'], $this->names());
+    }
+
+    public function test_a_transaction_that_waits_keeps_the_writer_until_it_times_out(): void
+    {
+        $this->items();
+        $this->db->close();
+        $this->db = Database::connect($this->dsn() . '?transaction_timeout=0.2');
+        $tx = $this->db->begin();
+        $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one'])->affected();
+
+        $this->db->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['two']);
+        $error = self::thrown(SqlException::class, static fn () => $tx->commit());
+
+        self::assertSame('25P04', $error->sqlState);
+        self::assertSame(['two'], $this->names());
+    }
+
+    public function test_only_a_query_can_be_streamed(): void
+    {
+        $this->items();
+
+        self::thrown(UsageError::class, fn () => \iterator_to_array($this->db->stream("INSERT INTO items (id, name) VALUES (1, 'x') RETURNING id")));
+    }
+
+    public function test_what_was_answered_survives_the_death_of_the_process(): void
+    {
+        $this->items();
+        $program = \sprintf(
+            '$db = \Weft\Sql\Database::connect(%s); for ($n = 1; ; $n++) { '
+            . '$db->execute("INSERT INTO items (id, name) VALUES (?, ?)", [$n, "item $n"]); echo "$n\n"; }',
+            \var_export($this->dsn(), true),
+        );
+        $process = self::weft($program, $pipes);
+        $answered = 0;
+        while ($answered < 50) {
+            $answered = (int) \fgets($pipes[1]);
+        }
+        \posix_kill(\proc_get_status($process)['pid'], \SIGKILL);
+        while (($line = \fgets($pipes[1])) !== false) {
+            $answered = (int) $line;
+        }
+        \proc_close($process);
+
+        self::assertGreaterThanOrEqual($answered, $this->db->execute('SELECT max(id) FROM items')->value());
+        self::assertSame('ok', $this->db->execute('PRAGMA integrity_check')->value());
+    }
+
+    public function test_a_database_in_memory_is_its_owner_s_alone(): void
+    {
+        $one = Database::connect('sqlite::memory:');
+        $two = Database::connect('sqlite::memory:');
+        $one->execute('CREATE TABLE t (a)');
+
+        self::thrown(UndefinedTable::class, static fn () => $two->execute('SELECT * FROM t'));
+        self::assertSame([1, 2, 3], \array_column(\iterator_to_array($one->stream('SELECT 1 AS n UNION SELECT 2 UNION SELECT 3', chunk: 2)), 'n'));
+        $one->close();
+        $two->close();
+    }
+
+    public function test_a_file_that_cannot_be_opened_is_named(): void
+    {
+        \file_put_contents($this->file . '.txt', \str_repeat('no database ', 1_000));
+        try {
+            foreach (['/no/such/folder/a.db' => 'does not exist', \sys_get_temp_dir() => 'directory', $this->file . '.txt' => 'not an SQLite database'] as $file => $reason) {
+                $error = self::thrown(ConnectionFailed::class, static fn () => Database::connect("sqlite://{$file}"));
+                self::assertStringContainsString($file, $error->getMessage());
+                self::assertStringContainsString($reason, $error->getMessage());
+            }
+        } finally {
+            \unlink($this->file . '.txt');
+        }
+    }
+
+    public function wrongDsns(): iterable
+    {
+        yield from parent::wrongDsns();
+        yield 'no file' => ['sqlite:'];
+        yield 'host' => ['sqlite://host/a.db'];
+        yield 'unknown option' => ['sqlite:a.db?colour=red'];
+        yield 'no number' => ['sqlite:a.db?readers=many'];
+    }
+
+    /**
+     * Another process that has the file open; in the same process a second SQLite library would not see our locks.
+     *
+     * @return \Closure(string): void runs a statement there
+     */
+    private function otherProcess(): \Closure
+    {
+        $program = '$db = new PDO($argv[1]); while ($sql = fgets(STDIN)) { $db->exec($sql); echo "done\n"; }';
+        $process = \proc_open([\PHP_BINARY, '-r', $program, "sqlite:{$this->file}"], [['pipe', 'r'], ['pipe', 'w']], $pipes);
+        self::assertIsResource($process);
+
+        return static function (string $sql) use ($process, $pipes): void {
+            \fwrite($pipes[0], "{$sql}\n");
+            self::assertSame("done\n", \fgets($pipes[1]), "process of {$process}");
+        };
+    }
+
+    /**
+     * Runs code in a process of its own that has the extension as this one has it.
+     *
+     * @param array<int, resource>|null $pipes
+     *
+     * @return resource
+     */
+    private static function weft(string $code, ?array &$pipes)
+    {
+        \preg_match('{\S+libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $loaded);
+        $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        $process = \proc_open([\PHP_BINARY, '-d', "extension={$loaded[0]}", '-r', "require {$autoload}; {$code}"], [1 => ['pipe', 'w']], $pipes);
+        self::assertIsResource($process);
+
+        return $process;
     }
 
     protected function endless(): string

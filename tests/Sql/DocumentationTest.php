@@ -1,0 +1,69 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Sql;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Sql\Database;
+
+/** Runs the programs of docs/sql.md and compares what it says they give. */
+final class DocumentationTest extends TestCase
+{
+    private const EXAMPLE_DSN = 'postgres://app:secret@localhost/app';
+
+    public function test_the_programs_of_the_page_give_what_it_says_on_postgres(): void
+    {
+        $server = \getenv('DATABASE_URL');
+        self::assertNotFalse($server, 'DATABASE_URL is not set: run `make services`');
+        $schema = 'weft_docs_' . \bin2hex(\random_bytes(6));
+        $admin = Database::connect($server);
+        $admin->execute("CREATE SCHEMA {$schema}");
+        try {
+            $this->runPage("{$server}?options=-csearch_path%3D{$schema}");
+        } finally {
+            $admin->execute("DROP SCHEMA {$schema} CASCADE");
+            $admin->close();
+        }
+    }
+
+    public function test_the_programs_of_the_page_give_what_it_says_on_sqlite(): void
+    {
+        $this->runPage('sqlite::memory:');
+    }
+
+    public function test_every_error_class_is_in_the_page(): void
+    {
+        $page = self::page();
+        $classes = \array_map(static fn (string $file): string => \basename($file, '.php'), \glob(\dirname(__DIR__, 2) . '/src/Sql/*.php') ?: []);
+        $errors = \array_filter($classes, static fn (string $class): bool => \is_subclass_of("Weft\\Sql\\{$class}", \Throwable::class));
+
+        self::assertNotEmpty($errors);
+        foreach ($errors as $class) {
+            self::assertStringContainsString("`{$class}`", \str_replace('Weft\\Sql\\', '', $page), "docs/sql.md does not mention {$class}");
+        }
+    }
+
+    private function runPage(string $dsn): void
+    {
+        \preg_match_all('/^```php\n(.*?)^```$/ms', self::page(), $programs);
+        $results = [];
+        $program = \implode('', $programs[1]);
+        self::assertStringContainsString(self::EXAMPLE_DSN, $program);
+        $program = \strtr($program, [self::EXAMPLE_DSN => $dsn]);
+        // `$value = …; // expected` becomes a comparison as well.
+        $checked = \preg_replace('/^(\$\w+) = .*; +\/\/ (.+)$/m', '$0' . "\n" . '$results[] = [\'$1\', $2, $1];', $program);
+
+        eval($checked);
+
+        self::assertGreaterThan(4, \count($results));
+        foreach ($results as [$name, $expected, $actual]) {
+            self::assertSame($expected, $actual, $name);
+        }
+    }
+
+    private static function page(): string
+    {
+        return (string) \file_get_contents(\dirname(__DIR__, 2) . '/docs/sql.md');
+    }
+}
