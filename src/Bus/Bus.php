@@ -33,6 +33,9 @@ use function Weft\run;
  */
 final class Bus
 {
+    /** Seconds without a message after which a queue counts as empty. */
+    private const LINGER = 0.2;
+    private const BATCH = 1000;
     private readonly Codec $codec;
     private readonly Envelopes $envelopes;
     private readonly Handlers $handlers;
@@ -237,6 +240,31 @@ final class Bus
     public function depth(string $queue): int
     {
         return $this->transport->depth($queue);
+    }
+
+    /**
+     * Removes every message that is ready in a queue; those being handled stay.
+     *
+     * @return int how many were removed
+     *
+     * @throws UndefinedQueue
+     */
+    public function purge(string $queue): int
+    {
+        $consumer = $this->transport->consume($queue, self::BATCH);
+        $removed = 0;
+        try {
+            while (($deliveries = $consumer->next(self::BATCH, wait: self::LINGER)) !== []) {
+                foreach ($deliveries as $delivery) {
+                    $consumer->ack($delivery);
+                    ++$removed;
+                }
+            }
+        } finally {
+            $consumer->close();
+        }
+
+        return $removed;
     }
 
     /** The messages of a queue that could not be handled. */

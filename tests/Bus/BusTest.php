@@ -50,6 +50,25 @@ final class BusTest extends BusTestCase
         });
     }
 
+    public function testAPurgedQueueIsEmptyAndGoesOnWorking(): void
+    {
+        $this->inRuntime(function (): void {
+            $heard = [];
+            $bus = Bus::connect('memory:')->handlers(self::storing(function (StoreCustomer $command) use (&$heard): void {
+                $heard[] = $command->id;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(2500));
+
+            self::assertSame(2500, $bus->purge(self::QUEUE));
+            self::assertSame(0, $bus->depth(self::QUEUE));
+
+            $bus->send(self::customer(7));
+            self::drain($bus);
+            self::assertSame(['7'], $heard);
+        });
+    }
+
     public function testIdsAndTraceAreHandedOnFromMessageToMessage(): void
     {
         $this->inRuntime(function (): void {
