@@ -92,7 +92,7 @@ final class AmqpPublisher
      * @return int an operation that ends when the broker has confirmed; 0 without confirms or unwatched; -1 when there
      *             is no room: wait for {@see ready()} and try again
      */
-    public function publish(string $exchange, string $routingKey, string $body, array $headers, array $properties, bool $persistent, bool $mandatory, bool $watch): int
+    public function publish(string $exchange, string $routing_key, string $body, array $headers, array $properties, bool $persistent, bool $mandatory, bool $watch): int
     {
     }
 

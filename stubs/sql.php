@@ -12,12 +12,12 @@ final class SqlDatabase
     /**
      * Outcome: the SqlDatabase. A server is not contacted yet; an SQLite file is opened.
      *
-     * @param float $borrowTimeout seconds
+     * @param float $borrow_timeout seconds
      * @param string $name what messages call the pool; empty: the database's name
      *
      * @throws \Weft\Sql\InvalidDsn
      */
-    public static function open(string $dsn, int $poolSize, float $borrowTimeout, string $name): int
+    public static function open(string $dsn, int $pool_size, float $borrow_timeout, string $name): int
     {
     }
 

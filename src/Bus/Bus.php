@@ -8,14 +8,22 @@ use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Dispatcher;
 use Weft\Bus\Internal\Dsn;
 use Weft\Bus\Internal\Envelopes;
 use Weft\Bus\Internal\HandlerCompiler;
 use Weft\Bus\Internal\Handlers;
 use Weft\Bus\Internal\Handling;
+use Weft\Bus\Internal\Invoker;
 use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Worker;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Runtime\Local;
 use Weft\Sql\Database;
+
+use function Weft\current;
+use function Weft\run;
 
 /**
  * Sends commands to the one handler each has, publishes events to whoever listens, and runs the handlers of a queue.
@@ -25,13 +33,17 @@ use Weft\Sql\Database;
  */
 final class Bus
 {
+    /** Seconds without a message after which a queue counts as empty. */
+    private const LINGER = 0.2;
     private const BATCH = 1000;
-
     private readonly Codec $codec;
     private readonly Envelopes $envelopes;
     private readonly Handlers $handlers;
     private readonly HandlerCompiler $compiler;
     private readonly Progress $progress;
+
+    /** @var Local<Context|null> of the handler that runs in the current task */
+    private readonly Local $current;
 
     /** @var array<int, Worker> */
     private array $workers = [];
@@ -49,6 +61,7 @@ final class Bus
         $this->handlers = new Handlers();
         $this->compiler = new HandlerCompiler($this->codec, $database, $container, $logger);
         $this->progress = new Progress();
+        $this->current = new Local();
     }
 
     /**
@@ -116,7 +129,8 @@ final class Bus
     }
 
     /**
-     * Sends a command; returns when the broker has it.
+     * Sends a command; returns when the broker has it. Inside a handler it is {@see Context::send()}: it leaves when the
+     * handler's effects are certain.
      *
      * @throws UnroutableMessage     when no queue is declared for it
      * @throws PublishFailed         when the broker refused it or cannot be reached
@@ -124,27 +138,28 @@ final class Bus
      */
     public function send(object $command): void
     {
-        $this->dispatch(Kind::Command, [$command]);
+        $this->dispatchOne(Kind::Command, $command);
     }
 
     /**
-     * Publishes an event; returns when the broker has it.
+     * Publishes an event; returns when the broker has it. Inside a handler it is {@see Context::publish()}: it leaves
+     * when the handler's effects are certain.
      *
      * @throws PublishFailed         when the broker refused it or cannot be reached
      * @throws MessageEncodingFailed
      */
     public function publish(object $event): void
     {
-        $this->dispatch(Kind::Event, [$event]);
+        $this->dispatchOne(Kind::Event, $event);
     }
 
     /**
-     * Sends many commands in order, in batches: far faster than one by one. When it throws, those before the batch that
-     * failed have been sent.
+     * Sends many commands in order, without waiting for each: far faster than one by one. When it throws, some may have
+     * been sent. Inside a handler they are kept until its effects are certain.
      *
      * @param iterable<object> $commands  may be a generator; it is read as fast as the broker takes
-     * @param bool             $confirmed whether each batch is confirmed by the broker before the next; without, some
-     *                                    may be lost with the connection, and one without a queue is not reported
+     * @param bool             $confirmed whether to return only when the broker has them all; without, some may be lost
+     *                                    with the connection, and one without a queue is not reported
      * @return int how many were sent
      *
      * @throws UnroutableMessage|PublishFailed|MessageEncodingFailed
@@ -170,13 +185,14 @@ final class Bus
     /**
      * Declares the queue and handles its messages until {@see stop()}, SIGTERM or SIGINT; then what is in flight is
      * finished and acknowledged. A second signal cancels what is in flight; its messages go back to the queue.
+     * Outside of `Weft\run()` it runs one.
      *
      * A message whose handler throws is parked in the dead-letter queue with the error, and so is one that cannot be
      * decoded or that nobody handles; the others go on.
      *
      * @param int<1, max>      $concurrency   handlers running at once, each in a task of its own
-     * @param int<1, max>|null $prefetch      deliveries taken from the broker ahead of their acknowledgement; default
-     *                                        twice the concurrency
+     * @param int<1, max>|null $prefetch      deliveries taken from the broker and not acknowledged; default twice the
+     *                                        concurrency, RabbitMQ takes up to 65,535
      * @param bool             $stopWhenEmpty returns once the queue is empty and nothing is in flight
      * @param int<1, max>|null $limit         returns once this many messages have been handled
      * @param bool             $signals       whether SIGTERM and SIGINT stop it
@@ -197,15 +213,9 @@ final class Bus
         if ($concurrency < 1 || $prefetch < 1 || ($limit ?? 1) < 1) {
             throw new \ValueError("concurrency, prefetch and limit must be at least 1, got {$concurrency}, {$prefetch}" . ($limit === null ? '' : " and {$limit}"));
         }
-        $this->declare($queue);
-        $consumer = $this->transport->consume($queue, $prefetch);
-        $worker = new Worker($consumer, $this->handling($consumer, $queue), $this->transport, $queue, $concurrency, $prefetch, $limit);
-        $this->workers[\spl_object_id($worker)] = $worker;
-        try {
-            return $worker->run($stopWhenEmpty, $signals);
-        } finally {
-            unset($this->workers[\spl_object_id($worker)]);
-        }
+        $run = fn(): int => $this->work($queue, $concurrency, $prefetch, $stopWhenEmpty, $limit, $signals);
+
+        return current() === null ? run($run) : $run();
     }
 
     /** Makes every running {@see consume()} finish what is in flight and return. */
@@ -232,6 +242,31 @@ final class Bus
         return $this->transport->depth($queue);
     }
 
+    /**
+     * Removes every message that is ready in a queue; those being handled stay.
+     *
+     * @return int how many were removed
+     *
+     * @throws UndefinedQueue
+     */
+    public function purge(string $queue): int
+    {
+        $consumer = $this->transport->consume($queue, self::BATCH);
+        $removed = 0;
+        try {
+            while (($deliveries = $consumer->next(self::BATCH, wait: self::LINGER)) !== []) {
+                foreach ($deliveries as $delivery) {
+                    $consumer->ack($delivery);
+                    ++$removed;
+                }
+            }
+        } finally {
+            $consumer->close();
+        }
+
+        return $removed;
+    }
+
     /** The messages of a queue that could not be handled. */
     public function deadLetters(string $queue): DeadLetters
     {
@@ -245,51 +280,77 @@ final class Bus
         $this->transport->close();
     }
 
+    private function work(string $queue, int $concurrency, int $prefetch, bool $stopWhenEmpty, ?int $limit, bool $signals): int
+    {
+        $this->declare($queue);
+        $consumer = $this->transport->consume($queue, $prefetch);
+        $worker = new Worker($consumer, $this->handlingOf($consumer, $queue), $this->transport, $queue, $concurrency, $prefetch, $limit);
+        $this->workers[\spl_object_id($worker)] = $worker;
+        try {
+            return $worker->run($stopWhenEmpty, $signals);
+        } finally {
+            unset($this->workers[\spl_object_id($worker)]);
+        }
+    }
+
     /** @param iterable<object> $messages */
-    private function dispatch(Kind $kind, iterable $messages, bool $confirmed = true): int
+    private function dispatch(Kind $kind, iterable $messages, bool $confirmed): int
+    {
+        if ($this->handling() !== null) {
+            return $this->dispatchEach($kind, $messages);
+        }
+        $sent = 0;
+        $wrapped = function () use ($kind, $messages, &$sent): iterable {
+            foreach ($messages as $message) {
+                yield $this->envelopes->wrap($kind, $message, null);
+                $sent++;
+                $this->progress->sent++;
+            }
+        };
+        $this->transport->publish($wrapped(), $confirmed);
+
+        return $sent;
+    }
+
+    /** @param iterable<object> $messages */
+    private function dispatchEach(Kind $kind, iterable $messages): int
     {
         $sent = 0;
-        $batch = [];
         foreach ($messages as $message) {
-            $batch[] = $this->envelopes->wrap($kind, $message, null);
-            if (\count($batch) === self::BATCH) {
-                $sent += $this->dispatchBatch($batch, $confirmed);
-                $batch = [];
-            }
+            $this->dispatchOne($kind, $message);
+            $sent++;
         }
 
-        return $sent + $this->dispatchBatch($batch, $confirmed);
+        return $sent;
     }
 
-    /** @param list<Transport\Outgoing> $batch */
-    private function dispatchBatch(array $batch, bool $confirmed): int
+    private function dispatchOne(Kind $kind, object $message): void
     {
-        if ($batch !== []) {
-            $this->transport->publish($batch, $confirmed);
-            $this->progress->sent += \count($batch);
+        $context = $this->handling();
+        if ($context !== null) {
+            $kind === Kind::Command ? $context->send($message) : $context->publish($message);
+
+            return;
         }
-
-        return \count($batch);
+        $this->transport->publish([$this->envelopes->wrap($kind, $message, null)]);
+        $this->progress->sent++;
     }
 
-    private function handling(Transport\Consumer $consumer, string $queue): Handling
+    /** The context of the handler that called, directly or from a task it has started. */
+    private function handling(): ?Context
     {
-        $shared = $this->database !== null && $consumer instanceof Transport\TransactionalConsumer && $consumer->shares($this->database);
-        $publishesAtOnce = $this->publishing === Publishing::BeforeCommitUnconfirmed && !$shared;
+        $context = $this->current->value();
 
-        return new Handling(
-            $consumer,
-            $this->transport,
-            $queue,
-            $this->handlers,
-            $this->codec,
-            $this->envelopes,
-            $this->database,
-            $shared ? $consumer : null,
-            $publishesAtOnce,
-            $this->progress,
-            $this->logger,
-            $this->observer,
-        );
+        return $context?->isOpen() === true ? $context : null;
+    }
+
+    private function handlingOf(Consumer $consumer, string $queue): Handling
+    {
+        $shared = $this->database !== null && $consumer instanceof TransactionalConsumer && $consumer->shares($this->database);
+        $direct = $this->publishing === Publishing::BeforeCommitUnconfirmed && !$shared ? $this->transport : null;
+        $invoker = new Invoker($this->envelopes, $direct, $this->database, $this->current, $this->progress, $this->logger, $queue);
+        $dispatcher = new Dispatcher($consumer, $shared ? $consumer : null, $this->transport, $this->handlers, $this->codec, $invoker, $this->progress);
+
+        return new Handling($consumer, $queue, $dispatcher, $this->progress, $this->logger, $this->observer);
     }
 }

@@ -6,13 +6,14 @@ namespace Weft\Bus;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Outbox;
-use Weft\Bus\Internal\Trace;
 use Weft\Bus\Transport\Delivery;
+
+use function Weft\Native\traceparent;
 
 /** What a handler knows of the message it handles, and how it sends others. Valid until the handler returns. */
 final class Context
 {
-    private ?Trace $trace = null;
+    private ?string $traceparent = null;
 
     /** @internal made by the bus for each handled message */
     public function __construct(
@@ -58,16 +59,22 @@ final class Context
         return $this->delivery->headers[Header::CORRELATION_ID] ?? $this->messageId();
     }
 
+    /** The id of the message whose handler sent this one; null when the message starts the conversation. */
+    public function causationId(): ?string
+    {
+        return $this->delivery->headers[Header::CAUSATION_ID] ?? $this->delivery->headers[Header::CORRELATION_ID] ?? null;
+    }
+
     /** 32 hex digits; shared by everything that one request led to. */
     public function traceId(): string
     {
-        return $this->trace()->traceId;
+        return \substr($this->traceparent(), 3, 32);
     }
 
     /** The W3C `traceparent` for calls this handler makes. */
     public function traceparent(): string
     {
-        return $this->trace()->traceparent();
+        return $this->traceparent ??= traceparent($this->delivery->headers[Header::TRACEPARENT] ?? null);
     }
 
     /** Whether the message may have been handled before. */
@@ -104,8 +111,9 @@ final class Context
         return $this->logger;
     }
 
-    private function trace(): Trace
+    /** Whether the handler is still running, so that it can publish. */
+    public function isOpen(): bool
     {
-        return $this->trace ??= Trace::continue($this->delivery->headers[Header::TRACEPARENT] ?? null);
+        return $this->outbox->isOpen();
     }
 }

@@ -10,10 +10,10 @@ final class Header
     /** UUID version 7 (RFC 9562 §5.7); stays the same when a message is redelivered, parked or replayed. */
     public const MESSAGE_ID = 'message-id';
 
-    /** The id of the first message of the conversation. */
+    /** The id of the first message of the conversation; absent on that one. */
     public const CORRELATION_ID = 'correlation-id';
 
-    /** The id of the message whose handler sent this one; absent on the first. */
+    /** The id of the message whose handler sent this one; absent where that is the first of the conversation. */
     public const CAUSATION_ID = 'causation-id';
 
     /** W3C Trace Context §3.2; the parent is the handling that sent the message. */
@@ -24,10 +24,10 @@ final class Header
 
     public const CONTENT_TYPE = 'content-type';
 
-    /** {@see MessageType::$version} */
+    /** {@see MessageType::$version}; absent means 1. */
     public const SCHEMA_VERSION = 'schema-version';
 
-    /** `command` or `event` */
+    /** `command` on commands, absent on events. */
     public const KIND = 'weft-kind';
 
     /** On dead letters: the class of the error. */

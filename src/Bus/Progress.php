@@ -22,7 +22,7 @@ final class Progress
     /** Messages sent and published, from handlers and outside. */
     public int $sent = 0;
 
-    /** Messages being handled right now. */
+    /** Messages being handled or acknowledged right now. */
     public int $inFlight = 0;
 
     /** Messages handled with success. */

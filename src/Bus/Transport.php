@@ -27,14 +27,14 @@ interface Transport
     /**
      * Publishes to every queue bound to the type of each message, in order.
      *
-     * @param list<Outgoing> $messages
-     * @param bool           $confirmed whether to return only when the broker has taken responsibility for all of them;
-     *                                  without, they may be lost with the connection, and a lost one is not reported
+     * @param iterable<Outgoing> $messages  a generator is read as fast as the broker takes
+     * @param bool               $confirmed whether to return only when the broker has taken responsibility for all of
+     *                                      them; without, they may be lost with the connection, and that is not reported
      *
      * @throws UnroutableMessage when a message that must be routed has no queue; the others are published
      * @throws PublishFailed     when the broker refused or cannot be reached; some may have been published
      */
-    public function publish(array $messages, bool $confirmed = true): void;
+    public function publish(iterable $messages, bool $confirmed = true): void;
 
     /**
      * @param positive-int $prefetch how many deliveries may be waiting for their acknowledgement at once

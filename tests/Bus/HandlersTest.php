@@ -22,7 +22,7 @@ use Weft\Tests\Bus\Fixtures\StoreCustomer;
 
 final class HandlersTest extends BusTestCase
 {
-    public function test_a_second_handler_of_a_command_is_refused_and_both_are_named(): void
+    public function testASecondHandlerOfACommandIsRefusedAndBothAreNamed(): void
     {
         $first = new class {
             #[CommandHandler]
@@ -40,7 +40,7 @@ final class HandlersTest extends BusTestCase
         $bus->handlers($second);
     }
 
-    public function test_a_class_is_a_command_or_an_event_but_not_both(): void
+    public function testAClassIsACommandOrAnEventButNotBoth(): void
     {
         $this->expectException(DuplicateHandler::class);
         $this->expectExceptionMessageMatches('/is both event for .*FailingListener::stored\(\) and command for .*::handle\(\)/s');
@@ -52,7 +52,7 @@ final class HandlersTest extends BusTestCase
     }
 
     /** @dataProvider invalidHandlers */
-    public function test_a_method_that_cannot_be_a_handler_is_refused_and_named(object $service, string $message): void
+    public function testAMethodThatCannotBeAHandlerIsRefusedAndNamed(object $service, string $message): void
     {
         $this->expectException(InvalidHandler::class);
         $this->expectExceptionMessageMatches('/' . \preg_quote($message, '/') . '/');
@@ -124,7 +124,7 @@ final class HandlersTest extends BusTestCase
         }, '::handle() asks for a Transaction, but the bus was connected without a database'];
     }
 
-    public function test_a_message_that_json_cannot_carry_is_refused_with_its_handler(): void
+    public function testAMessageThatJsonCannotCarryIsRefusedWithItsHandler(): void
     {
         $this->expectException(InvalidMessageClass::class);
         $this->expectExceptionMessage('ArrayObject');
@@ -135,7 +135,7 @@ final class HandlersTest extends BusTestCase
         });
     }
 
-    public function test_parameters_are_found_by_type_in_any_order(): void
+    public function testParametersAreFoundByTypeInAnyOrder(): void
     {
         $this->inRuntime(function (): void {
             $logger = new TestLogger();
@@ -182,7 +182,7 @@ final class HandlersTest extends BusTestCase
     }
 
     /** @dataProvider shortSignatures */
-    public function test_short_signatures_get_what_they_ask_for(object $handler, array $expected): void
+    public function testShortSignaturesGetWhatTheyAskFor(object $handler, array $expected): void
     {
         $this->inRuntime(function () use ($handler, $expected): void {
             $database = Database::connect('sqlite::memory:');

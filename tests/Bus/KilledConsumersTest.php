@@ -33,7 +33,7 @@ final class KilledConsumersTest extends BusTestCase
         }
     }
 
-    public function test_each_effect_happens_exactly_once_however_many_consumers_are_killed(): void
+    public function testEachEffectHappensExactlyOnceHoweverManyConsumersAreKilled(): void
     {
         $this->inRuntime(function (): void {
             [$database, $bus] = $this->filled(self::COMMANDS);
@@ -58,7 +58,7 @@ final class KilledConsumersTest extends BusTestCase
         }, deadline: 60.0);
     }
 
-    public function test_a_living_consumer_takes_over_from_a_killed_one(): void
+    public function testALivingConsumerTakesOverFromAKilledOne(): void
     {
         $this->inRuntime(function (): void {
             [$database, $bus] = $this->filled(2_000);

@@ -12,26 +12,24 @@ use Weft\Bus\EventListener;
 use Weft\Bus\Publishing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\TransportFailed;
-use Weft\Native\AmqpConnection;
-use Weft\Runtime\Internal\Scheduler;
 use Weft\Sql\Database;
 use Weft\Sql\PoolOptions;
 use Weft\Sql\Transaction;
 use Weft\Sql\UniqueViolation;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\VirtualHost;
 
 /** The bus on the servers it is meant for: RabbitMQ and PostgreSQL. */
 final class RabbitMqBusTest extends BusTestCase
 {
-    private string $queue;
+    private VirtualHost $host;
     private string $table;
 
     protected function setUp(): void
     {
-        $unique = \bin2hex(\random_bytes(4));
-        $this->queue = "customers-{$unique}";
-        $this->table = "customers_{$unique}";
+        $this->host = VirtualHost::create(self::setting('RABBITMQ_MANAGEMENT_URL'));
+        $this->table = 'customers_' . \bin2hex(\random_bytes(4));
     }
 
     protected function tearDown(): void
@@ -39,19 +37,16 @@ final class RabbitMqBusTest extends BusTestCase
         $database = Database::connect(self::setting('DATABASE_URL'));
         $database->execute("DROP TABLE IF EXISTS {$this->table}");
         $database->close();
-        $connection = Scheduler::await(AmqpConnection::open(self::setting('AMQP_URL')));
-        Scheduler::await($connection->deleteQueue($this->queue));
-        Scheduler::await($connection->deleteQueue("{$this->queue}.dead"));
-        Scheduler::await($connection->close());
+        $this->host->delete();
     }
 
     /** @dataProvider modes */
-    public function test_thousands_of_commands_are_stored_and_their_events_heard_once(Publishing $publishing, bool $persistent): void
+    public function testThousandsOfCommandsAreStoredAndTheirEventsHeardOnce(Publishing $publishing, bool $persistent): void
     {
         $this->inRuntime(function () use ($publishing, $persistent): void {
             $database = $this->database();
             $heard = [];
-            $bus = Bus::connect(RabbitMq::connect(self::setting('AMQP_URL'), persistent: $persistent), $database, $publishing)
+            $bus = Bus::connect(RabbitMq::connect($this->host->in(self::setting('AMQP_URL')), persistent: $persistent), $database, $publishing)
                 ->handlers($this->inserting(), new class ($heard) {
                     public function __construct(private array &$heard) {}
 
@@ -61,14 +56,14 @@ final class RabbitMqBusTest extends BusTestCase
                         $this->heard[] = (int) $event->id;
                     }
                 });
-            $bus->declare($this->queue);
+            $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(3_000));
 
-            self::assertSame(6_000, $bus->consume($this->queue, concurrency: 50, stopWhenEmpty: true));
+            self::assertSame(6_000, $bus->consume(self::QUEUE, concurrency: 50, stopWhenEmpty: true));
             \sort($heard);
             self::assertSame(\range(1, 3_000), $heard);
             self::assertSame(3_000, $database->execute("SELECT count(*) FROM {$this->table}")->value());
-            self::assertSame([0, 0], [$bus->depth($this->queue), $bus->deadLetters($this->queue)->count()]);
+            self::assertSame([0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
             $bus->close();
             $database->close();
         }, deadline: 60.0);
@@ -80,20 +75,20 @@ final class RabbitMqBusTest extends BusTestCase
         yield 'at once, transient' => [Publishing::BeforeCommitUnconfirmed, false];
     }
 
-    public function test_failed_messages_are_parked_with_their_bytes_and_the_error(): void
+    public function testFailedMessagesAreParkedWithTheirBytesAndTheError(): void
     {
         $this->inRuntime(function (): void {
             $database = $this->database();
-            $bus = Bus::connect(self::setting('AMQP_URL'), $database)->handlers($this->inserting());
-            $bus->declare($this->queue);
+            $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')), $database)->handlers($this->inserting());
+            $bus->declare(self::QUEUE);
             $bus->sendAll([self::customer(1), self::customer(1), self::customer(2)]);
 
-            self::assertSame(3, $bus->consume($this->queue, concurrency: 1, stopWhenEmpty: true));
-            [$letter] = $bus->deadLetters($this->queue)->peek();
+            self::assertSame(3, $bus->consume(self::QUEUE, concurrency: 1, stopWhenEmpty: true));
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
             self::assertSame('{"id":"1","name":"name_1","email":"name@example.org"}', $letter->body);
             self::assertSame([UniqueViolation::class, StoreCustomer::class, 1], [$letter->errorClass(), $letter->type, $letter->attempts()]);
             self::assertStringNotContainsString('name_1', $letter->errorMessage());
-            self::assertSame(1, $bus->deadLetters($this->queue)->count(), 'looking leaves it there');
+            self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'looking leaves it there');
             self::assertSame(2, $database->execute("SELECT count(*) FROM {$this->table}")->value());
             $bus->close();
             $database->close();
@@ -101,7 +96,7 @@ final class RabbitMqBusTest extends BusTestCase
     }
 
     /** @dataProvider unreachable */
-    public function test_a_broker_that_cannot_be_used_is_named_without_the_password(string $replace, string $with, string $message): void
+    public function testABrokerThatCannotBeUsedIsNamedWithoutThePassword(string $replace, string $with, string $message): void
     {
         $dsn = \preg_replace($replace, $with, self::setting('AMQP_URL'));
         try {

@@ -34,7 +34,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function test_what_a_handler_stored_and_published_is_there_after_it_returned(\Closure $broker): void
+    public function testWhatAHandlerStoredAndPublishedIsThereAfterItReturned(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
             $heard = [];
@@ -53,7 +53,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function test_a_handler_that_throws_has_stored_and_published_nothing(\Closure $broker): void
+    public function testAHandlerThatThrowsHasStoredAndPublishedNothing(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
             $heard = 0;
@@ -70,7 +70,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function test_a_statement_that_fails_when_it_is_committed_parks_the_message_with_its_error(\Closure $broker): void
+    public function testAStatementThatFailsWhenItIsCommittedParksTheMessageWithItsError(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
             $heard = 0;
@@ -92,7 +92,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function test_a_missing_table_parks_the_messages_and_the_worker_goes_on(\Closure $broker): void
+    public function testAMissingTableParksTheMessagesAndTheWorkerGoesOn(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
             $database->execute('ALTER TABLE customers RENAME TO elsewhere');
@@ -107,7 +107,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function test_a_handler_that_ends_its_transaction_itself_is_told_so(\Closure $broker): void
+    public function testAHandlerThatEndsItsTransactionItselfIsToldSo(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
             $bus->handlers($this->inserting(static fn(Transaction $transaction) => $transaction->rollback()));
@@ -122,7 +122,7 @@ final class TransactionTest extends BusTestCase
         });
     }
 
-    public function test_messages_leave_after_the_commit_and_the_acknowledgement_after_them(): void
+    public function testMessagesLeaveAfterTheCommitAndTheAcknowledgementAfterThem(): void
     {
         $spy = new SpyTransport(new Memory());
         $this->with(static fn(): Transport => $spy, function (Bus $bus, Database $database) use ($spy): void {
@@ -141,7 +141,7 @@ final class TransactionTest extends BusTestCase
         });
     }
 
-    public function test_a_command_without_a_queue_rolls_back_a_handler_whose_broker_is_in_the_same_database(): void
+    public function testACommandWithoutAQueueRollsBackAHandlerWhoseBrokerIsInTheSameDatabase(): void
     {
         $this->with(static fn(Database $database): Transport => Sqlite::on($database), function (Bus $bus, Database $database): void {
             $bus->handlers(new class {
@@ -160,7 +160,7 @@ final class TransactionTest extends BusTestCase
         });
     }
 
-    public function test_a_handler_may_ask_for_results_in_its_transaction(): void
+    public function testAHandlerMayAskForResultsInItsTransaction(): void
     {
         $this->with(static fn(Database $database): Transport => Sqlite::on($database), function (Bus $bus, Database $database): void {
             $bus->handlers($this->inserting(static function (Transaction $transaction): void {
@@ -176,7 +176,7 @@ final class TransactionTest extends BusTestCase
         });
     }
 
-    public function test_a_broker_dsn_of_the_same_file_shares_the_transaction(): void
+    public function testABrokerDsnOfTheSameFileSharesTheTransaction(): void
     {
         $this->inRuntime(function (): void {
             $database = self::databaseAt($this->dsn());

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Examples\Customers;
 
 use Weft\Bus\Bus;
+use Weft\Bus\DeadLetters;
 use Weft\Sql\Database;
 
 use function Weft\async;
@@ -17,6 +18,8 @@ use function Weft\signal;
  */
 final class Demo
 {
+    private const QUEUE = 'customers';
+
     private readonly Customers $customers;
     private readonly Run $run;
     private bool $stopped = false;
@@ -39,7 +42,10 @@ final class Demo
         $this->sentBefore = $this->run->sent;
         $this->rowsBefore = $this->rows();
         $this->eventsBefore = \array_sum($this->customers->stored);
-        $bus->handlers($this->customers)->declare($this->run->queue());
+        $bus->handlers($this->customers)->declare(self::QUEUE);
+        if (!$this->run->isContinued) {
+            $this->clear();
+        }
     }
 
     /** @return int exit code: 0 all is there, 1 something is not, 130 stopped before the end */
@@ -72,6 +78,13 @@ final class Demo
             \number_format($this->run->commands),
             \number_format($this->rowsBefore),
         ));
+    }
+
+    /** A run that was given up, or was killed while it filled the queue, may have left messages. */
+    private function clear(): void
+    {
+        $this->bus->purge(self::QUEUE);
+        $this->bus->purge(DeadLetters::queueOf(self::QUEUE));
     }
 
     private function fill(): void
@@ -109,7 +122,7 @@ final class Demo
             return $progress->handled() - $before + $this->rowsBefore + $this->eventsBefore;
         };
         $this->watched('drain', $handled, function (): void {
-            $this->bus->consume($this->run->queue(), concurrency: 100, stopWhenEmpty: true, signals: false);
+            $this->bus->consume(self::QUEUE, concurrency: 100, stopWhenEmpty: true, signals: false);
         });
         $handled();
         $lastCommand ??= \microtime(true);
@@ -160,8 +173,8 @@ final class Demo
             events: \count($this->customers->stored),
             eventsRepeated: \array_sum($this->customers->stored) - \count($this->customers->stored),
             eventsUncounted: $this->run->wasKilled ? $counted['n'] - \count($this->customers->stored) : 0,
-            dead: $this->bus->deadLetters($this->run->queue())->count(),
-            left: $this->bus->depth($this->run->queue()),
+            dead: $this->bus->deadLetters(self::QUEUE)->count(),
+            left: $this->bus->depth(self::QUEUE),
         );
     }
 
@@ -188,7 +201,7 @@ final class Demo
         foreach ($verdict->lines() as $line) {
             $this->screen->line($line);
         }
-        foreach ($this->bus->deadLetters($this->run->queue())->peek(3) as $letter) {
+        foreach ($this->bus->deadLetters(self::QUEUE)->peek(3) as $letter) {
             $this->screen->line("  dead letter: {$letter->errorClass()}: {$letter->errorMessage()}");
         }
 

@@ -19,7 +19,6 @@ final class Run
 
     private function __construct(
         private readonly Database $database,
-        /** Names the queue, so that a new run never meets messages of one that was given up. */
         public readonly int $number,
         public readonly int $commands,
         /** True if the last start ended without saving, as after `kill -9`. */
@@ -41,11 +40,6 @@ final class Run
         $database->execute('UPDATE demo_runs SET saved = false WHERE number = ?', [$run->number]);
 
         return $run;
-    }
-
-    public function queue(): string
-    {
-        return "customers-{$this->number}";
     }
 
     /** Every command is in the queue: from here on a crash loses nothing. */

@@ -9,6 +9,9 @@ use Weft\Bus\Header;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Transport\Outgoing;
 
+use function Weft\Native\messageId;
+use function Weft\Native\traceparent;
+
 /**
  * Encodes messages and gives them their headers.
  *
@@ -18,26 +21,43 @@ final class Envelopes
 {
     public function __construct(private readonly Codec $codec) {}
 
-    /** @param Context|null $cause the handling that sends the message; null when it starts a conversation */
+    /**
+     * What follows from another header is left out: the broker reads every header of every message.
+     *
+     * @param Context|null $cause the handling that sends the message; null when it starts a conversation
+     */
     public function wrap(Kind $kind, object $message, ?Context $cause): Outgoing
     {
         $class = $this->codec->of($message::class);
-        $id = Ids::message();
         $headers = [
-            Header::MESSAGE_ID => $id,
-            Header::CORRELATION_ID => $cause?->correlationId() ?? $id,
-            Header::TRACEPARENT => $cause?->traceparent() ?? Trace::continue(null)->traceparent(),
+            Header::MESSAGE_ID => messageId(),
+            Header::TRACEPARENT => $cause?->traceparent() ?? traceparent(),
             Header::CONTENT_TYPE => 'application/json',
-            Header::SCHEMA_VERSION => (string) $class->version,
-            Header::KIND => $kind->value,
         ];
+        if ($kind === Kind::Command) {
+            $headers[Header::KIND] = Kind::Command->value;
+        }
+        if ($class->version !== 1) {
+            $headers[Header::SCHEMA_VERSION] = (string) $class->version;
+        }
         if ($cause !== null) {
-            $headers[Header::CAUSATION_ID] = $cause->messageId();
-            if (($state = $cause->header(Header::TRACESTATE)) !== null) {
-                $headers[Header::TRACESTATE] = $state;
-            }
+            $headers += self::caused($cause);
         }
 
         return new Outgoing($class->type, $class->encode($message), $headers, mustRoute: $kind === Kind::Command);
+    }
+
+    /** @return array<string, string> */
+    private static function caused(Context $cause): array
+    {
+        $headers = [Header::CORRELATION_ID => $cause->correlationId()];
+        if ($cause->messageId() !== $cause->correlationId()) {
+            $headers[Header::CAUSATION_ID] = $cause->messageId();
+        }
+        if (($state = $cause->header(Header::TRACESTATE)) !== null) {
+            $headers[Header::TRACESTATE] = $state;
+        }
+
+        return $headers;
     }
 }

@@ -38,6 +38,11 @@ final class Outbox
         $this->add(Kind::Command, $command, $cause);
     }
 
+    public function isOpen(): bool
+    {
+        return $this->isOpen;
+    }
+
     /** @return list<Outgoing> what was kept; from now on the handler is over and nothing more is taken */
     public function close(): array
     {

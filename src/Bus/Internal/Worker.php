@@ -28,14 +28,16 @@ final class Worker
     /** Seconds an empty queue is watched, when asked to stop once it is empty. */
     private const LINGER = 0.1;
 
-    /** @var array<int, Task> being handled, by delivery tag */
+    /** @var array<int, Task> not settled yet, by delivery tag */
     private array $tasks = [];
+
+    /** @var array<int, true> whose handlers run; what is left for the others is to be confirmed and acknowledged */
+    private array $running = [];
 
     private int $started = 0;
     private bool $stopping = false;
     private bool $forced = false;
     private readonly Wakeup $ended;
-    private readonly \Closure $isForced;
 
     public function __construct(
         private readonly Consumer $consumer,
@@ -47,7 +49,6 @@ final class Worker
         private readonly ?int $limit,
     ) {
         $this->ended = new Wakeup("the end of a handler of queue \"{$queue}\"");
-        $this->isForced = fn(): bool => $this->forced;
     }
 
     /** @return int how many messages were started, all of which have ended */
@@ -79,6 +80,21 @@ final class Worker
         $this->ended->notify();
     }
 
+    /** Whether what is in flight was told to stop at once. */
+    public function isForced(): bool
+    {
+        return $this->forced;
+    }
+
+    /** The handlers of a delivery have ended: others may run while its messages are confirmed. */
+    public function free(Delivery $delivery): void
+    {
+        if (isset($this->running[$delivery->tag])) {
+            unset($this->running[$delivery->tag]);
+            $this->ended->notify();
+        }
+    }
+
     private function feed(bool $stopWhenEmpty): void
     {
         while (!$this->stopping) {
@@ -98,12 +114,13 @@ final class Worker
     private function start(array $deliveries): void
     {
         foreach ($deliveries as $delivery) {
-            while (\count($this->tasks) >= $this->concurrency && !$this->stopping) {
+            while (\count($this->running) >= $this->concurrency && !$this->stopping) {
                 $this->ended->wait();
             }
             if ($this->stopping) {
                 return;
             }
+            $this->running[$delivery->tag] = true;
             $this->tasks[$delivery->tag] = async($this->handle(...), $delivery);
             if (++$this->started === $this->limit) {
                 $this->stop();
@@ -114,9 +131,9 @@ final class Worker
     private function handle(Delivery $delivery): void
     {
         try {
-            $this->handling->run($delivery, $this->isForced);
+            $this->handling->run($delivery, $this);
         } finally {
-            unset($this->tasks[$delivery->tag]);
+            unset($this->tasks[$delivery->tag], $this->running[$delivery->tag]);
             $this->ended->notify();
         }
     }

@@ -33,7 +33,7 @@ final class Memory implements Transport
         }
     }
 
-    public function publish(array $messages, bool $confirmed = true): void
+    public function publish(iterable $messages, bool $confirmed = true): void
     {
         $lost = null;
         foreach ($messages as $message) {

@@ -73,7 +73,7 @@ final class RabbitMq implements Transport
         }
     }
 
-    public function publish(array $messages, bool $confirmed = true): void
+    public function publish(iterable $messages, bool $confirmed = true): void
     {
         if ($messages !== []) {
             $confirmed ? $this->publishing->confirmed($messages) : $this->publishing->unconfirmed($messages);
@@ -85,8 +85,8 @@ final class RabbitMq implements Transport
         $this->consuming ??= self::open($this->dsn);
         try {
             $native = Scheduler::await($this->consuming->consume($queue, $prefetch));
-        } catch (Refused $refused) {
-            throw self::refused($queue, $refused);
+        } catch (AmqpException $exception) {
+            throw self::failed($queue, $exception);
         }
         $consumer = new RabbitMqConsumer($native, $this->publishing, $queue, $prefetch, $this->forget(...));
 
@@ -97,8 +97,8 @@ final class RabbitMq implements Transport
     {
         try {
             [$ready] = Scheduler::await($this->connection->queueState($queue));
-        } catch (Refused $refused) {
-            throw self::refused($queue, $refused);
+        } catch (AmqpException $exception) {
+            throw self::failed($queue, $exception);
         }
 
         return $ready;
@@ -144,10 +144,10 @@ final class RabbitMq implements Transport
         }
     }
 
-    private static function refused(string $queue, Refused $refused): UndefinedQueue|TransportFailed
+    private static function failed(string $queue, AmqpException $exception): UndefinedQueue|TransportFailed
     {
-        return $refused->getCode() === self::NOT_FOUND
-            ? new UndefinedQueue("Queue \"{$queue}\" is not declared on the broker: {$refused->getMessage()}", $refused)
-            : new TransportFailed("Queue \"{$queue}\": {$refused->getMessage()}", $refused);
+        return $exception instanceof Refused && $exception->getCode() === self::NOT_FOUND
+            ? new UndefinedQueue("Queue \"{$queue}\" is not declared on the broker: {$exception->getMessage()}", $exception)
+            : new TransportFailed("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
     }
 }

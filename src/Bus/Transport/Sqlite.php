@@ -62,7 +62,7 @@ final class Sqlite implements Transport
         $this->store->declare($queue, $types);
     }
 
-    public function publish(array $messages, bool $confirmed = true): void
+    public function publish(iterable $messages, bool $confirmed = true): void
     {
         $this->store->publish($messages);
     }

@@ -18,11 +18,15 @@ final class Report
     public static function of(Coroutine $task): TaskInfo
     {
         $state = $task->state();
+        if ($state === TaskState::Ready && $task->fiber->isSuspended() && !\in_array($task, $task->scheduler->woken, true)) {
+            $state = TaskState::Waiting;
+        }
         [$call, $place] = $state === TaskState::Waiting ? Places::waitOf($task) : [null, null];
         $waitsFor = match (true) {
+            $state !== TaskState::Waiting => null,
             $task->wait instanceof Wait => $task->wait->describe(),
-            $state === TaskState::Waiting => $call ?? "operation $task->wait",
-            default => null,
+            $task->wait === null => 'the end of a Fiber::suspend() of its own',
+            default => $call ?? "operation $task->wait",
         };
         $parent = $task->group instanceof Children ? $task->group->owner->id : null;
         $age = \hrtime(true) / 1e9 - $task->since;

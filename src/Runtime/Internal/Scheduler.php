@@ -18,8 +18,10 @@ use Weft\Runtime\Task;
  */
 final class Scheduler
 {
-    /** Tasks that run before the extension is asked again, so that I/O never starves. */
+    /** Switches to tasks before the extension is asked again, so that I/O never starves. */
     private const BATCH = 64;
+    /** Seconds after which it is asked in any case where tasks take long. */
+    private const LATENCY = 0.001;
     /** Idle fibers that are kept. */
     private const SPARE = 512;
 
@@ -39,7 +41,9 @@ final class Scheduler
     public readonly Orphans $orphans;
 
     private int $head = 0;
+    /** Switches left until the next poll. */
     private int $budget = self::BATCH;
+    private float $polledAt = 0.0;
     private int $fibers = 0;
     /** @var list<\Fiber> */
     private array $idle = [];
@@ -91,7 +95,9 @@ final class Scheduler
             return $task;
         }
 
-        return self::$current->taskOfOtherFiber();
+        self::$current->refuseForeignFiber();
+
+        return null;
     }
 
     /**
@@ -107,6 +113,9 @@ final class Scheduler
         $task = self::$current?->running;
         if ($task === null || isset(Blocking::$finished[$op])) {
             return Blocking::await($op);
+        }
+        if ($task->fiber !== \Fiber::getCurrent()) {
+            return self::$current->awaitInOtherFiber($op);
         }
         if ($task->interrupt !== null && $task->shields === 0) {
             Native\cancel($op);
@@ -240,43 +249,50 @@ final class Scheduler
     {
         while (true) {
             $this->now = \hrtime(true) / 1e9;
-            $this->resumeWoken();
+            // What yields while others start comes after what they start.
+            $woken = $this->woken;
+            $this->woken = [];
             $this->startFresh();
+            $this->resume($woken);
             if ($this->root->outcome !== null) {
                 if ($this->orphans->members === []) {
                     return;
                 }
                 $this->orphans->cancel();
             }
-            $ready = $this->woken !== [] || $this->canStart();
-            if ($ready || !$this->isStuck()) {
-                $this->poll($ready ? 0.0 : null);
+            if ($this->woken !== [] || $this->canStart()) {
+                if ($this->budget <= 0 || $this->now - $this->polledAt > self::LATENCY) {
+                    $this->poll(0.0);
+                }
+            } elseif (!$this->isStuck()) {
+                $this->poll(null);
             } elseif (!$this->breakDeadlock()) {
                 return;
             }
         }
     }
 
-    private function resumeWoken(): void
+    /** @param list<Coroutine> $woken */
+    private function resume(array $woken): void
     {
-        $woken = $this->woken;
-        $this->woken = [];
-        $budget = self::BATCH;
         foreach ($woken as $task) {
             $this->running = $task;
             $task->fiber->resume();
-            if (--$budget === 0) {
+            if (--$this->budget <= 0) {
                 $this->poll(0.0);
-                $budget = self::BATCH;
             }
         }
         $this->running = null;
     }
 
+    /** Starts what was queued before this turn, so that a task that starts others cannot outrun them. */
     private function startFresh(): void
     {
-        $this->budget = self::BATCH;
-        while ($this->budget > 0 && $this->canStart()) {
+        $last = \array_key_last($this->fresh) ?? -1;
+        while ($this->head <= $last && $this->canStart()) {
+            if ($this->budget <= 0) {
+                $this->poll(0.0);
+            }
             $worker = \array_pop($this->idle);
             if ($worker !== null) {
                 $worker->resume();
@@ -292,21 +308,25 @@ final class Scheduler
         return isset($this->fresh[$this->head]) && ($this->idle !== [] || $this->fibers < $this->maxFibers);
     }
 
-    /** After `exit()` there is no loop any more; only fibers that PHP destroys still run. */
-    private function taskOfOtherFiber(): null
+    private function awaitInOtherFiber(int $op): mixed
+    {
+        try {
+            $this->refuseForeignFiber();
+        } catch (\Error $error) {
+            Native\cancel($op);
+            throw $error;
+        }
+
+        return Blocking::awaitAtShutdown($op);
+    }
+
+    /** What runs beside the running task was left behind by `exit()`, or is a fiber that somebody made inside the task. */
+    private function refuseForeignFiber(): void
     {
         $fiber = \Fiber::getCurrent();
         if ($fiber !== null && !isset($this->workers[\spl_object_id($fiber)])) {
-            throw self::foreignFiber();
+            throw new \Error('Nothing can be waited for in a Fiber that was made inside a task: Weft\async() makes tasks that can wait');
         }
-        $this->running = null;
-
-        return null;
-    }
-
-    private static function foreignFiber(): \Error
-    {
-        return new \Error('Nothing can be waited for in a Fiber that was made inside a task: Weft\async() makes tasks that can wait');
     }
 
     /** False when the system has no more memory for stacks: then the fibers there are have to do. */
@@ -355,8 +375,11 @@ final class Scheduler
         unset($this->workers[\spl_object_id($fiber)]);
     }
 
-    private function poll(?float $timeout): void
+    /** Pumps the extension and makes ready what waited for the operations that have finished. */
+    public function poll(?float $timeout): void
     {
+        $this->budget = self::BATCH;
+        $this->polledAt = $this->now;
         foreach (Native\poll($timeout) as $op) {
             $task = $this->waiting[$op] ?? null;
             if ($task !== null) {
@@ -399,6 +422,10 @@ final class Scheduler
                 $this->root->end(new Cancellation("the process received signal $signal"));
             });
         }
+        if ($signals !== []) {
+            // Handlers are installed by the first poll: before the program's first line.
+            $this->poll(0.0);
+        }
     }
 
     private function shutDown(): void
@@ -409,6 +436,7 @@ final class Scheduler
         foreach ($this->waiting as $op => $_) {
             Native\cancel($op);
         }
+        $abandoned = $this->tasks();
         $this->watchers = $this->waiting = $this->woken = $this->fresh = [];
         $this->running = null;
         $this->closing = true;
@@ -418,6 +446,22 @@ final class Scheduler
         // It holds this object, and this object holds it.
         $this->idle = [];
         unset($this->work);
+        if ($abandoned !== []) {
+            self::destroy($abandoned);
+        }
+    }
+
+    /**
+     * Lets PHP unwind tasks that no cancellation could end, `finally` blocks included.
+     *
+     * @param list<Coroutine> $tasks
+     */
+    private static function destroy(array $tasks): void
+    {
+        foreach ($tasks as $task) {
+            $task->fiber = null;
+        }
+        \gc_collect_cycles();
     }
 
     /** The fiber is being destroyed, cannot switch, or the loop is gone: the process waits instead, where that can end. */

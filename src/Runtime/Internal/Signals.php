@@ -44,6 +44,13 @@ final class Signals
                 $arrival->wake($op);
             });
         }
+        // The first poll installs the handlers: a signal that another task causes right away is not missed.
+        $scheduler->poll(0.0);
+        foreach ($ops as $op) {
+            if (isset(Blocking::$finished[$op])) {
+                return $op;
+            }
+        }
 
         return $arrival->wait();
     }

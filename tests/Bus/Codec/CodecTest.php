@@ -32,14 +32,14 @@ final class CodecTest extends TestCase
         $this->codec = new Codec();
     }
 
-    public function test_a_plain_message_crosses_as_the_json_one_would_write_by_hand(): void
+    public function testAPlainMessageCrossesAsTheJsonOneWouldWriteByHand(): void
     {
         $body = $this->codec->of(StoreCustomer::class)->encode(new StoreCustomer('7', 'Zoë / "Z"', 'z@example.org'));
 
         self::assertSame('{"id":"7","name":"Zoë / \"Z\"","email":"z@example.org"}', $body);
     }
 
-    public function test_everything_a_message_may_hold_survives_both_ways(): void
+    public function testEverythingAMessageMayHoldSurvivesBothWays(): void
     {
         $order = Order::place(\PHP_INT_MAX, new Item('a', 2.0, ['colour' => 'red']), new Item('b', 0.1))->comesFrom('web');
         $order->grid = [[1, 2], [], [3]];
@@ -55,7 +55,7 @@ final class CodecTest extends TestCase
         self::assertSame('2026-03-04T05:06:07.000089+02:00', $decoded->placedAt->format('Y-m-d\TH:i:s.uP'));
     }
 
-    public function test_no_constructor_runs_when_decoding(): void
+    public function testNoConstructorRunsWhenDecoding(): void
     {
         $body = $this->codec->of(Order::class)->encode(Order::place(1));
         $made = Order::$made;
@@ -65,7 +65,7 @@ final class CodecTest extends TestCase
         self::assertSame($made, Order::$made);
     }
 
-    public function test_missing_fields_take_the_defaults_of_property_and_promoted_parameter(): void
+    public function testMissingFieldsTakeTheDefaultsOfPropertyAndPromotedParameter(): void
     {
         $order = $this->codec->of(Order::class)->decode(
             '{"number":1,"currency":"USD","priority":null,"items":[],"placedAt":"2026-01-01T00:00:00Z","deadlines":[]}',
@@ -75,14 +75,14 @@ final class CodecTest extends TestCase
         self::assertEquals(new \DateTimeImmutable('2020-01-01T00:00:00Z'), $order->paidAt);
     }
 
-    public function test_unknown_fields_are_ignored(): void
+    public function testUnknownFieldsAreIgnored(): void
     {
         $stored = $this->codec->of(CustomerStored::class)->decode('{"x":{"y":[1]},"id":"7","0":1}');
 
         self::assertEquals(new CustomerStored('7'), $stored);
     }
 
-    public function test_an_int_widens_to_float_and_a_float_stays_one_without_fraction(): void
+    public function testAnIntWidensToFloatAndAFloatStaysOneWithoutFraction(): void
     {
         $measured = $this->codec->of(Measured::class);
 
@@ -90,7 +90,7 @@ final class CodecTest extends TestCase
         self::assertSame('{"value":3.0,"context":null}', $measured->encode(new Measured(3.0)));
     }
 
-    public function test_empty_messages_and_maps_are_objects_and_empty_lists_lists(): void
+    public function testEmptyMessagesAndMapsAreObjectsAndEmptyListsLists(): void
     {
         self::assertSame('{}', $this->codec->of(Nothing::class)->encode(new Nothing()));
         self::assertEquals(new Nothing(), $this->codec->of(Nothing::class)->decode('{}'));
@@ -98,25 +98,25 @@ final class CodecTest extends TestCase
         self::assertStringContainsString('"items":[]', $this->codec->of(Order::class)->encode(Order::place(1)));
     }
 
-    public function test_a_class_that_counts_its_clones_is_not_cloned(): void
+    public function testAClassThatCountsItsClonesIsNotCloned(): void
     {
         self::assertSame(0, $this->roundTrip(new Cloned('x'))->clones);
     }
 
-    public function test_a_message_travels_under_its_class_or_the_name_it_chose(): void
+    public function testAMessageTravelsUnderItsClassOrTheNameItChose(): void
     {
         self::assertSame([StoreCustomer::class, 1], [$this->codec->of(StoreCustomer::class)->type, $this->codec->of(StoreCustomer::class)->version]);
         self::assertSame(['customer.forget', 3], [$this->codec->of(ForgetCustomer::class)->type, $this->codec->of(ForgetCustomer::class)->version]);
         self::assertSame(ForgetCustomer::class, $this->codec->ofType('customer.forget')?->class);
     }
 
-    public function test_a_type_that_nobody_named_in_the_program_is_never_loaded(): void
+    public function testATypeThatNobodyNamedInTheProgramIsNeverLoaded(): void
     {
         self::assertNull($this->codec->ofType(CustomerStored::class));
     }
 
     /** @dataProvider undecodable */
-    public function test_what_does_not_fit_is_refused_with_path_and_types(string $class, string $body, string $path, string $problem): void
+    public function testWhatDoesNotFitIsRefusedWithPathAndTypes(string $class, string $body, string $path, string $problem): void
     {
         try {
             $this->codec->of($class)->decode($body);
@@ -166,7 +166,7 @@ final class CodecTest extends TestCase
     }
 
     /** @dataProvider unencodable */
-    public function test_what_json_cannot_carry_is_refused_with_its_path(object $message, string $path, string $problem): void
+    public function testWhatJsonCannotCarryIsRefusedWithItsPath(object $message, string $path, string $problem): void
     {
         try {
             $this->codec->of($message::class)->encode($message);
@@ -205,7 +205,7 @@ final class CodecTest extends TestCase
     }
 
     /** @dataProvider notMessages */
-    public function test_a_class_that_json_cannot_carry_is_refused_when_it_is_registered(object|string $class, string $problem): void
+    public function testAClassThatJsonCannotCarryIsRefusedWhenItIsRegistered(object|string $class, string $problem): void
     {
         $this->expectException(InvalidMessageClass::class);
         $this->expectExceptionMessageMatches('~' . \preg_quote($problem, '~') . '~');
@@ -221,7 +221,8 @@ final class CodecTest extends TestCase
         yield 'enum' => [Currency::class, 'enum'];
         yield 'of PHP' => [\ArrayObject::class, 'class of PHP itself'];
         yield 'anonymous' => [new class {}, 'anonymous'];
-        foreach ([
+        foreach (
+            [
             'Untyped' => ['public $value;', 'property $value has no type'],
             'Union' => ['public int|string $value;', 'has the type string|int; of union types only ?T'],
             'PlainArray' => ['public array $value;', 'property $value is a plain array; say what it holds'],
@@ -237,13 +238,14 @@ final class CodecTest extends TestCase
             'Destructed' => ['public function __destruct() {}', 'destructor'],
             'ExtendsInternal' => ['public string $value;', 'extends ArrayObject, a class of PHP itself', 'extends \ArrayObject'],
             'Shadow' => ['private string $origin;', 'property $origin is private in ' . Document::class . ' and declared again', 'extends \\' . Document::class],
-        ] as $name => $case) {
+            ] as $name => $case
+        ) {
             eval('namespace Weft\Tests\Bus\Codec\Declared; final class ' . $name . ' ' . ($case[2] ?? '') . " { {$case[0]} }");
             yield $name => ["Weft\\Tests\\Bus\\Codec\\Declared\\{$name}", $case[1]];
         }
     }
 
-    public function test_two_classes_cannot_have_one_type_name(): void
+    public function testTwoClassesCannotHaveOneTypeName(): void
     {
         eval('namespace Weft\Tests\Bus\Codec\Declared; #[\Weft\Bus\MessageType("customer.forget")] final class Rival {}');
         $this->codec->of(ForgetCustomer::class);

@@ -30,7 +30,7 @@ final class FuzzTest extends BusTestCase
         \mt_srand($this->seed);
     }
 
-    public function test_whatever_arrives_is_decoded_or_refused_and_what_is_decoded_can_be_encoded(): void
+    public function testWhateverArrivesIsDecodedOrRefusedAndWhatIsDecodedCanBeEncoded(): void
     {
         $class = (new Codec())->of(Order::class);
         $decoded = $refused = 0;
@@ -50,7 +50,7 @@ final class FuzzTest extends BusTestCase
         self::assertGreaterThan(0, $refused, $this->repeat(''));
     }
 
-    public function test_every_damaged_message_is_handled_or_parked_with_its_bytes(): void
+    public function testEveryDamagedMessageIsHandledOrParkedWithItsBytes(): void
     {
         $this->inRuntime(function (): void {
             $handler = new class {
@@ -79,7 +79,7 @@ final class FuzzTest extends BusTestCase
         });
     }
 
-    public function test_mixed_values_cross_unchanged(): void
+    public function testMixedValuesCrossUnchanged(): void
     {
         $class = (new Codec())->of(Measured::class);
         for ($round = 0; $round < $this->rounds(); $round++) {

@@ -25,8 +25,9 @@ final class SpyTransport implements Transport
         $this->inner->declare($queue, $types);
     }
 
-    public function publish(array $messages, bool $confirmed = true): void
+    public function publish(iterable $messages, bool $confirmed = true): void
     {
+        $messages = \is_array($messages) ? $messages : \iterator_to_array($messages, false);
         $this->tell($confirmed ? 'publish' : 'publish unconfirmed', $messages);
         $this->inner->publish($messages, $confirmed);
     }

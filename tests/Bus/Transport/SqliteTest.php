@@ -21,7 +21,7 @@ final class SqliteTest extends TransportConformance
         return Sqlite::connect($this->dsn());
     }
 
-    public function test_messages_survive_closing_and_opening_the_file(): void
+    public function testMessagesSurviveClosingAndOpeningTheFile(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -36,7 +36,7 @@ final class SqliteTest extends TransportConformance
         });
     }
 
-    public function test_it_lives_in_the_database_it_is_given_and_does_not_close_it(): void
+    public function testItLivesInTheDatabaseItIsGivenAndDoesNotCloseIt(): void
     {
         $this->on(function (): void {
             $database = Database::connect($this->dsn());
@@ -50,7 +50,7 @@ final class SqliteTest extends TransportConformance
         });
     }
 
-    public function test_a_message_published_over_another_connection_wakes_a_waiting_consumer(): void
+    public function testAMessagePublishedOverAnotherConnectionWakesAWaitingConsumer(): void
     {
         $this->on(function (Transport $transport): void {
             $other = $this->connect();
@@ -69,7 +69,7 @@ final class SqliteTest extends TransportConformance
         });
     }
 
-    public function test_a_consumer_that_waits_writes_nothing(): void
+    public function testAConsumerThatWaitsWritesNothing(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -83,7 +83,7 @@ final class SqliteTest extends TransportConformance
         });
     }
 
-    public function test_what_was_given_up_comes_before_what_is_new_and_at_most_as_much_as_asked_for(): void
+    public function testWhatWasGivenUpComesBeforeWhatIsNewAndAtMostAsMuchAsAskedFor(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -102,7 +102,7 @@ final class SqliteTest extends TransportConformance
         });
     }
 
-    public function test_nothing_is_left_behind_when_everything_was_acknowledged(): void
+    public function testNothingIsLeftBehindWhenEverythingWasAcknowledged(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -121,7 +121,7 @@ final class SqliteTest extends TransportConformance
         });
     }
 
-    public function test_a_database_of_another_kind_is_refused(): void
+    public function testADatabaseOfAnotherKindIsRefused(): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage('needs an SQLite database, got one of Postgres');

@@ -36,7 +36,7 @@ abstract class TransportConformance extends TestCase
         $this->unique = \bin2hex(\random_bytes(4));
     }
 
-    public function test_a_message_reaches_every_queue_bound_to_its_type_and_no_other(): void
+    public function testAMessageReachesEveryQueueBoundToItsTypeAndNoOther(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue('one'), [$this->type('a'), $this->type('b')]);
@@ -51,7 +51,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_bytes_headers_and_type_arrive_unchanged(): void
+    public function testBytesHeadersAndTypeArriveUnchanged(): void
     {
         $this->on(function (Transport $transport): void {
             $bodies = ['', 'Zoë', \implode('', \array_map('chr', \range(0, 255))), "\xff\xfe", '{"a":"b"}', \random_bytes(1_000_000)];
@@ -71,7 +71,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_thousands_published_at_once_arrive_complete_and_in_order(): void
+    public function testThousandsPublishedAtOnceArriveCompleteAndInOrder(): void
     {
         $this->on(function (Transport $transport): void {
             $bodies = \array_map('strval', \range(1, 2_600));
@@ -83,7 +83,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_unconfirmed_messages_arrive_as_well(): void
+    public function testUnconfirmedMessagesArriveAsWell(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -94,7 +94,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_an_empty_batch_is_nothing(): void
+    public function testAnEmptyBatchIsNothing(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -105,7 +105,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_declaring_again_adds_bindings_and_keeps_messages(): void
+    public function testDeclaringAgainAddsBindingsAndKeepsMessages(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -118,7 +118,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_a_message_that_must_be_routed_and_is_not_is_an_error_that_names_its_type(): void
+    public function testAMessageThatMustBeRoutedAndIsNotIsAnErrorThatNamesItsType(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -132,7 +132,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_no_more_than_the_prefetch_is_unsettled_at_once(): void
+    public function testNoMoreThanThePrefetchIsUnsettledAtOnce(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -149,7 +149,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_next_returns_no_more_than_it_is_asked_for(): void
+    public function testNextReturnsNoMoreThanItIsAskedFor(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -161,7 +161,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_a_waiting_consumer_is_woken_by_a_message(): void
+    public function testAWaitingConsumerIsWokenByAMessage(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -179,7 +179,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_waiting_ends_when_its_time_is_over(): void
+    public function testWaitingEndsWhenItsTimeIsOver(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -192,7 +192,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_what_is_acknowledged_never_comes_back(): void
+    public function testWhatIsAcknowledgedNeverComesBack(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -210,7 +210,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_what_is_not_acknowledged_comes_back_marked_when_the_consumer_closes(): void
+    public function testWhatIsNotAcknowledgedComesBackMarkedWhenTheConsumerCloses(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -226,7 +226,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_what_is_not_acknowledged_comes_back_when_the_connection_closes(): void
+    public function testWhatIsNotAcknowledgedComesBackWhenTheConnectionCloses(): void
     {
         $this->on(function (Transport $transport): void {
             $other = $this->connect();
@@ -246,7 +246,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_a_requeued_message_comes_back_marked(): void
+    public function testARequeuedMessageComesBackMarked(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -262,7 +262,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_two_consumers_share_a_queue_without_sharing_a_message(): void
+    public function testTwoConsumersShareAQueueWithoutSharingAMessage(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -292,7 +292,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_an_acknowledgement_can_publish(): void
+    public function testAnAcknowledgementCanPublish(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -308,7 +308,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_a_message_is_not_acknowledged_when_what_it_led_to_cannot_be_published(): void
+    public function testAMessageIsNotAcknowledgedWhenWhatItLedToCannotBePublished(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -325,7 +325,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_a_parked_message_lies_in_the_dead_letter_queue_with_its_bytes_and_the_new_headers(): void
+    public function testAParkedMessageLiesInTheDeadLetterQueueWithItsBytesAndTheNewHeaders(): void
     {
         $this->on(function (Transport $transport): void {
             $body = "\x00\xffnot json";
@@ -344,7 +344,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_a_queue_nobody_declared_is_an_error_that_names_it(): void
+    public function testAQueueNobodyDeclaredIsAnErrorThatNamesIt(): void
     {
         $this->on(function (Transport $transport): void {
             foreach ([fn() => $transport->consume('missing-' . $this->queue(), 1), fn() => $transport->depth('missing-' . $this->queue())] as $call) {
@@ -358,7 +358,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_stopping_ends_a_wait_and_lets_deliveries_be_settled(): void
+    public function testStoppingEndsAWaitAndLetsDeliveriesBeSettled(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -380,7 +380,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function test_closing_twice_is_nothing(): void
+    public function testClosingTwiceIsNothing(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);

@@ -38,13 +38,13 @@ final class Publishing
     ) {}
 
     /**
-     * @param non-empty-list<Outgoing> $messages
+     * @param iterable<Outgoing> $messages not an empty array
      * @throws UnroutableMessage|PublishFailed
      */
-    public function confirmed(array $messages): void
+    public function confirmed(iterable $messages): void
     {
         try {
-            \count($messages) === 1 ? $this->one($messages[0]) : $this->batch($messages);
+            \is_array($messages) && \count($messages) === 1 ? $this->one($messages[0]) : $this->batch($messages);
         } catch (Unroutable $unroutable) {
             throw new UnroutableMessage("No queue is declared for a command: {$unroutable->getMessage()}", $unroutable);
         } catch (AmqpException $exception) {
@@ -55,10 +55,10 @@ final class Publishing
     /**
      * Returns when the messages are on their way to the socket.
      *
-     * @param non-empty-list<Outgoing> $messages
+     * @param iterable<Outgoing> $messages
      * @throws PublishFailed
      */
-    public function unconfirmed(array $messages): void
+    public function unconfirmed(iterable $messages): void
     {
         try {
             $publisher = $this->unconfirmed ??= $this->open(false);
@@ -91,8 +91,12 @@ final class Publishing
         Scheduler::await($this->hand($publisher, self::EXCHANGE, $message->type, $message, $this->persistent, true));
     }
 
-    /** @param list<Outgoing> $messages */
-    private function batch(array $messages): void
+    /**
+     * Keeps the window full and waits for what is outstanding only at the end.
+     *
+     * @param iterable<Outgoing> $messages
+     */
+    private function batch(iterable $messages): void
     {
         $publisher = \array_pop($this->idle) ?? $this->open(true);
         foreach ($messages as $message) {

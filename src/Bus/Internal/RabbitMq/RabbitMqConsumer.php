@@ -91,9 +91,11 @@ final class RabbitMqConsumer implements Consumer
             Scheduler::await($this->native->cancel());
             $this->giveBack($this->fetched);
             // What the extension has but nobody asked for yet goes to other consumers now, not when the last handler ends.
-            while (\is_array($left = $this->native->next($this->prefetch)) && $left !== []) {
+            do {
+                $left = $this->native->next($this->prefetch);
+                $left = \is_int($left) ? Scheduler::await($left) : $left;
                 $this->giveBack($left);
-            }
+            } while ($left !== []);
         } catch (AmqpException) {
             // Without a connection the broker gives everything back by itself.
         }

@@ -242,11 +242,6 @@ final class SqliteConsumer implements TransactionalConsumer
             return;
         }
         $this->checkedAt = \microtime(true);
-        foreach ($this->store->consumers() as $id => $lock) {
-            if ($id !== $this->id && $lock !== '' && Lock::isAbandoned($lock)) {
-                $this->store->release($id);
-                $this->probably = true;
-            }
-        }
+        $this->probably = $this->store->releaseAbandoned() || $this->probably;
     }
 }

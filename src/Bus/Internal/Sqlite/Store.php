@@ -35,6 +35,9 @@ final class Store
     /** Rows of one INSERT; three parameters each, SQLite takes 32,766. */
     private const ROWS = 250;
 
+    /** Messages published in one transaction. */
+    private const BATCH = 1000;
+
     private const SCHEMA = [
         'CREATE TABLE IF NOT EXISTS weft_queues (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, taken INTEGER NOT NULL DEFAULT 0)',
@@ -119,6 +122,8 @@ final class Store
 
     public function depth(int $queue): int
     {
+        $this->releaseAbandoned();
+
         return $this->database->execute('SELECT
             (SELECT count(*) FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . ')
             + (SELECT count(*) FROM weft_claims c CROSS JOIN weft_messages m ON m.id BETWEEN c.first AND c.last
@@ -126,11 +131,35 @@ final class Store
     }
 
     /**
-     * @param list<Outgoing> $messages
+     * @param iterable<Outgoing> $messages
      * @throws UnroutableMessage|PublishFailed
      */
-    public function publish(array $messages): void
+    public function publish(iterable $messages): void
     {
+        $lost = null;
+        $batch = [];
+        foreach ($messages as $message) {
+            $batch[] = $message;
+            if (\count($batch) === self::BATCH) {
+                $lost = $this->publishBatch($batch) ?? $lost;
+                $batch = [];
+            }
+        }
+        $lost = $this->publishBatch($batch) ?? $lost;
+        if ($lost !== null) {
+            throw $this->nowhere($lost);
+        }
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @return Outgoing|null one that must be routed and has no queue
+     */
+    private function publishBatch(array $messages): ?Outgoing
+    {
+        if ($messages === []) {
+            return null;
+        }
         $lost = $this->unroutable($messages);
         try {
             if (\count($messages) === 1) {
@@ -142,9 +171,8 @@ final class Store
             throw new PublishFailed("Cannot publish to {$this->file}: {$exception->getMessage()}", $exception);
         }
         $this->arrival->notify();
-        if ($lost !== null) {
-            throw $this->nowhere($lost);
-        }
+
+        return $lost;
     }
 
     /**
@@ -197,9 +225,11 @@ final class Store
     public function move(int $id, string $queue, array $headers, bool $redelivered): void
     {
         $this->database->transaction(static function (Transaction $transaction) use ($id, $queue, $headers, $redelivered): void {
-            $transaction->execute('INSERT INTO weft_messages (id, type, redelivered, headers, body)
+            $transaction->execute(
+                'INSERT INTO weft_messages (id, type, redelivered, headers, body)
                 SELECT ' . self::NEXT_ID . ', m.type, ?, ?, m.body FROM weft_messages m JOIN weft_queues q ON q.name = ? WHERE m.id = ?',
-                [(int) $redelivered, self::encode($headers), $queue, $id]);
+                [(int) $redelivered, self::encode($headers), $queue, $id]
+            );
             $transaction->execute(self::DELETE, [$id]);
         });
         $this->arrival->notify();
@@ -208,10 +238,12 @@ final class Store
     /** Whether claim() would find something; costs no write. */
     public function hasReady(int $queue): bool
     {
-        return (bool) $this->database->execute('SELECT
+        return (bool) $this->database->execute(
+            'SELECT
             EXISTS (SELECT 1 FROM weft_claims WHERE queue_id = ? AND consumer_id IS NULL)
             OR EXISTS (SELECT 1 FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . ')',
-            [$queue, $queue])->value();
+            [$queue, $queue]
+        )->value();
     }
 
     /**
@@ -262,16 +294,30 @@ final class Store
         $this->arrival->notify();
     }
 
-    /** @return array<int, string> lock files by consumer */
-    public function consumers(): array
+    /** Gives what dead consumers held to others. Returns whether there were any. */
+    public function releaseAbandoned(): bool
     {
-        return \array_column($this->database->execute('SELECT id, lock FROM weft_consumers')->rows(), 'lock', 'id');
+        $found = false;
+        foreach ($this->consumers() as $id => $lock) {
+            if ($lock !== '' && Lock::isAbandoned($lock)) {
+                $this->release($id);
+                $found = true;
+            }
+        }
+
+        return $found;
     }
 
     /** Returns when another connection or process may have changed something. */
     public function waitForChange(): void
     {
         $this->database->waitForChange();
+    }
+
+    /** @return array<int, string> lock files by consumer */
+    private function consumers(): array
+    {
+        return \array_column($this->database->execute('SELECT id, lock FROM weft_consumers')->rows(), 'lock', 'id');
     }
 
     /** @param list<Outgoing> $messages */

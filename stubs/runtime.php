@@ -1,0 +1,63 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Native;
+
+/**
+ * Runs native work and returns the operations that have finished since the last call, in the order of finishing.
+ *
+ * Only the scheduler calls it: an id that nobody remembers is never announced again.
+ *
+ * @param float|null $timeout seconds to wait for the first one; 0.0 makes one pass, null waits as long as it takes
+ *
+ * @return list<int>
+ *
+ * @throws \Weft\Runtime\ForkedProcess
+ */
+function poll(?float $timeout = null): mixed
+{
+}
+
+/**
+ * The outcome of a finished operation, once.
+ *
+ * @throws \Weft\Exception the failure it ended in
+ * @throws \Error it is still running, was cancelled or was taken before
+ */
+function take(int $op): mixed
+{
+}
+
+/** Drops an operation, running or finished. It is not announced any more. Unknown ids are ignored. */
+function cancel(int $op): void
+{
+}
+
+/** How many operations have been started and have neither finished nor been cancelled. */
+function running(): int
+{
+}
+
+/**
+ * Outcome: null, after `$delay` seconds; negative ones count as 0.
+ */
+function sleep(float $delay): int
+{
+}
+
+/**
+ * Outcome: `$number`, when the signal comes. Its handler is in place from the next `poll()` until the operation ends.
+ *
+ * Fails with an \Error where the signal does not exist or cannot be caught.
+ */
+function signal(int $number): int
+{
+}
+
+/**
+ * Panics, in an operation or in the call itself, to prove that PHP gets an \Error. Debug builds only.
+ */
+function panic(bool $in_operation): int
+{
+}

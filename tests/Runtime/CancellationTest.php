@@ -1,0 +1,239 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Runtime;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Native;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Channel;
+use Weft\Runtime\Semaphore;
+use Weft\Runtime\TaskState;
+
+use function Weft\async;
+use function Weft\current;
+use function Weft\delay;
+use function Weft\run;
+use function Weft\scope;
+use function Weft\shield;
+use function Weft\yieldNow;
+
+final class CancellationTest extends TestCase
+{
+    public function testATaskCancelledBeforeItsFirstRunNeverRuns(): void
+    {
+        $ran = false;
+        run(function () use (&$ran): void {
+            $task = async(static function () use (&$ran): void {
+                $ran = true;
+            });
+            $task->cancel();
+            self::assertSame(TaskState::Cancelled, $task->state());
+            yieldNow();
+        });
+        self::assertFalse($ran);
+    }
+
+    public function testCancellingATaskThatHasEndedHasNoEffect(): void
+    {
+        run(function (): void {
+            $task = async(static fn() => 5);
+            self::assertSame(5, $task->await());
+            $task->cancel();
+            self::assertSame([5, TaskState::Completed], [$task->await(), $task->state()]);
+        });
+    }
+
+    public function testCancellingStopsTheOperation(): void
+    {
+        run(function (): void {
+            $task = async(static fn() => delay(60));
+            yieldNow();
+            self::assertSame(1, Native\running());
+            $task->cancel();
+            self::assertSame(0, Native\running());
+        });
+    }
+
+    public function testFinallyRunsAndMayWait(): void
+    {
+        $log = [];
+        run(static function () use (&$log): void {
+            $task = async(static function () use (&$log): void {
+                try {
+                    delay(60);
+                } finally {
+                    delay(0.001);
+                    $log[] = 'cleaned up';
+                }
+            });
+            yieldNow();
+            $task->cancel();
+        });
+        self::assertSame(['cleaned up'], $log);
+    }
+
+    public function testWhatACancelledTaskStartedIsCancelledWithIt(): void
+    {
+        $log = [];
+        run(static function () use (&$log): void {
+            $task = async(static function () use (&$log): void {
+                async(static function () use (&$log): void {
+                    try {
+                        delay(60);
+                    } finally {
+                        $log[] = 'child';
+                    }
+                });
+            });
+            delay(0.001);
+            $task->cancel();
+        });
+        self::assertSame(['child'], $log);
+    }
+
+    public function testAShieldedSectionEndsBeforeTheCancellationComes(): void
+    {
+        $log = [];
+        run(function () use (&$log): void {
+            $task = async(static function () use (&$log): void {
+                shield(static function () use (&$log): void {
+                    delay(0.005);
+                    $log[] = 'section';
+                });
+                $log[] = 'after section';
+                delay(60);
+                $log[] = 'not reached';
+            });
+            yieldNow();
+            $task->cancel();
+            yieldNow();
+            self::assertFalse($task->done());
+        });
+        self::assertSame(['section', 'after section'], $log);
+    }
+
+    public function testATaskThatCancelsItselfIsInterruptedAtItsNextSuspension(): void
+    {
+        $log = [];
+        run(function () use (&$log): void {
+            $task = async(static function () use (&$log): void {
+                current()->cancel('enough');
+                $log[] = 'goes on';
+                yieldNow();
+                $log[] = 'not reached';
+            });
+            yieldNow();
+            yieldNow();
+            self::assertSame(TaskState::Cancelled, $task->state());
+        });
+        self::assertSame(['goes on'], $log);
+    }
+
+    public function testATaskThatSwallowsItsCancellationCompletes(): void
+    {
+        $result = run(static function (): string {
+            $task = async(static function (): string {
+                try {
+                    delay(60);
+                } catch (CancelledException) {
+                }
+                delay(0.001);
+
+                return 'went on';
+            });
+            yieldNow();
+            $task->cancel();
+
+            return $task->await();
+        });
+        self::assertSame('went on', $result);
+    }
+
+    public function testTheAwaitOfATaskCanBeCancelledWithoutTheTask(): void
+    {
+        $result = run(static function (): string {
+            $task = async(static fn() => delay(0.01) ?? 'unharmed');
+            $waiter = async($task->await(...));
+            yieldNow();
+            $waiter->cancel();
+
+            return $task->await();
+        });
+        self::assertSame('unharmed', $result);
+    }
+
+    public function testACancelledExceptionOfAnotherTaskIsAFailure(): void
+    {
+        $this->expectException(CancelledException::class);
+        $this->expectExceptionMessage('Task #2 first was cancelled: on purpose');
+
+        run(static function (): void {
+            $first = async(static fn() => delay(60))->named('first');
+            async($first->await(...))->named('second');
+            yieldNow();
+            $first->cancel('on purpose');
+            delay(60);
+        });
+    }
+
+    public function testACancelledScopeOfAnOuterTaskGoesThroughInnerScopes(): void
+    {
+        $log = [];
+        try {
+            run(static function () use (&$log): void {
+                async(static function (): void {
+                    delay(0.005);
+                    throw new \DomainException('boo');
+                });
+                try {
+                    scope(static function () use (&$log): void {
+                        async(static function () use (&$log): void {
+                            try {
+                                delay(60);
+                            } finally {
+                                $log[] = 'inner child';
+                            }
+                        });
+                    });
+                } finally {
+                    $log[] = 'inner scope';
+                }
+            });
+        } catch (\DomainException $failure) {
+            $log[] = $failure->getMessage();
+        }
+        self::assertSame(['inner child', 'inner scope', 'boo'], $log);
+    }
+
+    public function testAValueHandedToATaskThatIsCancelledMeanwhileIsNotLost(): void
+    {
+        $received = [];
+        run(static function () use (&$received): void {
+            $channel = new Channel();
+            $receiver = async(static function () use ($channel, &$received): void {
+                $received[] = $channel->receive();
+                delay(60);
+            });
+            yieldNow();
+            $channel->send('value');
+            $receiver->cancel();
+        });
+        self::assertSame(['value'], $received);
+    }
+
+    public function testAPermitHandedToATaskThatIsCancelledMeanwhileComesBack(): void
+    {
+        run(function (): void {
+            $semaphore = new Semaphore(1);
+            $permit = $semaphore->acquire();
+            $waiter = async(static fn() => $semaphore->withPermit(static fn() => delay(60)));
+            yieldNow();
+            $permit->release();
+            $waiter->cancel();
+            $semaphore->acquire();
+            self::assertSame(TaskState::Cancelled, $waiter->state());
+        });
+    }
+}

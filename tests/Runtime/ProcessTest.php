@@ -1,0 +1,229 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Runtime;
+
+use PHPUnit\Framework\TestCase;
+
+/** How a process with suspended tasks ends. */
+final class ProcessTest extends TestCase
+{
+    private const OTHERS = <<<'PHP'
+        register_shutdown_function(fn() => print("shutdown\n"));
+        function waitForEver(): void {
+            try { delay(3600); } finally { echo "finally\n"; }
+        }
+        PHP;
+
+    public function testExitInATaskEndsTheProcessWithFinallyBlocksAndShutdownFunctions(): void
+    {
+        $program = Subprocess::run(self::OTHERS . <<<'PHP'
+            run(function () {
+                async(waitForEver(...));
+                async(function () { (new Channel())->receive(); });
+                delay(0.01);
+                exit(3);
+            });
+            echo "not reached\n";
+            PHP);
+
+        self::assertSame("shutdown\nfinally\n", $program->output);
+        self::assertSame('', $program->errors);
+        self::assertSame(3, $program->exitCode);
+    }
+
+    public function testAFinallyBlockCanStillWaitWhileTheProcessEnds(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                async(function () {
+                    try { delay(3600); } finally { delay(0.02); echo "cleaned\n"; }
+                });
+                delay(0.01);
+                exit(0);
+            });
+            PHP);
+
+        self::assertSame("cleaned\n", $program->output);
+        self::assertSame('', $program->errors);
+    }
+
+    public function testAFinallyBlockThatWaitsForAnotherTaskWhileTheProcessEndsFailsInsteadOfHanging(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                async(function () {
+                    try { delay(3600); } finally {
+                        try { (new Channel())->receive(); } catch (\Throwable $e) { echo $e::class, "\n"; }
+                    }
+                });
+                delay(0.01);
+                exit(0);
+            });
+            PHP);
+
+        self::assertSame("Weft\\Runtime\\DeadlockException\n", $program->output);
+    }
+
+    public function testWeftCanBeUsedInAShutdownFunctionAfterExitInATask(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            register_shutdown_function(function () {
+                delay(0.01);
+                echo run(fn() => all([fn() => 1, fn() => 2]))[1], "\n";
+            });
+            run(function () { async(fn() => delay(3600)); delay(0.01); exit(0); });
+            PHP);
+
+        self::assertSame("2\n", $program->output);
+        self::assertSame('', $program->errors);
+    }
+
+    public function testAFatalErrorInATaskEndsTheProcessWhileOthersAreSuspended(): void
+    {
+        $program = Subprocess::run(self::OTHERS . <<<'PHP'
+            run(function () {
+                async(waitForEver(...));
+                delay(0.01);
+                eval('function waitForEver() {}');
+            });
+            PHP);
+
+        self::assertStringContainsString('Cannot redeclare waitForEver()', $program->errors);
+        self::assertStringContainsString("shutdown\n", $program->output);
+        self::assertSame(255, $program->exitCode);
+        self::assertNull($program->signal);
+    }
+
+    public function testRunningOutOfMemoryInATaskEndsTheProcess(): void
+    {
+        $program = Subprocess::run(self::OTHERS . <<<'PHP'
+            ini_set('memory_limit', '16M');
+            run(function () {
+                async(waitForEver(...));
+                delay(0.01);
+                str_repeat('x', 64 << 20);
+            });
+            PHP);
+
+        self::assertStringContainsString('Allowed memory size', $program->errors);
+        self::assertStringContainsString("shutdown\n", $program->output);
+        self::assertSame(255, $program->exitCode);
+    }
+
+    public function testAnExceptionNobodyCatchesEndsTheProcessWithItsTrace(): void
+    {
+        $program = Subprocess::run(self::OTHERS . <<<'PHP'
+            run(function () {
+                async(waitForEver(...));
+                delay(0.01);
+                async(fn() => throw new DomainException('no such customer'));
+            });
+            PHP);
+
+        self::assertStringContainsString('Uncaught DomainException: no such customer', $program->errors);
+        self::assertSame("finally\nshutdown\n", $program->output);
+        self::assertSame(255, $program->exitCode);
+    }
+
+    public function testAFailedDetachedTaskIsReportedAsAWarningWithItsTrace(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                detach(fn() => throw new DomainException('no such customer'))->named('mailer');
+                delay(0.01);
+                echo "goes on\n";
+            });
+            PHP);
+
+        self::assertMatchesRegularExpression('/Warning: .*detached task #2 mailer: DomainException: no such customer/', $program->errors);
+        self::assertStringContainsString('Stack trace', $program->errors);
+        self::assertSame("goes on\n", $program->output);
+        self::assertSame(0, $program->exitCode);
+    }
+
+    public function testATaskThatSuspendsItsFiberItselfIsReportedAndUnwound(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            try {
+                run(function () { try { Fiber::suspend(); } finally { echo "finally\n"; } });
+            } catch (Weft\Runtime\DeadlockException $e) {
+                echo $e->getMessage(), "\n";
+            }
+            echo "end\n";
+            PHP);
+
+        self::assertMatchesRegularExpression(
+            '/^finally\nDeadlock.*\n  #1 main .* waits for the end of a Fiber::suspend\(\) of its own at .*\nend\n$/',
+            $program->output,
+        );
+        self::assertSame('', $program->errors);
+        self::assertSame(0, $program->exitCode);
+    }
+
+    public function testAForkedChildIsRefusedAndTheParentGoesOn(): void
+    {
+        if (!\function_exists('pcntl_fork')) {
+            self::markTestSkipped('pcntl is not there');
+        }
+        $program = Subprocess::run(<<<'PHP'
+            delay(0.001);
+            $parent = getmypid();
+            $child = pcntl_fork();
+            if ($child === 0) {
+                try { delay(0.001); } catch (Weft\Runtime\ForkedProcess $e) {
+                    echo $e->parent === $parent && $e->child === getmypid() ? $e->getMessage() : 'wrong pids', "\n";
+                }
+                exit(0);
+            }
+            pcntl_waitpid($child, $status);
+            delay(0.001);
+            echo "parent goes on\n";
+            PHP);
+
+        self::assertMatchesRegularExpression('/^Weft was started in process \d+ and cannot be used in its forked child \d+/', $program->output);
+        self::assertStringEndsWith("parent goes on\n", $program->output);
+        self::assertSame(0, $program->exitCode);
+    }
+
+    public function testASignalCancelsTheMainTaskOnRequest(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            try {
+                run(function () {
+                    echo "ready\n";
+                    try { delay(20); } finally { echo "finally\n"; }
+                }, cancelOn: [SIGINT, SIGTERM]);
+            } catch (CancelledException $e) {
+                echo $e->getMessage(), "\n";
+            }
+            PHP, ["ready\n", SIGINT]);
+
+        self::assertSame("ready\nfinally\nTask #1 main was cancelled: the process received signal 2\n", $program->output);
+        self::assertSame(0, $program->exitCode);
+    }
+
+    public function testASignalEndsAProcessThatDoesNotListen(): void
+    {
+        $program = Subprocess::run('run(function () { echo "ready\n"; delay(20); });', ["ready\n", SIGTERM]);
+
+        self::assertSame(SIGTERM, $program->signal);
+    }
+
+    public function testATaskCannotBeSuspendedInADestructorBeforePhp84(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            final class Late { public function __destruct() { delay(0.01); } }
+            run(function () {
+                try { $late = new Late(); unset($late); echo "suspended\n"; } catch (\Error $e) { echo $e->getMessage(), "\n"; }
+                delay(0.01);
+                echo "goes on\n";
+            });
+            PHP);
+
+        $expected = PHP_VERSION_ID < 80400 ? 'before PHP 8.4 a task cannot be suspended inside a destructor' : 'suspended';
+        self::assertStringContainsString($expected, $program->output);
+        self::assertStringEndsWith("goes on\n", $program->output);
+    }
+}

@@ -1,0 +1,335 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Runtime;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Runtime\AllFailed;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Scope;
+use Weft\Runtime\TimeoutException;
+
+use function Weft\all;
+use function Weft\any;
+use function Weft\async;
+use function Weft\delay;
+use function Weft\race;
+use function Weft\run;
+use function Weft\scope;
+use function Weft\suppressed;
+use function Weft\timeout;
+use function Weft\yieldNow;
+
+final class ScopeTest extends TestCase
+{
+    public function testAScopeEndsWithItsLastTask(): void
+    {
+        $log = [];
+        $result = run(static function () use (&$log): string {
+            $result = scope(static function () use (&$log): string {
+                async(static function () use (&$log): void {
+                    delay(0.005);
+                    $log[] = 'task';
+                });
+
+                return 'result';
+            });
+            $log[] = 'after';
+
+            return $result;
+        });
+
+        self::assertSame(['task', 'after'], $log);
+        self::assertSame('result', $result);
+    }
+
+    public function testTheFirstFailureCancelsTheOthersAndIsThrown(): void
+    {
+        $log = [];
+        try {
+            run(static function () use (&$log): void {
+                async(static function () use (&$log): void {
+                    try {
+                        delay(60);
+                    } catch (CancelledException $cancelled) {
+                        $log[] = $cancelled->getMessage();
+                        $log[] = $cancelled->getPrevious()->getMessage();
+                        throw $cancelled;
+                    }
+                });
+                async(static function (): void {
+                    delay(0.001);
+                    throw new \DomainException('boo');
+                })->named('worker');
+                delay(60);
+            });
+            self::fail('nothing was thrown');
+        } catch (\DomainException $failure) {
+            self::assertSame('boo', $failure->getMessage());
+            self::assertSame([], suppressed($failure));
+        }
+
+        self::assertSame(['Task #2 closure was cancelled: task #3 worker failed: DomainException: boo', 'boo'], $log);
+    }
+
+    public function testLaterFailuresAreSuppressedByTheFirst(): void
+    {
+        $work = static function (): void {
+            try {
+                delay(60);
+            } finally {
+                throw new \LogicException('clean-up failed');
+            }
+        };
+        try {
+            run(static function () use ($work): void {
+                async($work);
+                async($work);
+                yieldNow();
+                throw new \DomainException('first');
+            });
+            self::fail('nothing was thrown');
+        } catch (\DomainException $failure) {
+            self::assertSame(['clean-up failed', 'clean-up failed'], array_map(static fn($e) => $e->getMessage(), suppressed($failure)));
+        }
+    }
+
+    public function testAFailureStaysInItsScope(): void
+    {
+        $result = run(static function (): string {
+            $other = async(static fn() => delay(0.01) ?? 'unharmed');
+            try {
+                scope(static function (): void {
+                    async(static fn() => throw new \DomainException('inner'));
+                    delay(60);
+                });
+            } catch (\DomainException) {
+            }
+
+            return $other->await();
+        });
+
+        self::assertSame('unharmed', $result);
+    }
+
+    public function testAScopeWaitsForATaskThatSwallowsItsCancellation(): void
+    {
+        $log = [];
+        try {
+            run(static function () use (&$log): void {
+                async(static function () use (&$log): void {
+                    try {
+                        delay(60);
+                    } catch (CancelledException) {
+                        delay(0.01);
+                        $log[] = 'went on';
+                    }
+                });
+                yieldNow();
+                throw new \DomainException('boo');
+            });
+        } catch (\DomainException) {
+            $log[] = 'thrown';
+        }
+
+        self::assertSame(['went on', 'thrown'], $log);
+    }
+
+    public function testCancellingAScopeFromItsBodyKeepsTheResultOfTheBody(): void
+    {
+        $ticks = 0;
+        $result = scope(static function (Scope $scope) use (&$ticks): string {
+            $scope->async(static function () use (&$ticks): void {
+                while (true) {
+                    delay(0.001);
+                    $ticks++;
+                }
+            });
+            delay(0.02);
+            $scope->cancel();
+
+            return 'done';
+        });
+
+        self::assertSame('done', $result);
+        self::assertGreaterThan(0, $ticks);
+    }
+
+    public function testATaskCannotBeStartedInAScopeThatHasEnded(): void
+    {
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('in a scope that has ended');
+
+        run(static function (): void {
+            $scope = scope(static fn(Scope $scope): Scope => $scope);
+            $scope->async(static fn() => 1);
+        });
+    }
+
+    public function testATaskStartedInACancelledScopeNeverRuns(): void
+    {
+        $started = false;
+        scope(static function (Scope $scope) use (&$started): void {
+            $scope->cancel();
+            $scope->async(static function () use (&$started): void {
+                $started = true;
+            });
+        });
+
+        self::assertFalse($started);
+    }
+
+    public function testAllKeepsKeysAndRunsAtTheSameTime(): void
+    {
+        $from = microtime(true);
+        $results = all(['a' => static fn() => delay(0.05) ?? 1, 'b' => static fn() => delay(0.05) ?? 2, 'c' => static fn() => 3]);
+
+        self::assertSame(['a' => 1, 'b' => 2, 'c' => 3], $results);
+        self::assertLessThan(0.095, microtime(true) - $from);
+        self::assertSame([], all([]));
+    }
+
+    public function testAllThrowsTheFirstFailure(): void
+    {
+        $this->expectException(\DomainException::class);
+
+        all([static fn() => delay(60), static fn() => throw new \DomainException('boo')]);
+    }
+
+    public function testAnyReturnsTheFirstSuccessAndCancelsTheOthers(): void
+    {
+        $cleaned = false;
+        $result = any([
+            static fn() => throw new \DomainException('boo'),
+            static fn() => delay(0.005) ?? 'second',
+            static function () use (&$cleaned): void {
+                try {
+                    delay(60);
+                } finally {
+                    $cleaned = true;
+                }
+            },
+        ]);
+
+        self::assertSame('second', $result);
+        self::assertTrue($cleaned);
+    }
+
+    public function testAnyNamesEveryFailure(): void
+    {
+        try {
+            any(['eu' => static fn() => throw new \DomainException('down'), 'us' => static fn() => delay(0.001) ?? throw new \LogicException('away')]);
+            self::fail('nothing was thrown');
+        } catch (AllFailed $failed) {
+            self::assertSame('All 2 alternatives failed: eu: DomainException: down; us: LogicException: away', $failed->getMessage());
+            self::assertSame(['eu', 'us'], array_keys($failed->failures));
+        }
+    }
+
+    public function testRaceEndsLikeTheFirst(): void
+    {
+        self::assertSame('fast', race([static fn() => delay(60), static fn() => delay(0.001) ?? 'fast']));
+
+        $this->expectException(\DomainException::class);
+        race([static fn() => delay(60), static fn() => delay(0.001) ?? throw new \DomainException('boo')]);
+    }
+
+    public function testARaceOfNobodyIsRefused(): void
+    {
+        $this->expectException(\ValueError::class);
+        race([]);
+    }
+
+    public function testARaceDoesNotCancelATaskItWasGiven(): void
+    {
+        $result = run(static function (): string {
+            $task = async(static fn() => delay(0.01) ?? 'own pace');
+            race([$task, static fn() => delay(0.001)]);
+
+            return $task->await();
+        });
+
+        self::assertSame('own pace', $result);
+    }
+
+    public function testATimeoutNamesItsSecondsTheTaskAndTheWait(): void
+    {
+        $from = microtime(true);
+        try {
+            run(static fn() => async(static fn() => timeout(0.02, static fn() => delay(60)))->named('sync')->await());
+            self::fail('nothing was thrown');
+        } catch (TimeoutException $timeout) {
+            self::assertStringContainsString('Task #2 sync did not finish within 0.02 seconds', $timeout->getMessage());
+            self::assertStringContainsString('waiting for Weft\delay() at ' . __FILE__, $timeout->getMessage());
+            self::assertSame([0.02, '#2 sync'], [$timeout->seconds, $timeout->task]);
+        }
+        self::assertLessThan(5.0, microtime(true) - $from);
+    }
+
+    public function testATimeoutCancelsTasksStartedInside(): void
+    {
+        $cleaned = false;
+        try {
+            timeout(0.01, static function () use (&$cleaned): void {
+                async(static function () use (&$cleaned): void {
+                    try {
+                        delay(60);
+                    } finally {
+                        $cleaned = true;
+                    }
+                });
+            });
+            self::fail('nothing was thrown');
+        } catch (TimeoutException) {
+        }
+        self::assertTrue($cleaned);
+    }
+
+    /** @dataProvider nestedLimits */
+    public function testOfNestedTimeoutsTheEarlierOneWins(float $outer, float $inner, string $expected): void
+    {
+        $caughtBy = $timeout = null;
+        try {
+            timeout($outer, static function () use ($inner, &$caughtBy, &$timeout): void {
+                try {
+                    timeout($inner, static fn() => delay(60));
+                } catch (TimeoutException $timeout) {
+                    $caughtBy = 'inner';
+                }
+            });
+        } catch (TimeoutException $timeout) {
+            $caughtBy = 'outer';
+        }
+        self::assertSame($expected, $caughtBy);
+        self::assertSame(min($outer, $inner), $timeout->seconds);
+    }
+
+    /** @return iterable<array{float, float, string}> */
+    public static function nestedLimits(): iterable
+    {
+        yield [0.01, 10.0, 'outer'];
+        yield [10.0, 0.01, 'inner'];
+    }
+
+    public function testWorkThatEndsInTimeLeavesNoTimerBehind(): void
+    {
+        run(function (): void {
+            self::assertSame('quick', timeout(60.0, static fn() => 'quick'));
+            delay(0.001);
+            self::assertSame(0, \Weft\Native\running());
+        });
+    }
+
+    public function testANegativeTimeIsRefused(): void
+    {
+        foreach ([static fn() => delay(-1.0), static fn() => delay(NAN), static fn() => timeout(-0.5, static fn() => 1)] as $call) {
+            try {
+                $call();
+                self::fail('nothing was thrown');
+            } catch (\ValueError $error) {
+                self::assertStringContainsString('must not be negative', $error->getMessage());
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Runtime;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Channel;
+use Weft\Runtime\ChannelClosed;
+use Weft\Runtime\DeadlockException;
+use Weft\Runtime\Local;
+use Weft\Runtime\Mutex;
+use Weft\Runtime\Semaphore;
+
+use function Weft\async;
+use function Weft\delay;
+use function Weft\run;
+use function Weft\signal;
+use function Weft\timeout;
+use function Weft\yieldNow;
+
+final class SynchronizationTest extends TestCase
+{
+    public function testAChannelWithoutCapacityMakesTheSenderWait(): void
+    {
+        $log = [];
+        run(static function () use (&$log): void {
+            $channel = new Channel();
+            async(static function () use ($channel, &$log): void {
+                $channel->send(1);
+                $log[] = 'sent';
+            });
+            yieldNow();
+            $log[] = 'receiving';
+            $log[] = $channel->receive();
+            yieldNow();
+        });
+        self::assertSame(['receiving', 1, 'sent'], $log);
+    }
+
+    public function testAChannelTakesAsManyValuesAsItsCapacity(): void
+    {
+        run(function (): void {
+            $channel = new Channel(2);
+            $sender = async(static function () use ($channel): void {
+                foreach ([1, 2, 3, 4] as $value) {
+                    $channel->send($value);
+                }
+                $channel->close();
+            });
+            yieldNow();
+            self::assertFalse($sender->done());
+            self::assertCount(2, $channel);
+            self::assertSame([1, 2, 3, 4], iterator_to_array($channel, false));
+        });
+    }
+
+    public function testSendersAndReceiversAreServedInTheirOrder(): void
+    {
+        $log = [];
+        run(static function () use (&$log): void {
+            $channel = new Channel();
+            foreach (['a', 'b', 'c'] as $name) {
+                async(static function () use ($channel, $name, &$log): void {
+                    $log[] = $name . $channel->receive();
+                });
+            }
+            yieldNow();
+            foreach ([1, 2, 3] as $value) {
+                $channel->send($value);
+            }
+        });
+        self::assertSame(['a1', 'b2', 'c3'], $log);
+    }
+
+    public function testClosingWakesEveryReceiverAndSender(): void
+    {
+        $closed = 0;
+        run(static function () use (&$closed): void {
+            $channel = new Channel();
+            $full = new Channel();
+            foreach ([static fn() => $channel->receive(), static fn() => $channel->receive(), static fn() => $full->send(1)] as $wait) {
+                async(static function () use ($wait, &$closed): void {
+                    try {
+                        $wait();
+                    } catch (ChannelClosed) {
+                        $closed++;
+                    }
+                });
+            }
+            yieldNow();
+            $channel->close();
+            $full->close();
+        });
+        self::assertSame(3, $closed);
+    }
+
+    public function testAClosedChannelGivesAwayWhatIsInIt(): void
+    {
+        $channel = new Channel(3);
+        $channel->send(1);
+        $channel->send(null);
+        $channel->close();
+
+        self::assertSame([1, null], iterator_to_array($channel, false));
+        $this->expectException(ChannelClosed::class);
+        $channel->send(2);
+    }
+
+    public function testASemaphoreLetsOnlySoManyTasksIn(): void
+    {
+        $peak = $inside = 0;
+        run(static function () use (&$peak, &$inside): void {
+            $semaphore = new Semaphore(3);
+            for ($i = 0; $i < 20; $i++) {
+                async($semaphore->withPermit(...), static function () use (&$peak, &$inside): void {
+                    $peak = max($peak, ++$inside);
+                    delay(0.001);
+                    $inside--;
+                });
+            }
+        });
+        self::assertSame([3, 0], [$peak, $inside]);
+    }
+
+    public function testAPermitComesBackOnceAndWithItsLastReference(): void
+    {
+        $semaphore = new Semaphore(2);
+        $permit = $semaphore->acquire();
+        $permit->release();
+        $permit->release();
+        self::assertSame(2, $semaphore->free());
+
+        $semaphore->acquire();
+        self::assertSame(2, $semaphore->free());
+
+        $held = [$semaphore->tryAcquire(), $semaphore->tryAcquire()];
+        self::assertNull($semaphore->tryAcquire());
+        self::assertCount(2, $held);
+    }
+
+    public function testAMutexIsNotReEntrantAndKnowsItsOwner(): void
+    {
+        run(function (): void {
+            $mutex = new Mutex();
+            $log = [];
+            async(static fn() => $mutex->synchronized(static fn() => delay(0.005)))->named('holder');
+            yieldNow();
+            foreach ([static fn() => $mutex->unlock(), static fn() => $mutex->synchronized($mutex->lock(...)), static fn() => $mutex->unlock()] as $mistake) {
+                try {
+                    $mistake();
+                } catch (\Error $error) {
+                    $log[] = $error->getMessage();
+                }
+            }
+            self::assertStringContainsString('cannot be unlocked by task #1 main: task #2 holder holds it', $log[0]);
+            self::assertStringContainsString('held by the same task #1 main already', $log[1]);
+            self::assertStringContainsString('it is not locked', $log[2]);
+            self::assertFalse($mutex->isLocked());
+        });
+    }
+
+    public function testAMutexLetsOneTaskInAtATimeInTheirOrder(): void
+    {
+        $log = '';
+        run(static function () use (&$log): void {
+            $mutex = new Mutex();
+            foreach (['a', 'b', 'c'] as $name) {
+                async($mutex->synchronized(...), static function () use (&$log, $name): void {
+                    $log .= $name;
+                    delay(0.001);
+                    $log .= $name;
+                });
+            }
+        });
+        self::assertSame('aabbcc', $log);
+    }
+
+    public function testLocalValuesAreInheritedAndOfTheTasksOwn(): void
+    {
+        $local = new Local('default');
+        $seen = run(static function () use ($local): array {
+            $local->set('main');
+            $child = async(static function () use ($local): array {
+                $seen = [$local->value()];
+                $local->set('child');
+                yieldNow();
+
+                return [...$seen, $local->value()];
+            });
+            yieldNow();
+            $before = $local->value();
+
+            return [...$child->await(), $before, $local->with('inside', $local->value(...)), $local->value()];
+        });
+
+        self::assertSame(['main', 'child', 'main', 'inside', 'main'], $seen);
+        self::assertSame('default', $local->value());
+    }
+
+    public function testOneOfSeveralSignalsIsWaitedFor(): void
+    {
+        $signal = run(static function (): int {
+            async(static function (): void {
+                delay(0.01);
+                posix_kill(posix_getpid(), SIGUSR2);
+            });
+
+            return signal(SIGUSR1, SIGUSR2);
+        });
+
+        self::assertSame(SIGUSR2, $signal);
+        self::assertSame(0, \Weft\Native\running());
+    }
+
+    public function testASignalThatCannotBeCaughtIsRefused(): void
+    {
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('cannot wait for signal ' . SIGKILL);
+
+        run(static fn() => signal(SIGKILL));
+    }
+
+    public function testADeadlockNamesEachTaskItsWaitAndItsLines(): void
+    {
+        $cleaned = 0;
+        $line = __LINE__ + 6;
+        try {
+            run(static function () use (&$cleaned): void {
+                $mutex = new Mutex();
+                $mutex->lock();
+                async(static function () use ($mutex, &$cleaned): void {
+                    try {
+                        $mutex->lock();
+                    } finally {
+                        $cleaned++;
+                    }
+                })->named('writer');
+                (new Channel())->receive();
+            });
+            self::fail('nothing was thrown');
+        } catch (DeadlockException $deadlock) {
+        }
+        $message = $deadlock->getMessage();
+        self::assertStringContainsString('could wake 2 waiting tasks', $message);
+        self::assertStringContainsString('#1 main', $message);
+        self::assertMatchesRegularExpression('/#2 writer \(\d+\.\d+ s old, child of #1, started from SynchronizationTest.php:\d+\) waits for a mutex held by task #1 main at /', $message);
+        self::assertStringContainsString(__FILE__ . ":" . ($line + 1), $message);
+        self::assertSame([1, 2], array_column($deadlock->tasks, 'id'));
+        self::assertSame(1, $cleaned);
+    }
+
+    public function testTasksThatCannotStartBecauseAllFibersWaitAreADeadlock(): void
+    {
+        $this->expectException(DeadlockException::class);
+        $this->expectExceptionMessage('1 task could not start because all 1 fibers are in use');
+
+        run(static fn() => async(static fn() => 1)->await(), maxFibers: 1);
+    }
+
+    public function testADeadlockInsideAShieldEndsRunAsWell(): void
+    {
+        $this->expectException(DeadlockException::class);
+
+        run(static fn() => \Weft\shield(static fn() => (new Channel())->receive()));
+    }
+
+    public function testATaskThatWaitsForASignalIsNoDeadlock(): void
+    {
+        $this->expectException(\Weft\Runtime\TimeoutException::class);
+
+        timeout(0.02, static fn() => signal(SIGUSR1));
+    }
+
+    public function testOutsideRunAWaitThatNobodyCouldEndIsADeadlock(): void
+    {
+        $line = __LINE__ + 2;
+        try {
+            (new Channel())->receive();
+            self::fail('nothing was thrown');
+        } catch (DeadlockException $deadlock) {
+            self::assertStringContainsString('a value from a channel at ' . __FILE__ . ":$line", $deadlock->getMessage());
+        }
+    }
+
+    public function testACancelledWaiterLeavesTheQueue(): void
+    {
+        run(function (): void {
+            $channel = new Channel();
+            $gone = async($channel->receive(...));
+            $stays = async($channel->receive(...));
+            yieldNow();
+            $gone->cancel();
+            $channel->send('value');
+            self::assertSame('value', $stays->await());
+            $this->expectException(CancelledException::class);
+            $gone->await();
+        });
+    }
+}

@@ -1,0 +1,308 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Runtime;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Native;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Channel;
+use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Scope;
+use Weft\Runtime\TaskState;
+
+use function Weft\async;
+use function Weft\current;
+use function Weft\delay;
+use function Weft\detach;
+use function Weft\run;
+use function Weft\scope;
+use function Weft\tasks;
+use function Weft\yieldNow;
+
+final class TaskTest extends TestCase
+{
+    public function testRunReturnsWhatTheMainTaskReturns(): void
+    {
+        self::assertSame(7, run(static fn() => 7));
+    }
+
+    public function testRunEndsAfterTheLastTask(): void
+    {
+        $log = [];
+        run(static function () use (&$log): void {
+            async(static function () use (&$log): void {
+                async(static function () use (&$log): void {
+                    delay(0.01);
+                    $log[] = 'grandchild';
+                });
+                $log[] = 'child';
+            });
+            $log[] = 'main';
+        });
+
+        self::assertSame(['main', 'child', 'grandchild'], $log);
+    }
+
+    public function testTasksTakeTurns(): void
+    {
+        $log = '';
+        run(static function () use (&$log): void {
+            foreach (['a', 'b', 'c'] as $name) {
+                async(static function () use (&$log, $name): void {
+                    $log .= $name;
+                    yieldNow();
+                    $log .= $name;
+                });
+            }
+        });
+
+        self::assertSame('abcabc', $log);
+    }
+
+    public function testDelaysRunAtTheSameTime(): void
+    {
+        $from = microtime(true);
+        run(static function (): void {
+            for ($i = 0; $i < 100; $i++) {
+                async(static fn() => delay(0.05));
+            }
+        });
+
+        self::assertGreaterThanOrEqual(0.05, microtime(true) - $from);
+        self::assertLessThan(2.0, microtime(true) - $from);
+    }
+
+    public function testManyTasksCanAwaitTheSameOne(): void
+    {
+        $results = run(static function (): array {
+            $task = async(static fn() => delay(0.005) ?? 'value');
+            $waiters = [];
+            for ($i = 0; $i < 3; $i++) {
+                $waiters[] = async($task->await(...));
+            }
+
+            return [...array_map(static fn($waiter) => $waiter->await(), $waiters), $task->await()];
+        });
+
+        self::assertSame(['value', 'value', 'value', 'value'], $results);
+    }
+
+    public function testArgumentsArePassedOn(): void
+    {
+        self::assertSame('2-1', run(static fn() => async(static fn(int $a, int $b) => "$b-$a", b: 2, a: 1)->await()));
+    }
+
+    public function testATaskCannotAwaitItself(): void
+    {
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('Task #1 main cannot wait for its own end');
+
+        run(static fn() => current()->await());
+    }
+
+    public function testAsyncOutsideRunIsRefused(): void
+    {
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('call it inside Weft\run()');
+
+        async(static fn() => 1);
+    }
+
+    public function testATaskKnowsItsNameAndState(): void
+    {
+        run(function (): void {
+            $task = async(static fn() => delay(0.005))->named('sync');
+            self::assertSame([2, 'sync', TaskState::Queued, false], [$task->id(), $task->name(), $task->state(), $task->done()]);
+            yieldNow();
+            self::assertSame(TaskState::Waiting, $task->state());
+            $task->await();
+            self::assertSame([TaskState::Completed, true, 'sync'], [$task->state(), $task->done(), $task->name()]);
+            self::assertSame(TaskState::Running, current()->state());
+        });
+        self::assertNull(current());
+    }
+
+    public function testAnAwaitedTaskKeepsItsResultAfterRun(): void
+    {
+        $task = run(static fn() => async(static fn() => 5));
+
+        self::assertSame(5, $task->await());
+    }
+
+    public function testTasksAreListedWithWhatTheyWaitFor(): void
+    {
+        $line = __LINE__ + 2;
+        $list = scope(static function (Scope $scope): array {
+            async(static fn() => delay(0.02))->named('sleeper');
+            async(static fn() => (new Channel())->receive())->named('reader');
+            yieldNow();
+            $list = tasks();
+            $scope->cancel();
+
+            return $list;
+        });
+        [$main, $sleeper, $reader] = $list;
+
+        self::assertSame([1, 'main', null, TaskState::Running], [$main->id, $main->name, $main->parent, $main->state]);
+        self::assertSame(['sleeper', 1, TaskState::Waiting], [$sleeper->name, $sleeper->parent, $sleeper->state]);
+        self::assertSame('Weft\delay()', $sleeper->waitsFor);
+        self::assertSame(__FILE__ . ":$line", $sleeper->place);
+        self::assertSame(basename(__FILE__) . ":$line", $sleeper->origin);
+        self::assertSame('a value from a channel', $reader->waitsFor);
+        self::assertLessThan(2.0, $reader->age);
+    }
+
+    public function testADetachedTaskIsCancelledWhenRunEnds(): void
+    {
+        $log = [];
+        run(static function () use (&$log): void {
+            detach(static function () use (&$log): void {
+                try {
+                    delay(60);
+                } finally {
+                    delay(0.001);
+                    $log[] = 'cleaned up';
+                }
+            });
+            yieldNow();
+            $log[] = 'main';
+        });
+
+        self::assertSame(['main', 'cleaned up'], $log);
+    }
+
+    public function testTheFailureOfADetachedTaskGoesToTheHandler(): void
+    {
+        $seen = [];
+        $result = run(static function (): string {
+            detach(static fn() => throw new \DomainException('lost'))->named('mailer');
+            delay(0.005);
+
+            return 'goes on';
+        }, uncaught: static function (\Throwable $error, $task) use (&$seen): void {
+            $seen[] = [$error->getMessage(), $task->name()];
+        });
+
+        self::assertSame([['lost', 'mailer']], $seen);
+        self::assertSame('goes on', $result);
+    }
+
+    public function testAFailingHandlerEndsRun(): void
+    {
+        $this->expectExceptionMessage('the log is full');
+
+        run(static function (): void {
+            detach(static fn() => throw new \DomainException('lost'));
+            delay(60);
+        }, uncaught: static fn() => throw new \RuntimeException('the log is full'));
+    }
+
+    public function testMoreTasksThanFibersWaitForTheirStart(): void
+    {
+        $peak = $now = 0;
+        run(static function () use (&$peak, &$now): void {
+            for ($i = 0; $i < 50; $i++) {
+                async(static function () use (&$peak, &$now): void {
+                    $peak = max($peak, ++$now);
+                    delay(0.001);
+                    $now--;
+                });
+            }
+        }, maxFibers: 11);
+
+        self::assertSame([10, 0], [$peak, $now]);
+    }
+
+    public function testAnOperationThatFinishedBeforeItsAwaitIsNotLost(): void
+    {
+        $first = Native\sleep(0.0);
+        $second = Native\sleep(0.01);
+        Scheduler::await($second);
+        Scheduler::await($first);
+
+        run(static function (): void {
+            $first = Native\sleep(0.0);
+            delay(0.01);
+            Scheduler::await($first);
+        });
+        self::assertSame(0, Native\running());
+    }
+
+    public function testAPanicOfTheExtensionIsAnError(): void
+    {
+        if (!\function_exists('Weft\Native\panic')) {
+            self::markTestSkipped('only debug builds can panic on purpose');
+        }
+        $errors = run(static function (): array {
+            $errors = [];
+            foreach ([false, true] as $inOperation) {
+                try {
+                    Scheduler::await(Native\panic($inOperation));
+                } catch (\Error $error) {
+                    $errors[] = $error->getMessage();
+                }
+            }
+            delay(0.001);
+
+            return $errors;
+        });
+
+        self::assertStringContainsString('on purpose, in a call', $errors[0]);
+        self::assertSame('Rust panic: on purpose, in an operation', $errors[1]);
+    }
+
+    public function testAFiberOfTheUsersOwnInsideATaskIsRefusedInsteadOfConfused(): void
+    {
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('Nothing can be waited for in a Fiber that was made inside a task');
+
+        run(static function (): void {
+            (new \Fiber(static fn() => delay(0.001)))->start();
+        });
+    }
+
+    public function testRunInsideATaskIsAScope(): void
+    {
+        $log = [];
+        $result = run(static function () use (&$log): int {
+            $result = run(static function () use (&$log): int {
+                async(static function () use (&$log): void {
+                    delay(0.001);
+                    $log[] = 'inner task';
+                });
+
+                return 3;
+            });
+            $log[] = 'after inner run';
+
+            return $result;
+        });
+
+        self::assertSame(['inner task', 'after inner run'], $log);
+        self::assertSame(3, $result);
+    }
+
+    public function testATaskCanBeNamedByItsFunction(): void
+    {
+        self::assertSame(self::class . '::named', run(static fn() => async([self::class, 'named'])->name()));
+    }
+
+    public static function named(): void
+    {
+    }
+
+    public function testAwaitOfACancelledTaskThrows(): void
+    {
+        $this->expectException(CancelledException::class);
+        $this->expectExceptionMessage('Task #2 sync was cancelled: not needed');
+
+        run(static function (): void {
+            $task = async(static fn() => delay(60))->named('sync');
+            yieldNow();
+            $task->cancel('not needed');
+            $task->await();
+        });
+    }
+}
