@@ -9,7 +9,7 @@ enum State {
     Outstanding,
     /// Finished, and the broker does not know yet.
     Finished,
-    /// Finished since before the last tick, behind an older delivery that still runs.
+    /// Finished since before the last sweep, behind an older delivery that still runs.
     Straggling,
     /// The broker knows, or will from a frame already queued.
     Settled,
@@ -22,8 +22,8 @@ pub(super) enum Collect {
     Prefix {
         stragglers: usize,
     },
-    /// The prefix, and singly whatever waits behind an unfinished delivery since the last tick.
-    Tick,
+    /// The prefix, and singly whatever waits behind an unfinished delivery since the last sweep.
+    Sweep,
     Everything,
 }
 
@@ -97,7 +97,7 @@ impl AckWindow {
         self.collect_prefix(out, channel);
         match how {
             Collect::Prefix { stragglers } if self.unsent < stragglers => {}
-            Collect::Tick => self.collect_stragglers(out, channel),
+            Collect::Sweep => self.collect_stragglers(out, channel),
             Collect::Prefix { .. } | Collect::Everything => self.collect_rest(out, channel),
         }
     }
@@ -223,20 +223,20 @@ mod tests {
     fn a_slow_oldest_delivery_holds_the_others_for_two_ticks_at_most() {
         let (mut broker, mut window) = Broker::with(4);
         (2..=4).for_each(|tag| assert!(window.ack(tag)));
-        broker.receive(&mut window, Collect::Tick);
+        broker.receive(&mut window, Collect::Sweep);
         assert_eq!(broker.frames, 0);
-        broker.receive(&mut window, Collect::Tick);
+        broker.receive(&mut window, Collect::Sweep);
         assert_eq!(
             (broker.outstanding.as_slice(), broker.frames),
             (&[1][..], 3)
         );
         assert!(window.ack(1));
-        broker.receive(&mut window, Collect::Tick);
+        broker.receive(&mut window, Collect::Sweep);
         assert!(broker.outstanding.is_empty());
     }
 
     #[test]
-    fn stragglers_that_hold_many_slots_are_not_kept_for_a_tick() {
+    fn stragglers_that_hold_many_slots_are_not_kept_for_a_sweep() {
         let (mut broker, mut window) = Broker::with(10);
         (2..=10).for_each(|tag| assert!(window.ack(tag)));
         broker.receive(&mut window, Collect::Prefix { stragglers: 5 });
@@ -247,7 +247,7 @@ mod tests {
     fn a_rejected_delivery_is_never_covered_by_multiple() {
         let (mut broker, mut window) = Broker::with(3);
         assert!(window.ack(1) && window.reject(2, true) && window.ack(3));
-        broker.receive(&mut window, Collect::Tick);
+        broker.receive(&mut window, Collect::Sweep);
         assert_eq!(
             (broker.requeued.as_slice(), broker.outstanding.len()),
             (&[2][..], 0)
@@ -283,7 +283,7 @@ mod tests {
                 };
                 assert!(settled);
                 match random(8) {
-                    0 => broker.receive(&mut window, Collect::Tick),
+                    0 => broker.receive(&mut window, Collect::Sweep),
                     1 => broker.receive(&mut window, Collect::Prefix { stragglers: 8 }),
                     2 => broker.receive(&mut window, Collect::Everything),
                     _ => {}

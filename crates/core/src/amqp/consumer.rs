@@ -151,6 +151,8 @@ pub(super) struct ConsumerShared {
     pub(super) consumer_tag: String,
     /// Settled deliveries that are worth a frame at once.
     threshold: usize,
+    /// Finished deliveries behind an unfinished one that are acked singly rather than keep their slots.
+    straggler_limit: usize,
     /// Whether the I/O thread should look at the acks.
     dirty: AtomicBool,
     signal: Arc<Signal>,
@@ -165,6 +167,8 @@ struct State {
     window: AckWindow,
     /// Whether the I/O thread runs a timer for acks, or was asked to.
     ticking: bool,
+    /// Ticks since the last sweep.
+    ticks: u8,
     /// Whether the consumer runs on its channel.
     online: bool,
     /// Set by the user: it must not be started again.
@@ -188,6 +192,7 @@ impl ConsumerShared {
         Self {
             channel,
             threshold: threshold(options.prefetch),
+            straggler_limit: straggler_limit(options.prefetch),
             options,
             consumer_tag,
             dirty: AtomicBool::new(false),
@@ -198,6 +203,7 @@ impl ConsumerShared {
                 deliveries: VecDeque::new(),
                 window: AckWindow::default(),
                 ticking: false,
+                ticks: 0,
                 online: false,
                 cancelled: false,
                 ended: None,
@@ -244,7 +250,8 @@ impl ConsumerShared {
         }
         // The first settlement starts the timer, a full batch cuts it short; those between wake nobody.
         let first = !std::mem::replace(&mut state.ticking, true);
-        let full = state.window.unsent() == self.threshold;
+        let unsent = state.window.unsent();
+        let full = unsent == self.threshold || unsent == self.straggler_limit;
         drop(state);
         if first || full {
             self.dirty.store(true, Ordering::Release);
@@ -284,13 +291,15 @@ impl ConsumerShared {
             return false;
         }
         let mut state = self.lock();
-        if tick {
-            state.window.collect(out, self.channel, Collect::Tick);
-        } else if state.window.unsent() >= self.threshold {
-            let stragglers = self.threshold;
-            state
-                .window
-                .collect(out, self.channel, Collect::Prefix { stragglers });
+        let how = if tick && state.is_sweep() {
+            Collect::Sweep
+        } else {
+            Collect::Prefix {
+                stragglers: self.straggler_limit,
+            }
+        };
+        if tick || state.window.unsent() >= self.threshold {
+            state.window.collect(out, self.channel, how);
         }
         state.ticking = state.window.unsent() > 0;
         state.ticking
@@ -409,6 +418,24 @@ impl ConsumerShared {
 }
 
 /// A quarter of the prefetch: large enough to save frames, small enough to keep the broker sending.
+/// Ticks between two sweeps for stragglers: handlers finish out of order all the time, and the delivery in front mostly
+/// finishes soon after, so that one ack covers all.
+const TICKS_PER_SWEEP: u8 = 8;
+
+impl State {
+    fn is_sweep(&mut self) -> bool {
+        self.ticks = (self.ticks + 1) % TICKS_PER_SWEEP;
+        self.ticks == 0
+    }
+}
+
+fn straggler_limit(prefetch: u16) -> usize {
+    match prefetch {
+        0 => 1024,
+        prefetch => usize::from(prefetch / 2).max(1),
+    }
+}
+
 fn threshold(prefetch: u16) -> usize {
     match prefetch {
         0 => 64,
