@@ -20,7 +20,7 @@ use super::connection::Shared;
 use super::handshake::{Limits, Opened};
 use super::link::{Answer, Command, Link, Role, refused};
 use super::message::{Layout, properties_range};
-use super::outbox::HIGH_WATER;
+use super::outbox::{HIGH_WATER, Urgency};
 use super::status::{Event, Status};
 use super::stream::Stream;
 
@@ -30,6 +30,9 @@ const READ_SIZE: usize = 64 << 10;
 const READS_PER_PASS: usize = 8;
 /// How long a finished delivery may wait for others to share an ack with.
 const ACK_TICK: Duration = Duration::from_millis(2);
+
+/// How long published messages may wait for others to share a write with.
+const OUTBOX_TICK: Duration = Duration::from_millis(1);
 
 /// How a connection ended.
 pub(super) enum Ended {
@@ -74,6 +77,7 @@ pub(super) struct Driver {
     /// TLS holds bytes the socket has not taken.
     flushing: bool,
     ack_tick: Option<Pin<Box<Sleep>>>,
+    outbox_tick: Option<Pin<Box<Sleep>>>,
     heartbeat: Option<Heartbeat>,
 }
 
@@ -116,6 +120,7 @@ impl Driver {
             written: 0,
             flushing: false,
             ack_tick: None,
+            outbox_tick: None,
             heartbeat: Heartbeat::new(opened.limits.heartbeat),
         }
     }
@@ -135,7 +140,10 @@ impl Driver {
 
     fn pass(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
         self.read_all(cx)?;
-        let tick = self.poll_ack_tick(cx);
+        let tick = is_over(&mut self.ack_tick, cx);
+        if is_over(&mut self.outbox_tick, cx) {
+            self.shared.outbox.hurry();
+        }
         self.write_all(cx, tick)?;
         self.poll_heartbeat(cx)?;
         // A heartbeat just queued goes out now.
@@ -505,6 +513,7 @@ impl Driver {
             Role::Publisher(publisher) if !channel.verdicts.is_empty() => {
                 let known = publisher.settle(&channel.verdicts);
                 channel.verdicts.clear();
+                self.shared.outbox.hurry();
                 known
             }
             _ => true,
@@ -597,17 +606,6 @@ impl Driver {
 
     // Writing
 
-    fn poll_ack_tick(&mut self, cx: &mut Context<'_>) -> bool {
-        let due = match &mut self.ack_tick {
-            Some(sleep) => sleep.as_mut().poll(cx).is_ready(),
-            None => false,
-        };
-        if due {
-            self.ack_tick = None;
-        }
-        due
-    }
-
     fn write_all(&mut self, cx: &mut Context<'_>, mut tick: bool) -> Result<(), Ended> {
         if self.flushing {
             self.flush(cx)?;
@@ -626,7 +624,7 @@ impl Driver {
                 Poll::Ready(Err(error)) => return Err(self.lost(error.to_string())),
                 Poll::Pending => {
                     if tick {
-                        self.ack_tick = Some(armed_tick(cx));
+                        self.ack_tick = Some(armed(ACK_TICK, cx));
                     }
                     return Ok(());
                 }
@@ -658,8 +656,22 @@ impl Driver {
         for command in self.link.take_commands() {
             self.execute(command);
         }
-        self.shared.outbox.swap(&mut self.writing);
+        self.refill_from_outbox(cx);
         self.writing.append(&mut self.control);
+    }
+
+    fn refill_from_outbox(&mut self, cx: &mut Context<'_>) {
+        match self.shared.outbox.urgency() {
+            Some(Urgency::Soon) if self.control.is_empty() => {
+                if self.outbox_tick.is_none() {
+                    self.outbox_tick = Some(armed(OUTBOX_TICK, cx));
+                }
+            }
+            _ => {
+                self.outbox_tick = None;
+                self.shared.outbox.swap(&mut self.writing);
+            }
+        }
     }
 
     fn collect_acks(&mut self, cx: &mut Context<'_>, tick: bool) {
@@ -672,7 +684,7 @@ impl Driver {
             }
         }
         if waiting && self.ack_tick.is_none() {
-            self.ack_tick = Some(armed_tick(cx));
+            self.ack_tick = Some(armed(ACK_TICK, cx));
         }
     }
 
@@ -800,10 +812,21 @@ impl Driver {
     }
 }
 
-fn armed_tick(cx: &mut Context<'_>) -> Pin<Box<Sleep>> {
-    let mut sleep = Box::pin(tokio::time::sleep(ACK_TICK));
+fn armed(delay: Duration, cx: &mut Context<'_>) -> Pin<Box<Sleep>> {
+    let mut sleep = Box::pin(tokio::time::sleep(delay));
     let _ = sleep.as_mut().poll(cx);
     sleep
+}
+
+/// Whether a tick was armed and its time has come; then it is disarmed.
+fn is_over(tick: &mut Option<Pin<Box<Sleep>>>, cx: &mut Context<'_>) -> bool {
+    let over = tick
+        .as_mut()
+        .is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready());
+    if over {
+        *tick = None;
+    }
+    over
 }
 
 fn misfit_violation(number: u16, misfit: Misfit) -> Violation {

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
@@ -8,10 +9,26 @@ use super::signal::{Signal, wake_all};
 /// Publishing waits above this many bytes; one message may pass it.
 pub(super) const HIGH_WATER: usize = 1 << 20;
 
+/// More than this goes out at once: waiting for company saves nothing.
+pub(super) const HASTE: usize = 32 << 10;
+
+/// When what was appended should leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Urgency {
+    Now,
+    /// Within a millisecond or two, together with what comes until then. Each write wakes several processes of the
+    /// broker; under load a shared one costs both sides a fraction.
+    Soon,
+}
+
 /// Whole messages on their way to the I/O thread, encoded by the threads that publish.
 pub(super) struct Outbox {
     pending: Mutex<Pending>,
     signal: Arc<Signal>,
+    /// Somebody wants it out now.
+    urgent: AtomicBool,
+    /// The I/O thread knows, or will, that something is here.
+    noted: AtomicBool,
 }
 
 #[derive(Default)]
@@ -33,6 +50,8 @@ impl Outbox {
         Self {
             pending: Mutex::default(),
             signal,
+            urgent: AtomicBool::new(false),
+            noted: AtomicBool::new(false),
         }
     }
 
@@ -41,12 +60,35 @@ impl Outbox {
     }
 
     /// Tells the I/O thread that something was appended.
-    pub(super) fn announce(&self) {
-        self.signal.raise();
+    pub(super) fn announce(&self, urgency: Urgency) {
+        let is_news = match urgency {
+            Urgency::Now => !self.urgent.swap(true, Ordering::AcqRel),
+            Urgency::Soon => !self.noted.swap(true, Ordering::AcqRel),
+        };
+        if is_news {
+            self.signal.raise();
+        }
+    }
+
+    /// Lets what is here go out with the next write.
+    pub(super) fn hurry(&self) {
+        self.urgent.store(true, Ordering::Release);
+    }
+
+    /// When to write what is here; `None` when nothing was announced since the last [`swap`](Self::swap).
+    pub(super) fn urgency(&self) -> Option<Urgency> {
+        if self.urgent.load(Ordering::Acquire) {
+            Some(Urgency::Now)
+        } else {
+            self.noted.load(Ordering::Acquire).then_some(Urgency::Soon)
+        }
     }
 
     /// Exchanges the filled buffer for an empty one and lets those who wait for room continue.
     pub(super) fn swap(&self, empty: &mut Vec<u8>) {
+        // Before looking: what is appended after this look is announced again.
+        self.urgent.swap(false, Ordering::AcqRel);
+        self.noted.swap(false, Ordering::AcqRel);
         let waiting = {
             let mut pending = self.lock();
             if pending.bytes.is_empty() {

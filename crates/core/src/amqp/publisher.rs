@@ -10,7 +10,7 @@ use super::connection::Handle;
 use super::link::Link;
 use super::lock::lock;
 use super::message::Message;
-use super::outbox::{HIGH_WATER, Outbox};
+use super::outbox::{HASTE, HIGH_WATER, Outbox, Urgency};
 use super::signal::{remember, wake_all};
 
 /// How a publisher treats its messages.
@@ -286,9 +286,21 @@ impl PublisherShared {
                 .unconfirmed
                 .push(&outbox.bytes[start..], message.mandatory, true)
         });
+        let buffered = outbox.bytes.len();
         drop(outbox);
-        self.outbox.announce();
+        self.outbox.announce(self.urgency(state, buffered));
         Ok(id)
+    }
+
+    /// As in Nagle's algorithm (RFC 896): who has nothing under way sends at once; otherwise messages gather until the
+    /// broker confirms or the I/O thread's tick. Nobody waits for a message without confirms.
+    fn urgency(&self, state: &State, buffered: usize) -> Urgency {
+        let is_alone = self.confirm && state.unconfirmed.unsettled() == 1;
+        if is_alone || buffered >= HASTE {
+            Urgency::Now
+        } else {
+            Urgency::Soon
+        }
     }
 
     fn publish_offline(
@@ -414,7 +426,7 @@ impl PublisherShared {
             state.online = true;
             std::mem::take(&mut state.waiting_for_room)
         };
-        self.outbox.announce();
+        self.outbox.announce(Urgency::Now);
         wake_all(waiting);
     }
 
