@@ -12,7 +12,7 @@ final class DocumentationTest extends TestCase
 {
     private const EXAMPLE_DSN = 'postgres://app:secret@localhost/app';
 
-    public function test_the_programs_of_the_page_give_what_it_says_on_postgres(): void
+    public function testTheProgramsOfThePageGiveWhatItSaysOnPostgres(): void
     {
         $server = \getenv('DATABASE_URL');
         self::assertNotFalse($server, 'DATABASE_URL is not set: run `make services`');
@@ -27,12 +27,12 @@ final class DocumentationTest extends TestCase
         }
     }
 
-    public function test_the_programs_of_the_page_give_what_it_says_on_sqlite(): void
+    public function testTheProgramsOfThePageGiveWhatItSaysOnSqlite(): void
     {
         $this->runPage('sqlite::memory:');
     }
 
-    public function test_every_error_class_is_in_the_page(): void
+    public function testEveryErrorClassIsInThePage(): void
     {
         $page = self::page();
         $classes = \array_map(static fn (string $file): string => \basename($file, '.php'), \glob(\dirname(__DIR__, 2) . '/src/Sql/*.php') ?: []);

@@ -20,6 +20,7 @@ use Weft\Sql\PoolExhausted;
 use Weft\Sql\PoolOptions;
 use Weft\Sql\SerializationFailure;
 use Weft\Sql\StatementCancelled;
+use Weft\Sql\TlsFailed;
 use Weft\Sql\Transaction;
 use Weft\Sql\UniqueViolation;
 use Weft\Sql\UsageError;
@@ -121,7 +122,7 @@ class PostgresTest extends SqlConformance
         yield 'enum array' => ['text[]', [Colour::Red], ['red']];
     }
 
-    public function test_types_of_the_database_itself_are_text(): void
+    public function testTypesOfTheDatabaseItselfAreText(): void
     {
         $this->db->execute("CREATE TYPE mood AS ENUM ('red', 'blue')");
         $this->db->execute('CREATE DOMAIN positive AS integer CHECK (VALUE > 0)');
@@ -132,7 +133,7 @@ class PostgresTest extends SqlConformance
         self::assertSame(['m' => 'red', 'ms' => ['blue', 'red'], 'p' => 5], $this->db->execute('SELECT * FROM own')->first());
     }
 
-    public function test_a_timestamp_without_a_zone_is_the_wall_clock_both_ways(): void
+    public function testATimestampWithoutAZoneIsTheWallClockBothWays(): void
     {
         $this->db->execute('CREATE TABLE clock (local timestamp, global timestamptz)');
         $when = new \DateTimeImmutable('2024-07-01 12:00:00', new \DateTimeZone('Asia/Kolkata'));
@@ -158,7 +159,7 @@ class PostgresTest extends SqlConformance
     }
 
     /** @dataProvider unfitting */
-    public function test_a_value_that_does_not_fit_its_column_is_refused_without_showing_it(string $type, mixed $value): void
+    public function testAValueThatDoesNotFitItsColumnIsRefusedWithoutShowingIt(string $type, mixed $value): void
     {
         $this->db->execute("CREATE TABLE box (held {$type})");
 
@@ -168,7 +169,7 @@ class PostgresTest extends SqlConformance
         self::assertDoesNotMatchRegularExpression('/secret|404/', $error->getMessage());
     }
 
-    public function test_a_value_the_server_cannot_read_is_not_shown(): void
+    public function testAValueTheServerCannotReadIsNotShown(): void
     {
         foreach (['integer' => 'secret', 'date' => 'secret', 'json' => '{secret', 'uuid' => 'secret', 'mood' => 'secret', 'varchar(3)' => 'secret'] as $type => $value) {
             if ($type === 'mood') {
@@ -179,20 +180,20 @@ class PostgresTest extends SqlConformance
         }
     }
 
-    public function test_question_mark_operators_are_written_twice(): void
+    public function testQuestionMarkOperatorsAreWrittenTwice(): void
     {
         self::assertTrue($this->db->execute('SELECT CAST(? AS jsonb) ?? ?', ['{"a": 1}', 'a'])->value());
         self::assertFalse($this->db->execute("SELECT CAST(:doc AS jsonb) ??| ARRAY['b']", ['doc' => ['a' => 1]])->value());
     }
 
-    public function test_a_list_is_one_parameter(): void
+    public function testAListIsOneParameter(): void
     {
         self::assertSame([2, 3], $this->db->execute('SELECT n FROM generate_series(1, 5) AS n WHERE n = ANY(?)', [[2, 3, 9]])->column());
     }
 
     // Round trips
 
-    public function test_a_transaction_whose_results_nobody_asks_for_is_one_round_trip(): void
+    public function testATransactionWhoseResultsNobodyAsksForIsOneRoundTrip(): void
     {
         $this->behindProxy(function (Database $db, Proxy $proxy): void {
             $db->execute('CREATE TABLE t (a BIGINT)');
@@ -212,7 +213,7 @@ class PostgresTest extends SqlConformance
         });
     }
 
-    public function test_begin_travels_with_the_first_statements_and_commit_with_the_last(): void
+    public function testBeginTravelsWithTheFirstStatementsAndCommitWithTheLast(): void
     {
         $this->behindProxy(function (Database $db, Proxy $proxy): void {
             $db->execute('CREATE TABLE t (a BIGINT)');
@@ -236,7 +237,7 @@ class PostgresTest extends SqlConformance
         });
     }
 
-    public function test_much_that_is_deferred_travels_before_the_end(): void
+    public function testMuchThatIsDeferredTravelsBeforeTheEnd(): void
     {
         $this->behindProxy(static function (Database $db, Proxy $proxy): void {
             $db->execute('CREATE TABLE t (a TEXT)');
@@ -258,7 +259,7 @@ class PostgresTest extends SqlConformance
         });
     }
 
-    public function test_a_stream_in_a_transaction_fetches_from_a_cursor(): void
+    public function testAStreamInATransactionFetchesFromACursor(): void
     {
         $this->db->transaction(function (Transaction $tx): void {
             $rows = 0;
@@ -274,7 +275,7 @@ class PostgresTest extends SqlConformance
         });
     }
 
-    public function test_a_stream_in_a_transaction_also_reads_what_a_statement_returns_that_writes(): void
+    public function testAStreamInATransactionAlsoReadsWhatAStatementReturnsThatWrites(): void
     {
         $this->items();
 
@@ -285,7 +286,7 @@ class PostgresTest extends SqlConformance
         self::assertSame([1, 2], $ids);
     }
 
-    public function test_a_rollback_of_what_was_never_sent_is_no_round_trip(): void
+    public function testARollbackOfWhatWasNeverSentIsNoRoundTrip(): void
     {
         $this->behindProxy(static function (Database $db, Proxy $proxy): void {
             $db->execute('SELECT 1');
@@ -300,7 +301,7 @@ class PostgresTest extends SqlConformance
 
     // Locks
 
-    public function test_a_deadlock_and_a_serialization_failure_have_their_classes(): void
+    public function testADeadlockAndASerializationFailureHaveTheirClasses(): void
     {
         $this->items();
         $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one'), (2, 'two')");
@@ -327,7 +328,7 @@ class PostgresTest extends SqlConformance
         });
     }
 
-    public function test_a_deferred_constraint_fails_the_commit(): void
+    public function testADeferredConstraintFailsTheCommit(): void
     {
         $this->db->execute('CREATE TABLE d (a INT UNIQUE DEFERRABLE INITIALLY DEFERRED)');
 
@@ -340,7 +341,7 @@ class PostgresTest extends SqlConformance
         self::assertSame(0, $this->db->execute('SELECT count(*) FROM d')->value());
     }
 
-    public function test_a_lock_that_is_taken_and_a_statement_timeout_have_their_classes(): void
+    public function testALockThatIsTakenAndAStatementTimeoutHaveTheirClasses(): void
     {
         $this->items();
         $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
@@ -359,7 +360,7 @@ class PostgresTest extends SqlConformance
 
     // Cancellation and loss
 
-    public function test_a_cancelled_statement_is_gone_from_the_server_and_its_connection_serves_the_next(): void
+    public function testACancelledStatementIsGoneFromTheServerAndItsConnectionServesTheNext(): void
     {
         $db = $this->connect(new PoolOptions(size: 1));
         $backend = $db->execute('SELECT pg_backend_pid()')->value();
@@ -375,7 +376,7 @@ class PostgresTest extends SqlConformance
         $db->close();
     }
 
-    public function test_a_backend_killed_under_a_statement_is_a_lost_connection_and_the_next_statement_works(): void
+    public function testABackendKilledUnderAStatementIsALostConnectionAndTheNextStatementWorks(): void
     {
         run(function (): void {
             $backend = 0;
@@ -395,7 +396,7 @@ class PostgresTest extends SqlConformance
         });
     }
 
-    public function test_an_idle_connection_that_the_server_closed_is_not_lent(): void
+    public function testAnIdleConnectionThatTheServerClosedIsNotLent(): void
     {
         $db = $this->connect(new PoolOptions(size: 1));
         $backend = $db->execute('SELECT pg_backend_pid()')->value();
@@ -406,7 +407,7 @@ class PostgresTest extends SqlConformance
         $db->close();
     }
 
-    public function test_a_connection_cut_under_a_commit_leaves_its_outcome_unknown(): void
+    public function testAConnectionCutUnderACommitLeavesItsOutcomeUnknown(): void
     {
         $this->behindProxy(function (Database $db, Proxy $proxy): void {
             run(static function () use ($db, $proxy): void {
@@ -427,7 +428,7 @@ class PostgresTest extends SqlConformance
 
     // Pool
 
-    public function test_an_exhausted_pool_says_how_it_stands(): void
+    public function testAnExhaustedPoolSaysHowItStands(): void
     {
         $db = $this->connect(new PoolOptions(size: 2, borrowTimeout: 0.1, name: 'orders'));
         $holders = [$db->begin(), $db->begin()];
@@ -447,7 +448,7 @@ class PostgresTest extends SqlConformance
         $db->close();
     }
 
-    public function test_a_borrow_timeout_of_zero_waits_for_nobody_but_opens_connections(): void
+    public function testABorrowTimeoutOfZeroWaitsForNobodyButOpensConnections(): void
     {
         $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 0.0));
 
@@ -462,7 +463,7 @@ class PostgresTest extends SqlConformance
         $db->close();
     }
 
-    public function test_who_waits_first_is_served_first(): void
+    public function testWhoWaitsFirstIsServedFirst(): void
     {
         $db = $this->connect(new PoolOptions(size: 1));
 
@@ -482,7 +483,7 @@ class PostgresTest extends SqlConformance
         $db->close();
     }
 
-    public function test_a_waiter_that_is_cancelled_leaves_the_queue(): void
+    public function testAWaiterThatIsCancelledLeavesTheQueue(): void
     {
         $db = $this->connect(new PoolOptions(size: 1));
 
@@ -500,7 +501,7 @@ class PostgresTest extends SqlConformance
 
     // Connecting
 
-    public function test_a_server_that_is_down_is_named(): void
+    public function testAServerThatIsDownIsNamed(): void
     {
         $db = Database::connect('postgres://app:hunter2@127.0.0.1:1/app');
 
@@ -511,7 +512,7 @@ class PostgresTest extends SqlConformance
         self::thrown(ConnectionRefused::class, static fn () => $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')));
     }
 
-    public function test_wrong_credentials_and_a_wrong_database_are_named_without_the_password(): void
+    public function testWrongCredentialsAndAWrongDatabaseAreNamedWithoutThePassword(): void
     {
         $server = \parse_url(self::server());
         $at = "{$server['host']}:{$server['port']}";
@@ -522,7 +523,7 @@ class PostgresTest extends SqlConformance
         }
     }
 
-    public function test_a_host_without_an_address_and_a_server_that_says_nothing_are_named(): void
+    public function testAHostWithoutAnAddressAndAServerThatSaysNothingAreNamed(): void
     {
         $silent = \stream_socket_server('tcp://127.0.0.1:0');
         self::assertNotFalse($silent);
@@ -534,6 +535,18 @@ class PostgresTest extends SqlConformance
         self::assertStringContainsString((string) $name, $error->getMessage());
     }
 
+    public function testACertificateOfAnUnknownAuthorityIsRefused(): void
+    {
+        $dsn = \getenv('DATABASE_TLS_URL');
+        self::assertNotFalse($dsn, 'DATABASE_TLS_URL is not set: run `make services`');
+        $db = Database::connect($dsn);
+
+        self::assertTrue($db->execute('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')->value());
+        $db->close();
+        $noAuthority = Database::connect((string) \preg_replace('/&sslrootcert=[^&]*/', '', $dsn));
+        self::thrown(TlsFailed::class, static fn () => $noAuthority->execute('SELECT 1'));
+    }
+
     public function wrongDsns(): iterable
     {
         yield from parent::wrongDsns();
@@ -541,7 +554,7 @@ class PostgresTest extends SqlConformance
         yield 'wrong port' => ['postgres://app:hunter2@localhost:99999/app'];
     }
 
-    public function test_only_sqlite_waits_for_changes(): void
+    public function testOnlySqliteWaitsForChanges(): void
     {
         self::thrown(UsageError::class, fn () => $this->db->waitForChange());
     }

@@ -113,7 +113,7 @@ abstract class SqlConformance extends TestCase
     }
 
     /** @dataProvider values */
-    public function test_a_value_comes_back_as_it_went(string $type, mixed $parameter, mixed ...$other): void
+    public function testAValueComesBackAsItWent(string $type, mixed $parameter, mixed ...$other): void
     {
         $this->db->execute("CREATE TABLE box (held {$this->type($type)})");
         $expected = $other === [] ? $parameter : $other[0];
@@ -129,7 +129,7 @@ abstract class SqlConformance extends TestCase
         $this->assertValue($expected, $alone);
     }
 
-    public function test_text_and_bytes_of_ten_megabytes_go_both_ways(): void
+    public function testTextAndBytesOfTenMegabytesGoBothWays(): void
     {
         $this->db->execute("CREATE TABLE big (t TEXT, b {$this->type('bytes')})");
         $text = \str_repeat('Zoë 789012', 1_000_000);
@@ -142,7 +142,7 @@ abstract class SqlConformance extends TestCase
         self::assertTrue($row['b'] === $bytes, 'the bytes have changed');
     }
 
-    public function test_what_cannot_be_sent_is_refused_before_anything_is_sent(): void
+    public function testWhatCannotBeSentIsRefusedBeforeAnythingIsSent(): void
     {
         foreach ([\STDIN, static fn () => 1, new \ArrayObject([1]), ["\xff" => 1]] as $parameter) {
             $error = self::thrown(ParameterError::class, fn () => $this->db->execute('SELECT ?', [$parameter]));
@@ -150,7 +150,7 @@ abstract class SqlConformance extends TestCase
         }
     }
 
-    public function test_an_array_that_contains_itself_is_refused(): void
+    public function testAnArrayThatContainsItselfIsRefused(): void
     {
         $endless = [1];
         $endless[] = &$endless;
@@ -158,7 +158,7 @@ abstract class SqlConformance extends TestCase
         self::thrown(ParameterError::class, fn () => $this->db->execute('SELECT ?', [$endless]));
     }
 
-    public function test_an_exception_of_a_parameter_is_passed_on(): void
+    public function testAnExceptionOfAParameterIsPassedOn(): void
     {
         $broken = new class () implements \Stringable {
             public function __toString(): string
@@ -175,7 +175,7 @@ abstract class SqlConformance extends TestCase
 
     // Placeholders
 
-    public function test_question_marks_are_filled_in_order_and_names_by_name(): void
+    public function testQuestionMarksAreFilledInOrderAndNamesByName(): void
     {
         $this->db->execute('CREATE TABLE pairs (a TEXT, b TEXT)');
 
@@ -189,7 +189,7 @@ abstract class SqlConformance extends TestCase
         );
     }
 
-    public function test_placeholders_in_strings_and_comments_are_text(): void
+    public function testPlaceholdersInStringsAndCommentsAreText(): void
     {
         self::assertSame("? :a 'x'", $this->db->execute("SELECT '? :a ''x''' /* ? :b */ -- ?\n")->value());
     }
@@ -212,7 +212,7 @@ abstract class SqlConformance extends TestCase
      *
      * @param array<int|string, mixed> $parameters
      */
-    public function test_parameters_that_do_not_fit_are_refused_by_name_and_without_their_value(string $sql, array $parameters, string $reason): void
+    public function testParametersThatDoNotFitAreRefusedByNameAndWithoutTheirValue(string $sql, array $parameters, string $reason): void
     {
         $error = self::thrown(ParameterError::class, fn () => $this->db->execute($sql, $parameters));
 
@@ -222,7 +222,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame($sql, $error->statement);
     }
 
-    public function test_parameters_that_do_not_fit_leave_a_transaction_usable(): void
+    public function testParametersThatDoNotFitLeaveATransactionUsable(): void
     {
         $this->db->execute('CREATE TABLE t (a TEXT)');
 
@@ -237,7 +237,7 @@ abstract class SqlConformance extends TestCase
 
     // Results
 
-    public function test_a_result_is_read_in_every_form(): void
+    public function testAResultIsReadInEveryForm(): void
     {
         $result = $this->db->execute("SELECT 1 AS n, 'a' AS s UNION ALL SELECT 2, 'b' ORDER BY 1");
 
@@ -251,7 +251,7 @@ abstract class SqlConformance extends TestCase
         self::assertCount(2, $result);
     }
 
-    public function test_a_result_without_rows_still_knows_its_columns(): void
+    public function testAResultWithoutRowsStillKnowsItsColumns(): void
     {
         $result = $this->db->execute("SELECT 1 AS n, 'a' AS s WHERE 1 = 0");
 
@@ -263,7 +263,7 @@ abstract class SqlConformance extends TestCase
         self::assertCount(0, $result);
     }
 
-    public function test_columns_named_like_numbers_or_nothing_are_found(): void
+    public function testColumnsNamedLikeNumbersOrNothingAreFound(): void
     {
         $row = $this->db->execute('SELECT 1 AS "7", 2 AS "-3", 3 AS "07", 4 AS " "')->first();
 
@@ -271,7 +271,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(1, $row['7']);
     }
 
-    public function test_affected_counts_changed_rows(): void
+    public function testAffectedCountsChangedRows(): void
     {
         $this->db->execute('CREATE TABLE t (a BIGINT)');
 
@@ -282,7 +282,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(0, $this->db->execute('CREATE TABLE other (a BIGINT)')->affected());
     }
 
-    public function test_a_result_of_a_hundred_thousand_rows_is_complete(): void
+    public function testAResultOfAHundredThousandRowsIsComplete(): void
     {
         $column = $this->db->execute($this->series(100_000))->column();
 
@@ -291,7 +291,7 @@ abstract class SqlConformance extends TestCase
 
     // Transactions
 
-    public function test_a_transaction_commits_when_its_closure_returns_and_passes_the_value_on(): void
+    public function testATransactionCommitsWhenItsClosureReturnsAndPassesTheValueOn(): void
     {
         $this->items();
 
@@ -305,7 +305,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(['one'], $this->names());
     }
 
-    public function test_a_transaction_rolls_back_when_its_closure_throws_and_passes_the_exception_on(): void
+    public function testATransactionRollsBackWhenItsClosureThrowsAndPassesTheExceptionOn(): void
     {
         $this->items();
         $thrown = new \DomainException('no');
@@ -319,7 +319,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame([], $this->names());
     }
 
-    public function test_a_transaction_sees_its_own_rows_and_nobody_else_does_before_the_commit(): void
+    public function testATransactionSeesItsOwnRowsAndNobodyElseDoesBeforeTheCommit(): void
     {
         $this->items();
         $tx = $this->db->begin();
@@ -332,7 +332,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(['one'], $this->names());
     }
 
-    public function test_results_can_be_read_in_any_order_and_more_than_once(): void
+    public function testResultsCanBeReadInAnyOrderAndMoreThanOnce(): void
     {
         $this->db->transaction(function (Transaction $tx): void {
             $results = \array_map(static fn (int $n): mixed => $tx->execute('SELECT CAST(? AS BIGINT) AS n', [$n]), \range(0, 9));
@@ -344,14 +344,14 @@ abstract class SqlConformance extends TestCase
         });
     }
 
-    public function test_a_result_can_be_read_after_the_commit(): void
+    public function testAResultCanBeReadAfterTheCommit(): void
     {
         $result = $this->db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 5'));
 
         self::assertSame(5, $result->value());
     }
 
-    public function test_a_result_that_was_never_asked_for_is_gone_after_a_rollback(): void
+    public function testAResultThatWasNeverAskedForIsGoneAfterARollback(): void
     {
         $tx = $this->db->begin();
         $read = $tx->execute('SELECT 4');
@@ -365,7 +365,7 @@ abstract class SqlConformance extends TestCase
         self::thrown(UsageError::class, fn () => $unread->value());
     }
 
-    public function test_deferred_statements_are_never_sent_after_a_rollback(): void
+    public function testDeferredStatementsAreNeverSentAfterARollback(): void
     {
         $this->items();
         $tx = $this->db->begin();
@@ -384,7 +384,7 @@ abstract class SqlConformance extends TestCase
     }
 
     /** @dataProvider endings */
-    public function test_a_transaction_cannot_be_used_after_its_end(callable $end): void
+    public function testATransactionCannotBeUsedAfterItsEnd(callable $end): void
     {
         $tx = $this->db->begin();
         self::assertSame(1, $tx->execute('SELECT 1')->value());
@@ -392,25 +392,26 @@ abstract class SqlConformance extends TestCase
         $end($tx);
 
         self::assertFalse($tx->isOpen());
-        foreach ([
+        $uses = [
             static fn () => $tx->execute('SELECT 1'),
             static fn () => $tx->flush(),
             static fn () => $tx->commit(),
             static fn () => $tx->transaction(static fn () => 1),
             static fn () => \iterator_to_array($tx->stream('SELECT 1')),
-        ] as $use) {
+        ];
+        foreach ($uses as $use) {
             $error = self::thrown(UsageError::class, $use);
             self::assertStringContainsString('transaction', $error->getMessage());
         }
         $tx->rollback();
     }
 
-    public function test_an_empty_transaction_commits(): void
+    public function testAnEmptyTransactionCommits(): void
     {
         self::assertSame('x', $this->db->transaction(static fn () => 'x'));
     }
 
-    public function test_a_transaction_that_the_closure_ended_itself_stays_ended(): void
+    public function testATransactionThatTheClosureEndedItselfStaysEnded(): void
     {
         $this->items();
 
@@ -426,7 +427,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(['one'], $this->names());
     }
 
-    public function test_a_transaction_that_is_dropped_is_rolled_back(): void
+    public function testATransactionThatIsDroppedIsRolledBack(): void
     {
         $this->items();
         $tx = $this->db->begin();
@@ -437,7 +438,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(['two'], $this->names());
     }
 
-    public function test_thousands_of_deferred_statements_take_effect_in_order(): void
+    public function testThousandsOfDeferredStatementsTakeEffectInOrder(): void
     {
         $this->db->execute('CREATE TABLE t (a BIGINT)');
 
@@ -450,7 +451,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(\range(1, 5_000), $this->db->execute('SELECT a FROM t')->column());
     }
 
-    public function test_large_parameters_and_large_results_in_one_batch_do_not_block_each_other(): void
+    public function testLargeParametersAndLargeResultsInOneBatchDoNotBlockEachOther(): void
     {
         timeout(self::DEADLINE, fn () => $this->db->transaction(function (Transaction $tx): void {
             $text = \str_repeat('x', 1_000_000);
@@ -463,7 +464,7 @@ abstract class SqlConformance extends TestCase
 
     // Deferred errors
 
-    public function test_a_deferred_error_is_thrown_by_the_first_call_that_needs_an_answer_and_names_its_statement(): void
+    public function testADeferredErrorIsThrownByTheFirstCallThatNeedsAnAnswerAndNamesItsStatement(): void
     {
         $this->items();
         $tx = $this->db->begin();
@@ -480,7 +481,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame([], $this->names());
     }
 
-    public function test_a_deferred_error_is_thrown_by_the_commit_at_the_latest(): void
+    public function testADeferredErrorIsThrownByTheCommitAtTheLatest(): void
     {
         $this->items();
 
@@ -493,7 +494,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame([], $this->names());
     }
 
-    public function test_statements_executed_before_a_failing_one_keep_their_results(): void
+    public function testStatementsExecutedBeforeAFailingOneKeepTheirResults(): void
     {
         $this->items();
         $this->db->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
@@ -506,7 +507,7 @@ abstract class SqlConformance extends TestCase
         $tx->rollback();
     }
 
-    public function test_a_caught_error_of_a_statement_does_not_let_the_closure_commit(): void
+    public function testACaughtErrorOfAStatementDoesNotLetTheClosureCommit(): void
     {
         $this->items();
 
@@ -523,7 +524,7 @@ abstract class SqlConformance extends TestCase
 
     // Savepoints
 
-    public function test_an_error_in_a_nested_transaction_leaves_the_outer_one_usable(): void
+    public function testAnErrorInANestedTransactionLeavesTheOuterOneUsable(): void
     {
         $this->items();
 
@@ -539,7 +540,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(['after', 'outer'], $this->names());
     }
 
-    public function test_an_exception_in_a_nested_transaction_undoes_it_and_never_sends_what_it_deferred(): void
+    public function testAnExceptionInANestedTransactionUndoesItAndNeverSendsWhatItDeferred(): void
     {
         $this->items();
 
@@ -558,7 +559,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(['outer'], $this->names());
     }
 
-    public function test_transactions_nest_as_deep_as_one_likes(): void
+    public function testTransactionsNestAsDeepAsOneLikes(): void
     {
         $this->items();
         $nest = function (Transaction $tx, int $depth) use (&$nest): void {
@@ -579,7 +580,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(['level 1', 'level 2', 'level 3', 'level 4', 'level 5', 'level 6'], $this->names());
     }
 
-    public function test_a_nested_transaction_cannot_end_the_outer_one(): void
+    public function testANestedTransactionCannotEndTheOuterOne(): void
     {
         $this->items();
 
@@ -592,7 +593,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(['one'], $this->names());
     }
 
-    public function test_a_nested_transaction_returns_what_its_closure_returns_and_its_rows_stay(): void
+    public function testANestedTransactionReturnsWhatItsClosureReturnsAndItsRowsStay(): void
     {
         $this->items();
 
@@ -604,7 +605,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(['one'], $this->names());
     }
 
-    public function test_an_error_deferred_before_a_nested_transaction_is_not_the_nested_one_s(): void
+    public function testAnErrorDeferredBeforeANestedTransactionIsNotTheNestedOneS(): void
     {
         $this->items();
         $started = false;
@@ -640,7 +641,7 @@ abstract class SqlConformance extends TestCase
      * @param class-string<SqlException> $class
      * @param array<int|string, mixed> $parameters
      */
-    public function test_an_error_has_its_class_its_state_and_its_statement_but_no_value(string $class, string $state, string $sql, array $parameters): void
+    public function testAnErrorHasItsClassItsStateAndItsStatementButNoValue(string $class, string $state, string $sql, array $parameters): void
     {
         $this->items();
         $this->db->execute('INSERT INTO items (id, name) VALUES (?, ?)', [777, 'secret']);
@@ -659,7 +660,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(['secret'], $this->names());
     }
 
-    public function test_a_violated_constraint_is_named(): void
+    public function testAViolatedConstraintIsNamed(): void
     {
         $this->items();
         $this->db->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
@@ -670,14 +671,14 @@ abstract class SqlConformance extends TestCase
         self::assertSame('price_is_positive', $error->constraint);
     }
 
-    public function test_a_long_statement_is_cut_in_messages(): void
+    public function testALongStatementIsCutInMessages(): void
     {
         $error = self::thrown(SyntaxError::class, fn () => $this->db->execute('SELEC ' . \str_repeat('x', 100_000)));
 
         self::assertLessThan(3_000, \strlen($error->getMessage()));
     }
 
-    public function test_two_statements_in_one_text_are_refused(): void
+    public function testTwoStatementsInOneTextAreRefused(): void
     {
         $this->items();
 
@@ -694,7 +695,7 @@ abstract class SqlConformance extends TestCase
     }
 
     /** @dataProvider wrongDsns */
-    public function test_a_wrong_dsn_is_refused_without_showing_a_password(string $dsn): void
+    public function testAWrongDsnIsRefusedWithoutShowingAPassword(string $dsn): void
     {
         $error = self::thrown(InvalidDsn::class, static fn () => Database::connect($dsn));
 
@@ -702,14 +703,14 @@ abstract class SqlConformance extends TestCase
         self::assertStringNotContainsString('hunter2@', $error->getMessage());
     }
 
-    public function test_a_wrong_pool_size_or_timeout_is_refused(): void
+    public function testAWrongPoolSizeOrTimeoutIsRefused(): void
     {
         self::thrown(\ValueError::class, static fn () => new PoolOptions(size: 0));
         self::thrown(\ValueError::class, static fn () => new PoolOptions(borrowTimeout: -1.0));
         self::thrown(\ValueError::class, static fn () => new PoolOptions(borrowTimeout: \NAN));
     }
 
-    public function test_a_closed_database_refuses_work(): void
+    public function testAClosedDatabaseRefusesWork(): void
     {
         $db = $this->connect();
         $db->execute('SELECT 1');
@@ -723,14 +724,14 @@ abstract class SqlConformance extends TestCase
 
     // Streams
 
-    public function test_a_stream_yields_every_row_in_order_with_running_keys(): void
+    public function testAStreamYieldsEveryRowInOrderWithRunningKeys(): void
     {
         self::assertSame(\range(1, 2_500), \array_column(\iterator_to_array($this->db->stream($this->series(2_500), chunk: 1_000)), 'n'));
         self::assertSame([], \iterator_to_array($this->db->stream($this->series(0))));
         self::assertSame([['v' => 'x']], \iterator_to_array($this->db->stream('SELECT CAST(:v AS TEXT) AS v', ['v' => 'x'])));
     }
 
-    public function test_a_stream_needs_little_memory(): void
+    public function testAStreamNeedsLittleMemory(): void
     {
         $rows = 0;
         $before = $peak = self::residentBytes();
@@ -744,7 +745,7 @@ abstract class SqlConformance extends TestCase
         self::assertLessThan(20 << 20, $peak - $before, 'bytes more than before');
     }
 
-    public function test_leaving_a_stream_early_gives_its_connection_back(): void
+    public function testLeavingAStreamEarlyGivesItsConnectionBack(): void
     {
         $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 10.0));
         foreach ([1, 2, 3] as $_) {
@@ -759,7 +760,7 @@ abstract class SqlConformance extends TestCase
         $db->close();
     }
 
-    public function test_an_exception_in_the_loop_over_a_stream_is_passed_on(): void
+    public function testAnExceptionInTheLoopOverAStreamIsPassedOn(): void
     {
         $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 10.0));
         self::thrown(\DomainException::class, function () use ($db): void {
@@ -772,7 +773,7 @@ abstract class SqlConformance extends TestCase
         $db->close();
     }
 
-    public function test_an_error_of_a_stream_is_thrown_by_its_loop(): void
+    public function testAnErrorOfAStreamIsThrownByItsLoop(): void
     {
         $stream = $this->db->stream('SELECT * FROM nowhere');
 
@@ -780,7 +781,7 @@ abstract class SqlConformance extends TestCase
         self::thrown(\ValueError::class, fn () => $this->db->stream('SELECT 1', chunk: 0));
     }
 
-    public function test_a_stream_in_a_transaction_sees_its_rows_and_leaves_it_usable(): void
+    public function testAStreamInATransactionSeesItsRowsAndLeavesItUsable(): void
     {
         $this->db->execute('CREATE TABLE t (a BIGINT)');
 
@@ -802,7 +803,7 @@ abstract class SqlConformance extends TestCase
 
     // Tasks
 
-    public function test_tasks_share_a_database(): void
+    public function testTasksShareADatabase(): void
     {
         $this->items();
 
@@ -818,7 +819,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(100, $this->db->execute('SELECT count(*) FROM items')->value());
     }
 
-    public function test_a_cancelled_task_cancels_its_statement_and_the_connection_is_used_again(): void
+    public function testACancelledTaskCancelsItsStatementAndTheConnectionIsUsedAgain(): void
     {
         $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 10.0));
         $db->execute('SELECT 1');
@@ -832,7 +833,7 @@ abstract class SqlConformance extends TestCase
         $db->close();
     }
 
-    public function test_a_cancelled_transaction_is_rolled_back_and_the_connection_is_used_again(): void
+    public function testACancelledTransactionIsRolledBackAndTheConnectionIsUsedAgain(): void
     {
         $this->items();
         $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 10.0));
@@ -851,7 +852,7 @@ abstract class SqlConformance extends TestCase
         $db->close();
     }
 
-    public function test_a_task_cancelled_in_a_loop_over_a_stream_ends_the_query(): void
+    public function testATaskCancelledInALoopOverAStreamEndsTheQuery(): void
     {
         $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 10.0));
 
@@ -869,7 +870,7 @@ abstract class SqlConformance extends TestCase
         $db->close();
     }
 
-    public function test_two_tasks_on_one_transaction_take_turns_and_each_gets_its_own_results(): void
+    public function testTwoTasksOnOneTransactionTakeTurnsAndEachGetsItsOwnResults(): void
     {
         $tx = $this->db->begin();
 
@@ -891,7 +892,7 @@ abstract class SqlConformance extends TestCase
         $tx->commit();
     }
 
-    public function test_the_same_code_works_with_a_database_and_a_transaction(): void
+    public function testTheSameCodeWorksWithADatabaseAndATransaction(): void
     {
         $this->items();
         $insert = static fn (Connection $to, int $id) => $to->transaction(static function (Connection $tx) use ($id): void {
@@ -904,7 +905,7 @@ abstract class SqlConformance extends TestCase
         self::assertSame(['item 1', 'item 2'], $this->names());
     }
 
-    public function test_everything_works_inside_a_task_as_outside(): void
+    public function testEverythingWorksInsideATaskAsOutside(): void
     {
         $this->items();
 

@@ -55,14 +55,14 @@ class SqliteTest extends SqlConformance
         yield 'decimals are numbers' => ['NUMERIC', '1.50', 1.5];
     }
 
-    public function test_not_a_number_is_refused_since_sqlite_would_store_null(): void
+    public function testNotANumberIsRefusedSinceSqliteWouldStoreNull(): void
     {
         $error = self::thrown(ParameterError::class, fn () => $this->db->execute('SELECT ?', [\NAN]));
 
         self::assertStringContainsString('parameter 1', $error->getMessage());
     }
 
-    public function test_the_last_insert_id_is_the_statement_s_own(): void
+    public function testTheLastInsertIdIsTheStatementSOwn(): void
     {
         $this->items();
 
@@ -72,7 +72,7 @@ class SqliteTest extends SqlConformance
         self::assertNull($this->db->execute('SELECT 1')->lastInsertId());
     }
 
-    public function test_a_lock_of_another_process_has_its_class(): void
+    public function testALockOfAnotherProcessHasItsClass(): void
     {
         $this->items();
         $other = $this->otherProcess();
@@ -89,7 +89,7 @@ class SqliteTest extends SqlConformance
         self::assertSame(['one'], $this->names());
     }
 
-    public function test_a_commit_of_another_process_ends_the_wait_for_a_change(): void
+    public function testACommitOfAnotherProcessEndsTheWaitForAChange(): void
     {
         $this->items();
         $other = $this->otherProcess();
@@ -105,7 +105,7 @@ class SqliteTest extends SqlConformance
         self::assertSame(['one'], $this->names());
     }
 
-    public function test_a_transaction_that_waits_keeps_the_writer_until_it_times_out(): void
+    public function testATransactionThatWaitsKeepsTheWriterUntilItTimesOut(): void
     {
         $this->items();
         $this->db->close();
@@ -120,14 +120,14 @@ class SqliteTest extends SqlConformance
         self::assertSame(['two'], $this->names());
     }
 
-    public function test_only_a_query_can_be_streamed(): void
+    public function testOnlyAQueryCanBeStreamed(): void
     {
         $this->items();
 
         self::thrown(UsageError::class, fn () => \iterator_to_array($this->db->stream("INSERT INTO items (id, name) VALUES (1, 'x') RETURNING id")));
     }
 
-    public function test_what_was_answered_survives_the_death_of_the_process(): void
+    public function testWhatWasAnsweredSurvivesTheDeathOfTheProcess(): void
     {
         $this->items();
         $program = \sprintf(
@@ -150,7 +150,7 @@ class SqliteTest extends SqlConformance
         self::assertSame('ok', $this->db->execute('PRAGMA integrity_check')->value());
     }
 
-    public function test_a_database_in_memory_is_its_owner_s_alone(): void
+    public function testADatabaseInMemoryIsItsOwnerSAlone(): void
     {
         $one = Database::connect('sqlite::memory:');
         $two = Database::connect('sqlite::memory:');
@@ -162,7 +162,7 @@ class SqliteTest extends SqlConformance
         $two->close();
     }
 
-    public function test_a_file_that_cannot_be_opened_is_named(): void
+    public function testAFileThatCannotBeOpenedIsNamed(): void
     {
         \file_put_contents($this->file . '.txt', \str_repeat('no database ', 1_000));
         try {

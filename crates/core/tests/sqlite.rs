@@ -911,19 +911,19 @@ fn closing_waits_for_what_was_submitted_and_ends_every_use() {
         running.await.unwrap().unwrap();
         assert!(matches!(
             database.execute(insert(2)).await,
-            Err(Error::Usage { .. })
+            Err(Error::PoolClosed { .. })
         ));
         assert!(matches!(
             database.wait_for_change().await,
-            Err(Error::Usage { .. })
+            Err(Error::PoolClosed { .. })
         ));
         assert!(matches!(
             database.stream(insert(2), 1).next().await,
-            Err(Error::Usage { .. })
+            Err(Error::PoolClosed { .. })
         ));
         let late = database.transaction();
         late.push(insert(2)).unwrap();
-        assert!(matches!(late.commit().await, Err(Error::Usage { .. })));
+        assert!(matches!(late.commit().await, Err(Error::PoolClosed { .. })));
         database.close().await.unwrap();
         assert!(!Path::new(&format!("{}-wal", folder.0.join("test.db").display())).exists());
         assert_eq!(ids(&open(&folder.dsn()).await).await, [1]);
@@ -968,15 +968,15 @@ fn child_that_shuts_every_thread_down() {
         for database in [&file, &memory] {
             assert!(matches!(
                 database.execute(insert(1)).await,
-                Err(Error::Usage { .. })
+                Err(Error::PoolClosed { .. })
             ));
             assert!(matches!(
                 sql(database, "SELECT 1").await,
-                Err(Error::Usage { .. })
+                Err(Error::PoolClosed { .. })
             ));
             assert!(matches!(
                 database.wait_for_change().await,
-                Err(Error::Usage { .. })
+                Err(Error::PoolClosed { .. })
             ));
         }
         assert!(held.commit().await.is_err());
