@@ -50,7 +50,9 @@ mod tests {
     #[test]
     fn a_span_continues_its_parents_trace_and_flags() {
         let child = traceparent(Some(PARENT));
-        assert!(child.starts_with("00-0af7651916cd43dd8448eb211c80319c-") && child.ends_with("-00"));
+        assert!(
+            child.starts_with("00-0af7651916cd43dd8448eb211c80319c-") && child.ends_with("-00")
+        );
         assert_ne!(child, PARENT);
         assert!(continued(&child).is_some());
     }
@@ -61,9 +63,21 @@ mod tests {
         let zero_span = "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01";
         let upper = PARENT.to_uppercase();
         let longer = format!("{PARENT}-more");
-        for parent in ["", "nonsense", "ff-", zero_trace, zero_span, &upper, &longer, &PARENT[..54]] {
+        for parent in [
+            "",
+            "nonsense",
+            "ff-",
+            zero_trace,
+            zero_span,
+            &upper,
+            &longer,
+            &PARENT[..54],
+        ] {
             let child = traceparent(Some(parent));
-            assert!(!child.contains("0af7651916cd43dd8448eb211c80319c"), "{parent}");
+            assert!(
+                !child.contains("0af7651916cd43dd8448eb211c80319c"),
+                "{parent}"
+            );
             assert!(continued(&child).is_some(), "{child}");
         }
     }

@@ -285,14 +285,19 @@ impl AmqpConsumer {
     pub fn close(&self) -> PhpResult<i64> {
         let consumer = self.consumer.borrow_mut().take();
         start(async move {
-            match consumer.and_then(Rc::into_inner) {
-                Some(consumer) => consumer
-                    .close()
-                    .await
-                    .map(|()| Payload::Null)
-                    .map_err(failure),
-                None => Ok(Payload::Null),
+            let Some(consumer) = consumer else {
+                return Ok(Payload::Null);
+            };
+            match Rc::try_unwrap(consumer) {
+                Ok(consumer) => consumer.close().await,
+                // Somebody still waits for the next batch: that ends with the cancel, and the channel with the last user.
+                Err(shared) => match shared.cancel().await {
+                    Ok(()) => shared.flush().await,
+                    error => error,
+                },
             }
+            .map(|()| Payload::Null)
+            .map_err(failure)
         })
     }
 }

@@ -4,17 +4,18 @@ use std::borrow::Cow;
 
 use ext_php_rs::boxed::ZBox;
 use ext_php_rs::prelude::*;
-use ext_php_rs::types::array::ArrayKey;
 use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
 
 use weft_core::amqp::{Binding, Exchange, Field, FieldTable, Properties, Queue, Topology};
 
-use crate::convert::array_zval;
+use crate::convert::{array_zval, list};
 use crate::failure::Failure;
 
 /// Survives a broker restart in a durable queue.
 const PERSISTENT: u8 = 2;
 const TRANSIENT: u8 = 1;
+/// Arrays inside arrays, as many as the codec reads back.
+const DEEPEST: usize = 30;
 
 fn usage(message: String) -> PhpException {
     Failure::new("amqp.usage", message).into()
@@ -29,11 +30,12 @@ pub fn properties<'a>(
 ) -> PhpResult<Properties<'a>> {
     let mut properties = Properties {
         delivery_mode: Some(if persistent { PERSISTENT } else { TRANSIENT }),
-        headers: table(headers)?,
+        headers: table(headers, 0)?,
         ..Properties::default()
     };
-    for (name, value) in given.iter() {
-        set_property(&mut properties, &name.to_string(), value)?;
+    let mut entries = given.iter();
+    while let Some((key, value)) = entries.next_zval() {
+        set_property(&mut properties, &name(key)?, value)?;
     }
     Ok(properties)
 }
@@ -73,20 +75,34 @@ fn set_property<'a>(properties: &mut Properties<'a>, name: &str, value: &'a Zval
     Ok(())
 }
 
-fn table(array: &ZendHashTable) -> PhpResult<FieldTable<'_>> {
-    let entries = array.iter().map(|(name, value)| {
-        let name = match name {
-            ArrayKey::ZendString(name) => name.as_str().map(Cow::Borrowed).unwrap_or_default(),
-            ArrayKey::Str(name) => Cow::Borrowed(name),
-            other => Cow::Owned(other.to_string()),
-        };
-        let value = field(value, &name)?;
-        Ok((name, value))
-    });
-    Ok(FieldTable(entries.collect::<PhpResult<_>>()?))
+fn table(array: &ZendHashTable, depth: usize) -> PhpResult<FieldTable<'_>> {
+    let mut fields = Vec::with_capacity(array.len());
+    let mut entries = array.iter();
+    while let Some((key, value)) = entries.next_zval() {
+        let name = name(key)?;
+        let field = field(value, &name, depth)?;
+        fields.push((name, field));
+    }
+    Ok(FieldTable(fields))
 }
 
-fn field<'a>(value: &'a Zval, name: &str) -> PhpResult<Field<'a>> {
+/// Through the raw key: the typed one panics on names that are not UTF-8.
+fn name<'a>(key: Zval) -> PhpResult<Cow<'a, str>> {
+    if let Some(number) = key.long() {
+        return Ok(Cow::Owned(number.to_string()));
+    }
+    let name = key
+        .zend_str()
+        .map(|name| std::str::from_utf8(name.as_bytes()));
+    match name {
+        Some(Ok(name)) => Ok(Cow::Owned(name.to_owned())),
+        _ => Err(usage(
+            "the name of an AMQP header or argument must be UTF-8 text".to_owned(),
+        )),
+    }
+}
+
+fn field<'a>(value: &'a Zval, name: &str, depth: usize) -> PhpResult<Field<'a>> {
     let value = value.dereference();
     if let Some(string) = value.zend_str() {
         return Ok(Field::String(Cow::Borrowed(string.as_bytes())));
@@ -103,15 +119,22 @@ fn field<'a>(value: &'a Zval, name: &str) -> PhpResult<Field<'a>> {
     if value.is_null() {
         return Ok(Field::Void);
     }
-    match value.array() {
-        Some(list) if list.has_sequential_keys() => {
-            let fields = list.values().map(|value| field(value, name));
+    if depth == DEEPEST {
+        return Err(usage(format!(
+            "AMQP header or argument \"{name}\" has arrays nested more than {DEEPEST} deep"
+        )));
+    }
+    let Some(array) = value.array() else {
+        return Err(usage(format!(
+            "AMQP header or argument \"{name}\" must be a scalar, null or an array of them"
+        )));
+    };
+    match list(array) {
+        Some(list) => {
+            let fields = list.map(|value| field(value, name, depth + 1));
             Ok(Field::Array(fields.collect::<PhpResult<_>>()?))
         }
-        Some(map) => Ok(Field::Table(table(map)?)),
-        None => Err(usage(format!(
-            "AMQP header or argument \"{name}\" must be a scalar, null or an array of them"
-        ))),
+        None => Ok(Field::Table(table(array, depth + 1)?)),
     }
 }
 
@@ -194,7 +217,7 @@ impl Entry<'_> {
 
     fn arguments(&self) -> PhpResult<FieldTable<'static>> {
         match self.0.get("arguments").and_then(Zval::array) {
-            Some(arguments) => Ok(table(arguments)?.into_owned()),
+            Some(arguments) => Ok(table(arguments, 0)?.into_owned()),
             None => Ok(FieldTable::new()),
         }
     }

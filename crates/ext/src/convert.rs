@@ -85,7 +85,7 @@ fn named(array: &ZendHashTable, sql: &str) -> PhpResult<Params> {
 }
 
 /// The values of an array whose keys are 0, 1, 2, …; none when they are not.
-fn list(array: &ZendHashTable) -> Option<impl Iterator<Item = &Zval>> {
+pub fn list(array: &ZendHashTable) -> Option<impl Iterator<Item = &Zval>> {
     if let Some(values) = packed(array) {
         return Some(List::Packed(values.iter()));
     }
