@@ -15,6 +15,8 @@ use crate::failure::Failure;
 /// Survives a broker restart in a durable queue.
 const PERSISTENT: u8 = 2;
 const TRANSIENT: u8 = 1;
+/// Arrays inside arrays, as many as `weft-core` accepts when it reads; a PHP array may even contain itself.
+const DEEPEST: usize = 32;
 
 fn usage(message: String) -> PhpException {
     Failure::new("amqp.usage", message).into()
@@ -29,11 +31,11 @@ pub fn properties<'a>(
 ) -> PhpResult<Properties<'a>> {
     let mut properties = Properties {
         delivery_mode: Some(if persistent { PERSISTENT } else { TRANSIENT }),
-        headers: table(headers)?,
+        headers: table(headers, 0)?,
         ..Properties::default()
     };
     for (name, value) in given.iter() {
-        set_property(&mut properties, &name.to_string(), value)?;
+        set_property(&mut properties, &name.to_string(), value.dereference())?;
     }
     Ok(properties)
 }
@@ -73,20 +75,25 @@ fn set_property<'a>(properties: &mut Properties<'a>, name: &str, value: &'a Zval
     Ok(())
 }
 
-fn table(array: &ZendHashTable) -> PhpResult<FieldTable<'_>> {
+fn table(array: &ZendHashTable, depth: usize) -> PhpResult<FieldTable<'_>> {
     let entries = array.iter().map(|(name, value)| {
         let name = match name {
-            ArrayKey::ZendString(name) => name.as_str().map(Cow::Borrowed).unwrap_or_default(),
+            ArrayKey::ZendString(name) => name.as_str().map(Cow::Borrowed).map_err(|_| {
+                let name = String::from_utf8_lossy(name.as_bytes());
+                usage(format!(
+                    "the name of AMQP header or argument \"{name}\" must be UTF-8"
+                ))
+            })?,
             ArrayKey::Str(name) => Cow::Borrowed(name),
             other => Cow::Owned(other.to_string()),
         };
-        let value = field(value, &name)?;
+        let value = field(value, &name, depth)?;
         Ok((name, value))
     });
     Ok(FieldTable(entries.collect::<PhpResult<_>>()?))
 }
 
-fn field<'a>(value: &'a Zval, name: &str) -> PhpResult<Field<'a>> {
+fn field<'a>(value: &'a Zval, name: &str, depth: usize) -> PhpResult<Field<'a>> {
     let value = value.dereference();
     if let Some(string) = value.zend_str() {
         return Ok(Field::String(Cow::Borrowed(string.as_bytes())));
@@ -104,11 +111,14 @@ fn field<'a>(value: &'a Zval, name: &str) -> PhpResult<Field<'a>> {
         return Ok(Field::Void);
     }
     match value.array() {
+        Some(_) if depth == DEEPEST => Err(usage(format!(
+            "AMQP header or argument \"{name}\" is nested deeper than {DEEPEST} arrays"
+        ))),
         Some(list) if list.has_sequential_keys() => {
-            let fields = list.values().map(|value| field(value, name));
+            let fields = list.values().map(|value| field(value, name, depth + 1));
             Ok(Field::Array(fields.collect::<PhpResult<_>>()?))
         }
-        Some(map) => Ok(Field::Table(table(map)?)),
+        Some(map) => Ok(Field::Table(table(map, depth + 1)?)),
         None => Err(usage(format!(
             "AMQP header or argument \"{name}\" must be a scalar, null or an array of them"
         ))),
@@ -194,7 +204,7 @@ impl Entry<'_> {
 
     fn arguments(&self) -> PhpResult<FieldTable<'static>> {
         match self.0.get("arguments").and_then(Zval::array) {
-            Some(arguments) => Ok(table(arguments)?.into_owned()),
+            Some(arguments) => Ok(table(arguments, 0)?.into_owned()),
             None => Ok(FieldTable::new()),
         }
     }
