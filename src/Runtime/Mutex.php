@@ -43,7 +43,7 @@ final class Mutex implements \Stringable
     public function unlock(): void
     {
         $task = Scheduler::task();
-        if (!$this->locked || $this->owner !== $task) {
+        if (!$this->locked || $this->owner !== $task && !$this->owner?->isUnwinding()) {
             $holder = $this->locked ? self::nameOf($this->owner) . ' holds it' : 'it is not locked';
             throw new \Error('This mutex cannot be unlocked by ' . self::nameOf($task) . ": $holder");
         }

@@ -169,8 +169,8 @@ function race(iterable $work): mixed
 }
 
 /**
- * Runs `$section` so that a cancellation cannot interrupt it. One that came meanwhile is thrown at the next suspension
- * point after it.
+ * Runs `$section` so that a cancellation from outside cannot interrupt it. One that came meanwhile is thrown at the next
+ * suspension point after it. Scopes opened inside, such as a `timeout()`, work as ever.
  *
  * @template T
  *
@@ -181,15 +181,8 @@ function race(iterable $work): mixed
 function shield(callable $section): mixed
 {
     $task = Scheduler::task();
-    if ($task === null) {
-        return $section();
-    }
-    $task->shields++;
-    try {
-        return $section();
-    } finally {
-        $task->shields--;
-    }
+
+    return $task === null ? $section() : $task->shield($section);
 }
 
 /** Waits. Outside `run()` the process sleeps. */

@@ -8,8 +8,11 @@ use PHPUnit\Framework\TestCase;
 use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Channel;
+use Weft\Runtime\Internal\Blocking;
+use Weft\Runtime\Scope;
 use Weft\Runtime\Semaphore;
 use Weft\Runtime\TaskState;
+use Weft\Runtime\TimeoutException;
 
 use function Weft\async;
 use function Weft\current;
@@ -17,6 +20,7 @@ use function Weft\delay;
 use function Weft\run;
 use function Weft\scope;
 use function Weft\shield;
+use function Weft\timeout;
 use function Weft\yieldNow;
 
 final class CancellationTest extends TestCase
@@ -235,5 +239,57 @@ final class CancellationTest extends TestCase
             $semaphore->acquire();
             self::assertSame(TaskState::Cancelled, $waiter->state());
         });
+    }
+
+    public function testATimeoutInsideAShieldEndsItsWork(): void
+    {
+        $this->expectException(\Weft\Runtime\TimeoutException::class);
+
+        run(static fn() => shield(static fn() => timeout(0.01, static fn() => (new Channel())->receive())));
+    }
+
+    public function testAFailureInAScopeInsideAShieldEndsItsBody(): void
+    {
+        $caught = null;
+        $swallowed = false;
+        run(static function () use (&$caught, &$swallowed): void {
+            $task = async(static function () use (&$caught, &$swallowed): void {
+                shield(static function () use (&$caught): void {
+                    try {
+                        scope(static function (Scope $scope): void {
+                            $scope->async(static fn() => throw new \DomainException('inside'));
+                            (new Channel())->receive();
+                        });
+                    } catch (\DomainException $caught) {
+                    }
+                    delay(0.001);
+                });
+                try {
+                    delay(1.0);
+                } catch (CancelledException) {
+                    $swallowed = true;
+                }
+            });
+            yieldNow();
+            $task->cancel();
+        });
+
+        self::assertNotNull($caught);
+        self::assertTrue($swallowed);
+    }
+
+    public function testAResultThatComesTogetherWithATimeoutIsNotLost(): void
+    {
+        $before = \count(Blocking::$finished);
+        run(static function (): void {
+            for ($i = 0; $i < 20; $i++) {
+                try {
+                    timeout(0.001, static fn() => delay(0.001));
+                } catch (TimeoutException) {
+                }
+            }
+        });
+
+        self::assertCount($before, Blocking::$finished);
     }
 }

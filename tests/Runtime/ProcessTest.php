@@ -226,4 +226,36 @@ final class ProcessTest extends TestCase
         self::assertStringContainsString($expected, $program->output);
         self::assertStringEndsWith("goes on\n", $program->output);
     }
+
+    public function testExitInATaskUnlocksTheMutexOfAnother(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                $mutex = new Mutex();
+                async(fn() => $mutex->synchronized(fn() => delay(3600)));
+                delay(0.01);
+                exit(3);
+            });
+            PHP);
+
+        self::assertSame('', $program->errors);
+        self::assertSame(3, $program->exitCode);
+    }
+
+    public function testCleanUpThatFailsWhileTheProcessEndsIsAWarning(): void
+    {
+        $program = Subprocess::run(<<<'PHP'
+            run(function () {
+                async(function () { try { delay(3600); } finally { throw new DomainException('no clean-up'); } });
+                async(function () { try { delay(3600); } finally { echo "the other one\n"; } });
+                delay(0.01);
+                exit(3);
+            });
+            PHP);
+
+        self::assertMatchesRegularExpression('/Warning: .*clean-up of task #2 .*DomainException: no clean-up/', $program->errors);
+        self::assertStringNotContainsString('FiberError', $program->errors);
+        self::assertSame("the other one\n", $program->output);
+        self::assertSame(3, $program->exitCode);
+    }
 }

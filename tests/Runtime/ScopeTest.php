@@ -332,4 +332,33 @@ final class ScopeTest extends TestCase
             }
         }
     }
+
+    public function testATimeoutKeepsWhatFailedAfterIt(): void
+    {
+        $suppressed = [];
+        try {
+            timeout(0.01, static function (): void {
+                try {
+                    delay(1.0);
+                } finally {
+                    throw new \DomainException('clean-up');
+                }
+            });
+        } catch (TimeoutException $timeout) {
+            $suppressed = suppressed($timeout);
+        }
+
+        self::assertSame(['clean-up'], array_map(static fn(\Throwable $e) => $e->getMessage(), $suppressed));
+    }
+
+    public function testAFailureThatItsAwaitThrowsAgainIsNotSuppressed(): void
+    {
+        try {
+            run(static fn() => async(static fn() => throw new \DomainException('once'))->await());
+            self::fail('nothing was thrown');
+        } catch (\DomainException $failure) {
+        }
+
+        self::assertSame([], suppressed($failure));
+    }
 }

@@ -15,6 +15,7 @@ use Weft\Runtime\Semaphore;
 
 use function Weft\async;
 use function Weft\delay;
+use function Weft\detach;
 use function Weft\run;
 use function Weft\signal;
 use function Weft\timeout;
@@ -297,5 +298,15 @@ final class SynchronizationTest extends TestCase
             $this->expectException(CancelledException::class);
             $gone->await();
         });
+    }
+
+    public function testADeadlockAfterAFailureEndsRunAsWell(): void
+    {
+        $this->expectExceptionObject(new \DomainException('the handler failed'));
+
+        run(static function (): void {
+            detach(static fn() => throw new \LogicException('reported'));
+            \Weft\shield(static fn() => (new Channel())->receive());
+        }, uncaught: static fn() => throw new \DomainException('the handler failed'));
     }
 }

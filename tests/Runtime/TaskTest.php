@@ -305,4 +305,88 @@ final class TaskTest extends TestCase
             $task->await();
         });
     }
+
+    public function testAFiberOfTheUsersOwnCannotWaitForAnotherTask(): void
+    {
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('Nothing can be waited for in a Fiber that was made inside a task');
+
+        run(static function (): void {
+            (new \Fiber(static fn() => (new Channel())->receive()))->start();
+        });
+    }
+
+    public function testADestructorThatWaitsOnTheLoopTakesNothingFromTheTasks(): void
+    {
+        $log = [];
+        run(static function () use (&$log): void {
+            async(static function () use (&$log): object {
+                delay(0.005);
+
+                return new class ($log) {
+                    /** @param list<string> $log */
+                    public function __construct(private array &$log)
+                    {
+                    }
+
+                    public function __destruct()
+                    {
+                        delay(0.02);
+                        $this->log[] = 'destroyed';
+                    }
+                };
+            });
+            async(static function () use (&$log): void {
+                delay(0.015);
+                $log[] = 'goes on';
+            });
+        });
+
+        self::assertSame(['destroyed', 'goes on'], $log);
+    }
+
+    public function testAnExceptionOfADestructorEndsRun(): void
+    {
+        $this->expectExceptionObject(new \DomainException('from a destructor'));
+
+        run(static function (): void {
+            $thrower = new class () {
+                public function __destruct()
+                {
+                    throw new \DomainException('from a destructor');
+                }
+            };
+            async(static fn() => \get_class($thrower), $thrower);
+            unset($thrower);
+        });
+    }
+
+    public function testATaskWhoseTurnComesIsReportedAsReady(): void
+    {
+        $states = [];
+        run(static function () use (&$states): void {
+            async(static function () use (&$states): void {
+                yieldNow();
+                $states = array_column(tasks(), 'state', 'id');
+            });
+            async(yieldNow(...));
+            delay(0.001);
+        });
+
+        self::assertSame(TaskState::Ready, $states[3]);
+    }
+
+    public function testTheHandlerOfAFailedDetachedTaskMayWait(): void
+    {
+        $log = [];
+        run(static function (): void {
+            detach(static fn() => throw new \DomainException());
+            yieldNow();
+        }, uncaught: static function () use (&$log): void {
+            delay(0.01);
+            $log[] = 'reported';
+        });
+
+        self::assertSame(['reported'], $log);
+    }
 }

@@ -182,6 +182,7 @@ impl AmqpPublisher {
         mandatory: bool,
         watch: bool,
     ) -> PhpResult<i64> {
+        Process::refuse_after_fork()?;
         let body = body
             .zend_str()
             .ok_or_else(|| Failure::new("amqp.usage", "a message's body must be a string"))?;
@@ -304,6 +305,7 @@ impl AmqpConsumer {
 
 impl AmqpConsumer {
     fn open(&self) -> PhpResult<Rc<Consumer>> {
+        Process::refuse_after_fork()?;
         let consumer = self.consumer.borrow().clone();
         consumer.ok_or_else(|| Failure::new("amqp.usage", "the consumer is closed").into())
     }

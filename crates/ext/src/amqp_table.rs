@@ -14,8 +14,8 @@ use crate::failure::Failure;
 /// Survives a broker restart in a durable queue.
 const PERSISTENT: u8 = 2;
 const TRANSIENT: u8 = 1;
-/// Arrays inside arrays, as many as the codec reads back.
-const DEEPEST: usize = 30;
+/// Arrays inside arrays, as many as `weft-core` accepts when it reads; a PHP array may even contain itself.
+const DEEPEST: usize = 32;
 
 fn usage(message: String) -> PhpException {
     Failure::new("amqp.usage", message).into()
@@ -35,7 +35,7 @@ pub fn properties<'a>(
     };
     let mut entries = given.iter();
     while let Some((key, value)) = entries.next_zval() {
-        set_property(&mut properties, &name(key)?, value)?;
+        set_property(&mut properties, &name(key)?, value.dereference())?;
     }
     Ok(properties)
 }
@@ -91,14 +91,13 @@ fn name<'a>(key: Zval) -> PhpResult<Cow<'a, str>> {
     if let Some(number) = key.long() {
         return Ok(Cow::Owned(number.to_string()));
     }
-    let name = key
-        .zend_str()
-        .map(|name| std::str::from_utf8(name.as_bytes()));
-    match name {
-        Some(Ok(name)) => Ok(Cow::Owned(name.to_owned())),
-        _ => Err(usage(
-            "the name of an AMQP header or argument must be UTF-8 text".to_owned(),
-        )),
+    let bytes = key.zend_str().map(ZendStr::as_bytes).unwrap_or_default();
+    match std::str::from_utf8(bytes) {
+        Ok(name) => Ok(Cow::Owned(name.to_owned())),
+        Err(_) => Err(usage(format!(
+            "the name of AMQP header or argument \"{}\" must be UTF-8",
+            String::from_utf8_lossy(bytes)
+        ))),
     }
 }
 
@@ -121,7 +120,7 @@ fn field<'a>(value: &'a Zval, name: &str, depth: usize) -> PhpResult<Field<'a>> 
     }
     if depth == DEEPEST {
         return Err(usage(format!(
-            "AMQP header or argument \"{name}\" has arrays nested more than {DEEPEST} deep"
+            "AMQP header or argument \"{name}\" is nested deeper than {DEEPEST} arrays"
         )));
     }
     let Some(array) = value.array() else {

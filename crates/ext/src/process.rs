@@ -36,9 +36,7 @@ impl Process {
     /// # Errors
     /// `forked` when this process inherited a runtime through `fork`.
     pub fn current() -> Result<Rc<Self>, Failure> {
-        if FORKED.load(Ordering::Relaxed) {
-            return Err(forked());
-        }
+        Self::refuse_after_fork()?;
         CURRENT.with_borrow_mut(|current| match current {
             Some(process) => Ok(Rc::clone(process)),
             None => {
@@ -47,6 +45,17 @@ impl Process {
                 Ok(process)
             }
         })
+    }
+
+    /// For calls that start no operation but act on what belongs to the parent, such as its buffers.
+    ///
+    /// # Errors
+    /// `forked` when this process inherited a runtime through `fork`.
+    pub fn refuse_after_fork() -> Result<(), Failure> {
+        if FORKED.load(Ordering::Relaxed) {
+            return Err(forked());
+        }
+        Ok(())
     }
 
     /// The runtime if it exists and is this process's own: what destructors use.

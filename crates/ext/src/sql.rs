@@ -14,6 +14,7 @@ use weft_core::sql::{
 
 use crate::convert;
 use crate::failure::{Detail, Failure};
+use crate::process::Process;
 use crate::runtime::{Payload, seconds, start};
 
 /// Parsed statements remembered per database.
@@ -137,6 +138,7 @@ impl Waiting {
 #[php_impl]
 impl SqlTransaction {
     pub fn push(&self, sql: &str, params: &ZendHashTable) -> PhpResult<i64> {
+        Process::refuse_after_fork()?;
         let statement = statement(&self.parsed, sql, params)?;
         let waiting = self.waiting.get().and(&statement);
         let index = self.transaction.push(statement).map_err(failure)? as i64;

@@ -82,8 +82,15 @@ final class Blocking
         if ($running === 0 && $finished === []) {
             throw new \Error("Operation $op is not running: it was cancelled or taken before");
         }
-        foreach ($finished as $id) {
-            self::$finished[$id] = true;
+        // Code that runs beside the tasks, such as a destructor called by the loop, must not swallow what they wait for.
+        Scheduler::$current === null ? self::remember($finished) : Scheduler::$current->finished($finished);
+    }
+
+    /** @param list<int> $ops finished operations that nobody waits for yet */
+    public static function remember(array $ops): void
+    {
+        foreach ($ops as $op) {
+            self::$finished[$op] = true;
         }
     }
 }

@@ -24,7 +24,7 @@ final class Children implements Group, Wait
     private bool $joining = false;
     private bool $closed = false;
     public readonly ?self $outer;
-    private readonly int $depth;
+    public readonly int $depth;
 
     /** Opens a scope in `$owner`, inside the one it has open. */
     public function __construct(private readonly Scheduler $scheduler, public readonly Coroutine $owner)
@@ -68,7 +68,10 @@ final class Children implements Group, Wait
     public function fail(\Throwable $failure, string $what): void
     {
         if ($this->failure !== null) {
-            $this->suppressed[] = $failure;
+            // The body throws it again when it awaits the task that failed.
+            if ($this->failure !== $failure) {
+                $this->suppressed[] = $failure;
+            }
             return;
         }
         $this->failure = $failure;

@@ -40,13 +40,16 @@ final class Coroutine implements Task, \Stringable
     public int $ticket = 0;
     /** What goes from one task to the other through a WaitQueue. */
     public mixed $handed = null;
-    /** To be thrown at the next suspension point that is not shielded. */
+    /** To be thrown at the next suspension point. */
     public ?Cancellation $interrupt = null;
     /** How deep the scope is that asked for it; 0 is the task itself. The outermost wins. */
     private int $interruptDepth = 0;
     /** To be thrown by the suspension point that is being resumed. */
     public ?Cancellation $thrown = null;
-    public int $shields = 0;
+    /** Interruptions for scopes up to this depth wait for the end of a shielded section. */
+    private int $shield = -1;
+    /** @var array<int, Cancellation> what waits for it, by depth */
+    private array $deferred = [];
     public bool $cancelled = false;
     /** Null until it has ended. */
     public ?TaskState $outcome = null;
@@ -113,12 +116,13 @@ final class Coroutine implements Task, \Stringable
     /** Throws at the suspension point it is parked on, or at the next one. */
     public function interrupt(Cancellation $cancellation, int $depth): void
     {
-        if ($this->interrupt === null || $depth < $this->interruptDepth) {
-            $this->interrupt = $cancellation;
-            $this->interruptDepth = $depth;
+        if ($depth <= $this->shield) {
+            $this->deferred[$depth] ??= $cancellation;
+            return;
         }
+        $this->demand($cancellation, $depth);
         $wait = $this->wait;
-        if ($wait === null || $this->shields > 0) {
+        if ($wait === null) {
             return;
         }
         if ($wait instanceof Wait) {
@@ -130,6 +134,37 @@ final class Coroutine implements Task, \Stringable
         $this->thrown = $this->interrupt;
         $this->interrupt = null;
         $this->wake();
+    }
+
+    /** Keeps from `$section` what is meant for the scopes around it; scopes inside can still be cancelled, by a timeout say. */
+    public function shield(callable $section): mixed
+    {
+        $before = $this->shield;
+        $this->shield = ($this->children ?? new Children($this->scheduler, $this))->depth;
+        if ($this->interrupt !== null) {
+            $this->deferred[$this->interruptDepth] ??= $this->interrupt;
+            $this->interrupt = null;
+        }
+        try {
+            return $section();
+        } finally {
+            $this->shield = $before;
+            foreach ($this->deferred as $depth => $cancellation) {
+                if ($depth > $before) {
+                    unset($this->deferred[$depth]);
+                    $this->demand($cancellation, $depth);
+                }
+            }
+        }
+    }
+
+    /** Of several the outermost scope's wins: it ends the others. */
+    private function demand(Cancellation $cancellation, int $depth): void
+    {
+        if ($this->interrupt === null || $depth < $this->interruptDepth) {
+            $this->interrupt = $cancellation;
+            $this->interruptDepth = $depth;
+        }
     }
 
     /** Makes it ready. From here on nothing can take back what it waited for. */
@@ -146,6 +181,13 @@ final class Coroutine implements Task, \Stringable
         $this->thrown === null ? $this->interrupt = null : $this->thrown = null;
 
         return $this->exception($cancellation);
+    }
+
+    /** PHP destroys its fiber: nothing but its `finally` blocks still runs. */
+    public function isUnwinding(): bool
+    {
+        return $this->outcome === null && Scheduler::$current?->running !== $this
+            && ($this->fiber === null || $this->fiber === \Fiber::getCurrent());
     }
 
     public function id(): int
@@ -204,13 +246,18 @@ final class Coroutine implements Task, \Stringable
             $this->joiners = null;
         }
         $this->group?->ended($this);
-        // Only the result may outlive the work.
-        $this->fiber = $this->main = null;
-        if ($this->args !== []) {
-            $this->args = [];
-        }
-        if ($this->locals !== []) {
-            $this->locals = [];
+        // Only the result may outlive the work. What is released may have destructors, and those may throw.
+        $this->fiber = null;
+        try {
+            $this->main = null;
+            if ($this->args !== []) {
+                $this->args = [];
+            }
+            if ($this->locals !== []) {
+                $this->locals = [];
+            }
+        } catch (\Throwable $error) {
+            $this->scheduler->fail($error);
         }
     }
 }

@@ -36,10 +36,11 @@ final class Orphans implements Group
 
     public function ended(Coroutine $child): void
     {
-        unset($this->members[$child->id]);
         if ($child->outcome === TaskState::Failed) {
+            // The handler may wait: run() does not end before it.
             $this->report($child);
         }
+        unset($this->members[$child->id]);
     }
 
     public function members(): array

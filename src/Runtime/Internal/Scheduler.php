@@ -35,6 +35,8 @@ final class Scheduler
     public array $woken = [];
     /** @var array<int, Coroutine> not started yet; keys only grow, and `$head` is the first one */
     public array $fresh = [];
+    /** @var list<Coroutine> that this turn of the loop resumes */
+    public array $turn = [];
     public int $lastId = 0;
     /** Seconds of the monotonic clock, as of this turn of the loop. */
     public float $now;
@@ -56,11 +58,16 @@ final class Scheduler
     /** How many of the watchers only listen to the outside, such as for Ctrl-C. */
     private int $listeners = 0;
     private ?\Throwable $failure = null;
+    /** A deadlock has been reported and everything cancelled. */
+    private bool $deadlocked = false;
     private Coroutine $root;
+    /** The one whose loop a destructor or a signal handler has interrupted to open this one. */
+    private readonly ?self $outer;
 
     /** @param (\Closure(\Throwable, Task): void)|null $uncaught */
     private function __construct(callable $main, private int $maxFibers, ?\Closure $uncaught)
     {
+        $this->outer = self::$current;
         $this->now = \hrtime(true) / 1e9;
         $this->work = $this->work(...);
         $this->orphans = new Orphans($this, $uncaught);
@@ -80,7 +87,7 @@ final class Scheduler
             $scheduler->listen($cancelOn);
             $scheduler->loop();
         } finally {
-            self::$current = null;
+            self::$current = $scheduler->outer;
             $scheduler->shutDown();
         }
 
@@ -117,7 +124,7 @@ final class Scheduler
         if ($task->fiber !== \Fiber::getCurrent()) {
             return self::$current->awaitInOtherFiber($op);
         }
-        if ($task->interrupt !== null && $task->shields === 0) {
+        if ($task->interrupt !== null) {
             Native\cancel($op);
             throw $task->interruption();
         }
@@ -160,7 +167,7 @@ final class Scheduler
     /** Suspends `$task`, which must be the running one, until it is woken. */
     public function park(Coroutine $task, Wait $wait): void
     {
-        if ($task->interrupt !== null && $task->shields === 0) {
+        if ($task->interrupt !== null) {
             $wait->abandon($task);
             throw $task->interruption();
         }
@@ -180,7 +187,7 @@ final class Scheduler
     /** Lets everything that is ready go first. */
     public function yield(Coroutine $task): void
     {
-        if ($task->interrupt !== null && $task->shields === 0) {
+        if ($task->interrupt !== null) {
             throw $task->interruption();
         }
         $this->woken[] = $task;
@@ -254,6 +261,8 @@ final class Scheduler
             $this->woken = [];
             $this->startFresh();
             $this->resume($woken);
+            // Released here, because a destructor may wait and so make tasks ready.
+            $woken = [];
             if ($this->root->outcome !== null) {
                 if ($this->orphans->members === []) {
                     return;
@@ -275,6 +284,7 @@ final class Scheduler
     /** @param list<Coroutine> $woken */
     private function resume(array $woken): void
     {
+        $this->turn = $woken;
         foreach ($woken as $task) {
             $this->running = $task;
             $task->fiber->resume();
@@ -283,6 +293,7 @@ final class Scheduler
             }
         }
         $this->running = null;
+        $this->turn = [];
     }
 
     /** Starts what was queued before this turn, so that a task that starts others cannot outrun them. */
@@ -337,6 +348,8 @@ final class Scheduler
         $this->workers[\spl_object_id($worker)] = true;
         try {
             $worker->start();
+        } catch (\FiberError $refused) {
+            throw Blocking::refusal($refused) ?? $refused;
         } catch (\Exception $refused) {
             unset($this->workers[\spl_object_id($worker)]);
             $this->fibers--;
@@ -362,6 +375,10 @@ final class Scheduler
                     $task->fiber = $fiber;
                     $this->running = $task;
                     $task->run();
+                    if ($this->running !== $task) {
+                        self::reportUnwound($task);
+                        return;
+                    }
                 }
             }
             $task = null;
@@ -380,19 +397,45 @@ final class Scheduler
     {
         $this->budget = self::BATCH;
         $this->polledAt = $this->now;
-        foreach (Native\poll($timeout) as $op) {
+        $this->finished(Native\poll($timeout));
+    }
+
+    /**
+     * Makes ready what waited for these operations.
+     *
+     * Watchers come last: one that cancels a task must not take away a result that arrived together with it.
+     *
+     * @param list<int> $ops
+     */
+    public function finished(array $ops): void
+    {
+        $watched = $unknown = [];
+        foreach ($ops as $op) {
             $task = $this->waiting[$op] ?? null;
             if ($task !== null) {
                 unset($this->waiting[$op]);
                 $task->wait = null;
                 $this->woken[] = $task;
             } elseif (isset($this->watchers[$op])) {
-                $done = $this->watchers[$op];
+                $watched[$op] = $this->watchers[$op];
                 unset($this->watchers[$op]);
-                $done($op);
             } else {
-                Blocking::$finished[$op] = true;
+                $unknown[] = $op;
             }
+        }
+        foreach ($watched as $op => $done) {
+            $done($op);
+        }
+        if ($unknown !== []) {
+            $this->outer === null ? Blocking::remember($unknown) : $this->outer->finished($unknown);
+        }
+    }
+
+    /** PHP has destroyed the fiber under a suspended task, and clean-up code has replaced that by an exception. */
+    private static function reportUnwound(Coroutine $task): void
+    {
+        if ($task->error !== null) {
+            \trigger_error("Uncaught exception in the clean-up of task $task at the end of the process: $task->error", \E_USER_WARNING);
         }
     }
 
@@ -404,9 +447,10 @@ final class Scheduler
     /** Cancels everything with a report. False when that was tried before: then the tasks are given up. */
     private function breakDeadlock(): bool
     {
-        if ($this->failure instanceof DeadlockException) {
+        if ($this->deadlocked) {
             return false;
         }
+        $this->deadlocked = true;
         $this->fail(Report::deadlock($this->tasks(), $this->maxFibers));
 
         return true;

@@ -31,8 +31,13 @@ final class Timeout
         try {
             return Scope::open($task, $body);
         } catch (TimeoutException $thrown) {
+            if ($thrown !== $expired) {
+                throw $thrown;
+            }
             // The first one was made on the loop: a trace of the task says more.
-            throw $thrown === $expired ? new TimeoutException($thrown->getMessage(), $seconds, $thrown->task) : $thrown;
+            $traced = new TimeoutException($thrown->getMessage(), $seconds, $thrown->task);
+            Suppressed::attach($traced, Suppressed::of($thrown));
+            throw $traced;
         } finally {
             $scheduler->unwatch($timer);
         }

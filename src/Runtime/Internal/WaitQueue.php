@@ -31,12 +31,11 @@ final class WaitQueue implements Wait
      */
     public function wait(mixed $offered = null): mixed
     {
-        $scheduler = Scheduler::$current;
-        $task = $scheduler?->running ?? throw Scheduler::nobodyToWaitFor($this);
+        $task = Scheduler::task() ?? throw Scheduler::nobodyToWaitFor($this);
         $task->handed = $offered;
         $task->ticket = $this->tail;
         $this->waiting[$this->tail++] = $task;
-        $scheduler->park($task, $this);
+        $task->scheduler->park($task, $this);
         $handed = $task->handed;
         $task->handed = null;
 
