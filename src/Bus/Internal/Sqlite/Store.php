@@ -221,9 +221,11 @@ final class Store
      * Moves a message to the end of a queue.
      *
      * @param array<string, string> $headers
+     * @throws UndefinedQueue the message is still where it was
      */
     public function move(int $id, string $queue, array $headers, bool $redelivered): void
     {
+        $this->queueId($queue);
         $this->database->transaction(static function (Transaction $transaction) use ($id, $queue, $headers, $redelivered): void {
             $transaction->execute(
                 'INSERT INTO weft_messages (id, type, redelivered, headers, body)
