@@ -100,7 +100,7 @@ final class SqliteConsumer implements TransactionalConsumer
     {
         try {
             $this->store->move($delivery->tag, DeadLetters::queueOf($this->queueName), $headers, redelivered: false);
-        } catch (SqlException|UndefinedQueue $exception) {
+        } catch (SqlException | UndefinedQueue $exception) {
             throw new PublishFailed("Cannot park a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
         }
         $this->forget($delivery);
