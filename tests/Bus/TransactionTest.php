@@ -227,6 +227,38 @@ final class TransactionTest extends BusTestCase
         });
     }
 
+    public function testAConsumerThatIsTakenForDeadCannotRepeatAnEffect(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = self::databaseAt($this->dsn());
+            $database->execute('CREATE TABLE effects (customer TEXT)');
+            $slow = new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction): void
+                {
+                    delay(0.3);
+                    $transaction->execute('INSERT INTO effects (customer) VALUES (?)', [$command->id]);
+                }
+            };
+            [$first, $second] = [Bus::connect($this->dsn(), $database)->handlers($slow), Bus::connect($this->dsn(), $database)->handlers($slow)];
+            $first->declare(self::QUEUE);
+            $first->send(self::customer(1));
+            $consuming = async(static fn(): int => $first->consume(self::QUEUE));
+            delay(0.1);
+            // Its lock file is all that says it lives.
+            \array_map('unlink', \glob("{$this->folder}/customers.db-weft/consumer-*"));
+            self::drain($second);
+            $first->stop();
+            $consuming->await();
+
+            self::assertSame([1, 0], [$database->execute('SELECT count(*) FROM effects')->value(), $second->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([1, 1], [$first->progress()->commands + $second->progress()->commands, $first->progress()->failed + $second->progress()->failed]);
+            $first->close();
+            $second->close();
+            $database->close();
+        });
+    }
+
     private function with(\Closure $broker, \Closure $test): void
     {
         $this->inRuntime(function () use ($broker, $test): void {

@@ -59,6 +59,13 @@ final class Store
 
     private const DELETE = 'DELETE FROM weft_messages WHERE id = ?';
 
+    /**
+     * Fails when the message is gone, and takes the transaction along: whoever lost its claim, for whatever reason, must not
+     * commit an effect that has happened. A path that is none is the one way to raise an error with a text of our own.
+     */
+    private const SETTLE = "DELETE FROM weft_messages WHERE id = CASE WHEN EXISTS (SELECT 1 FROM weft_messages WHERE id = ?)
+        THEN ? ELSE json_extract('{}', 'another consumer has settled the message') END";
+
     /** Woken when this process may have put something into a queue. */
     public readonly Wakeup $arrival;
 
@@ -190,7 +197,7 @@ final class Store
             }
             $this->insert($transaction, $publish);
         }
-        $transaction->execute(self::DELETE, [$delivery->tag]);
+        $transaction->execute(self::SETTLE, [$delivery->tag, $delivery->tag]);
     }
 
     /**
