@@ -34,7 +34,15 @@ if (!\in_array($broker, ['sqlite', 'rabbitmq'], true) || $commands === false) {
     exit(2);
 }
 
-$setting = static fn (string $name): string => \getenv($name) ?: exit("{$name} is not set: run `make services` and `. var/services/env` first\n");
+$setting = static function (string $name): string {
+    $value = \getenv($name);
+    if ($value === false || $value === '') {
+        \fwrite(\STDERR, "{$name} is not set: run `make services` and `. var/services/env` first\n");
+        exit(2);
+    }
+
+    return $value;
+};
 
 exit(run(static function () use ($broker, $commands, $setting): int {
     if ($broker === 'sqlite') {

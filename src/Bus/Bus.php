@@ -16,6 +16,7 @@ use Weft\Bus\Internal\Handlers;
 use Weft\Bus\Internal\Handling;
 use Weft\Bus\Internal\Invoker;
 use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Internal\Worker;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\TransactionalConsumer;
@@ -48,6 +49,8 @@ final class Bus
     /** @var array<int, Worker> */
     private array $workers = [];
 
+    private readonly Wakeup $ended;
+
     private function __construct(
         private readonly Transport $transport,
         private readonly ?Database $database,
@@ -62,6 +65,7 @@ final class Bus
         $this->compiler = new HandlerCompiler($this->codec, $database, $container, $logger);
         $this->progress = new Progress();
         $this->current = new Local();
+        $this->ended = new Wakeup('the end of what the bus consumes');
     }
 
     /**
@@ -122,9 +126,16 @@ final class Bus
         return $this;
     }
 
-    /** Makes the queue, its dead-letter queue and a binding for each message type that has a handler here. */
+    /**
+     * Makes the queue, its dead-letter queue and a binding for each message type that has a handler here.
+     *
+     * @param string $queue 1 to 250 bytes of UTF-8
+     */
     public function declare(string $queue): void
     {
+        if ($queue === '' || \strlen($queue) > 250 || \preg_match('//u', $queue) !== 1) {
+            throw new \ValueError('The name of a queue has 1 to 250 bytes of UTF-8, got "' . \mb_scrub($queue, 'UTF-8') . '" of ' . \strlen($queue));
+        }
         $this->transport->declare($queue, $this->handlers->types());
     }
 
@@ -273,10 +284,18 @@ final class Bus
         return new DeadLetters($this->transport, $queue);
     }
 
-    /** Closes the connections to the broker; what is in flight goes back to its queue. */
+    /**
+     * Closes the connections to the broker. Every running {@see consume()} is told to stop at once and has returned before:
+     * what is in flight is cancelled and goes back to its queue.
+     */
     public function close(): void
     {
-        $this->stop();
+        foreach ($this->workers as $worker) {
+            $worker->abort();
+        }
+        while ($this->workers !== []) {
+            $this->ended->wait();
+        }
         $this->transport->close();
     }
 
@@ -290,6 +309,7 @@ final class Bus
             return $worker->run($stopWhenEmpty, $signals);
         } finally {
             unset($this->workers[\spl_object_id($worker)]);
+            $this->ended->notify();
         }
     }
 

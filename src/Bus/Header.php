@@ -51,5 +51,8 @@ final class Header
     /** How often handling was tried and has failed. */
     public const ATTEMPTS = 'weft-attempts';
 
+    /** On dead letters: how many headers were left out because the broker does not take so many bytes; else absent. */
+    public const LEFT_OUT = 'weft-headers-left-out';
+
     private function __construct() {}
 }

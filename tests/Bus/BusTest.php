@@ -610,6 +610,77 @@ final class BusTest extends BusTestCase
         });
     }
 
+    public function testAnObserverAndALoggerThatFailChangeNothingOfWhatBecomesOfAMessage(): void
+    {
+        $this->inRuntime(function (): void {
+            $observer = new class implements Observer {
+                public function handled(string $type, float $seconds): void
+                {
+                    throw new \LogicException('no metrics');
+                }
+
+                public function failed(string $type, \Throwable $error, bool $parked): void
+                {
+                    throw new \LogicException('no metrics');
+                }
+            };
+            $logger = new class extends \Psr\Log\AbstractLogger {
+                public function log($level, $message, array $context = []): void
+                {
+                    throw new \LogicException('disk full');
+                }
+            };
+            $broker = new SpyTransport(new Memory());
+            $bus = Bus::connect($broker, logger: $logger, observer: $observer)->handlers(self::storing(function (StoreCustomer $command): void {
+                $command->id === '2' && throw new \DomainException('no');
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(5));
+            $log = \ini_set('error_log', '/dev/null');
+            try {
+                self::assertSame(5, self::drain($bus));
+            } finally {
+                \ini_set('error_log', $log);
+            }
+
+            self::assertSame([4, 1, 1], [$bus->progress()->commands, $bus->progress()->failed, $bus->progress()->parked]);
+            self::assertSame(['no'], \array_map(static fn($letter) => $letter->errorMessage(), $bus->deadLetters(self::QUEUE)->peek()));
+        });
+    }
+
+    public function testClosingEndsConsumingAndGivesBackWhatIsInFlight(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new TestLogger();
+            $broker = new Memory();
+            $bus = Bus::connect($broker, logger: $logger)->handlers(self::storing(static fn() => delay(60.0)));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(3));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 2));
+            delay(0.1);
+            $bus->close();
+
+            self::assertSame([2, 3, 0], [$consuming->await(), $bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([], $logger->records);
+        });
+    }
+
+    /** @dataProvider noQueues */
+    public function testANameNoBrokerTakesForAQueueIsRefused(string $queue): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('1 to 250 bytes of UTF-8');
+
+        Bus::connect('memory:')->declare($queue);
+    }
+
+    public static function noQueues(): iterable
+    {
+        yield 'empty' => [''];
+        yield 'too long with its dead letters' => [\str_repeat('q', 251)];
+        yield 'no text' => ["q\xff"];
+    }
+
     /** @dataProvider impossibleNumbers */
     public function testNumbersThatMakeNoSenseAreRefused(int $concurrency, ?int $prefetch, ?int $limit): void
     {

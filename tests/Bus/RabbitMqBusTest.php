@@ -9,9 +9,12 @@ use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
+use Weft\Bus\Header;
 use Weft\Bus\Publishing;
+use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\TransportFailed;
+use Weft\Bus\UnroutableMessage;
 use Weft\Sql\Database;
 use Weft\Sql\PoolOptions;
 use Weft\Sql\Transaction;
@@ -19,6 +22,9 @@ use Weft\Sql\UniqueViolation;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\VirtualHost;
+
+use function Weft\async;
+use function Weft\delay;
 
 /** The bus on the servers it is meant for: RabbitMQ and PostgreSQL. */
 final class RabbitMqBusTest extends BusTestCase
@@ -92,6 +98,58 @@ final class RabbitMqBusTest extends BusTestCase
             self::assertSame(2, $database->execute("SELECT count(*) FROM {$this->table}")->value());
             $bus->close();
             $database->close();
+        });
+    }
+
+    public function testABusThatIsIdleIsStoppedByAnotherTask(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')))->handlers(self::storing(static fn() => null));
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(1));
+            $stopping = async(static function () use ($bus): void {
+                delay(0.3);
+                $bus->stop();
+            });
+
+            self::assertSame(1, $bus->consume(self::QUEUE));
+            $stopping->await();
+            self::assertSame(0, $bus->depth(self::QUEUE));
+            $bus->close();
+        });
+    }
+
+    public function testAnEventCanBePublishedOnABrokerThatIsNew(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')));
+            $bus->publish(new CustomerStored('1'));
+            $bus->publishAll([new CustomerStored('2'), new CustomerStored('3')]);
+            self::assertSame(3, $bus->progress()->sent);
+
+            $this->expectException(UnroutableMessage::class);
+            $bus->send(self::customer(1));
+        });
+    }
+
+    public function testHeadersThatLeaveNoRoomForTheErrorAreLeftOutOfTheDeadLetter(): void
+    {
+        $this->inRuntime(function (): void {
+            $broker = RabbitMq::connect($this->host->in(self::setting('AMQP_URL')));
+            $runs = 0;
+            $bus = Bus::connect($broker)->handlers(self::storing(static function () use (&$runs): void {
+                $runs++;
+                throw new \DomainException('no');
+            }));
+            $bus->declare(self::QUEUE);
+            $broker->publish([new Outgoing(StoreCustomer::class, '{"id":"1","name":"a","email":"b"}', ['message-id' => '7', 'theirs' => \str_repeat('x', 130_500)])]);
+
+            self::drain($bus);
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([1, '7', 'no', '{"id":"1","name":"a","email":"b"}'], [$runs, $letter->messageId(), $letter->errorMessage(), $letter->body]);
+            self::assertArrayNotHasKey('theirs', $letter->headers);
+            self::assertGreaterThanOrEqual(1, (int) $letter->headers[Header::LEFT_OUT]);
+            $bus->close();
         });
     }
 

@@ -19,6 +19,7 @@ use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 
+use function Weft\async;
 use function Weft\delay;
 
 /** A handler with a Transaction: with a broker elsewhere, and with the broker in the same database. */
@@ -193,6 +194,67 @@ final class TransactionTest extends BusTestCase
             self::assertSame(0, self::stored($database), 'the refused acknowledgement has taken the insert along');
             self::assertStringContainsString('ack was refused', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
             $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testClosingTheBusWhileAHandlerRunsDoesNotRepeatItsEffect(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = self::databaseAt($this->dsn());
+            // Without a key: one would hide a repeated effect.
+            $database->execute('CREATE TABLE effects (customer TEXT)');
+            $slow = new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction): void
+                {
+                    delay(0.3);
+                    $transaction->execute('INSERT INTO effects (customer) VALUES (?)', [$command->id]);
+                }
+            };
+            [$first, $second] = [Bus::connect($this->dsn(), $database)->handlers($slow), Bus::connect($this->dsn(), $database)->handlers($slow)];
+            $first->declare(self::QUEUE);
+            $first->send(self::customer(1));
+            $consuming = async(static fn(): int => $first->consume(self::QUEUE));
+            delay(0.1);
+            $first->close();
+            self::drain($second);
+            $consuming->await();
+
+            self::assertSame([1, 0], [$database->execute('SELECT count(*) FROM effects')->value(), $second->deadLetters(self::QUEUE)->count()]);
+            $second->close();
+            $database->close();
+        });
+    }
+
+    public function testAConsumerThatIsTakenForDeadCannotRepeatAnEffect(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = self::databaseAt($this->dsn());
+            $database->execute('CREATE TABLE effects (customer TEXT)');
+            $slow = new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction): void
+                {
+                    delay(0.3);
+                    $transaction->execute('INSERT INTO effects (customer) VALUES (?)', [$command->id]);
+                }
+            };
+            [$first, $second] = [Bus::connect($this->dsn(), $database)->handlers($slow), Bus::connect($this->dsn(), $database)->handlers($slow)];
+            $first->declare(self::QUEUE);
+            $first->send(self::customer(1));
+            $consuming = async(static fn(): int => $first->consume(self::QUEUE));
+            delay(0.1);
+            // Its lock file is all that says it lives.
+            \array_map('unlink', \glob("{$this->folder}/customers.db-weft/consumer-*"));
+            self::drain($second);
+            $first->stop();
+            $consuming->await();
+
+            self::assertSame([1, 0], [$database->execute('SELECT count(*) FROM effects')->value(), $second->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([1, 1], [$first->progress()->commands + $second->progress()->commands, $first->progress()->failed + $second->progress()->failed]);
+            $first->close();
+            $second->close();
             $database->close();
         });
     }

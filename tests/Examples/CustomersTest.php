@@ -95,8 +95,20 @@ final class CustomersTest extends TestCase
         self::assertStringContainsString('usage:', $output);
     }
 
-    /** @return array{resource, resource} */
-    private function start(string $options): array
+    public function testAMissingAddressIsAnErrorAndNotASuccess(): void
+    {
+        [$code, $output] = $this->finish($this->start('--broker=rabbitmq', ['DATABASE_URL' => '']));
+
+        self::assertSame(2, $code);
+        self::assertStringContainsString('DATABASE_URL is not set', $output);
+    }
+
+    /**
+     * @param array<string, string> $environment
+     *
+     * @return array{resource, resource}
+     */
+    private function start(string $options, array $environment = []): array
     {
         $command = \sprintf(
             'exec %s -d extension=%s %s %s 2>&1',
@@ -105,7 +117,7 @@ final class CustomersTest extends TestCase
             \dirname(__DIR__, 2) . '/examples/customers/app.php',
             $options,
         );
-        $process = \proc_open($command, [1 => ['pipe', 'w']], $pipes, null, ['CUSTOMERS_FILE' => $this->file] + \getenv());
+        $process = \proc_open($command, [1 => ['pipe', 'w']], $pipes, null, $environment + ['CUSTOMERS_FILE' => $this->file] + \getenv());
         self::assertIsResource($process);
 
         return [$process, $pipes[1]];

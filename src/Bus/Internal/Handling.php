@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 use Psr\Log\LoggerInterface;
+use Psr\Log\LogLevel;
 use Weft\Bus\Header;
 use Weft\Bus\Observer;
 use Weft\Bus\Progress;
@@ -42,7 +43,7 @@ final class Handling
         $this->progress->inFlight++;
         try {
             $this->dispatcher->dispatch($delivery, $worker);
-            $this->observer?->handled($delivery->type, (\hrtime(true) - $started) / 1e9);
+            $this->observer === null || $this->tell(fn() => $this->observer->handled($delivery->type, (\hrtime(true) - $started) / 1e9));
         } catch (\Throwable $thrown) {
             // A forced stop cancels handlers: their messages stay unsettled and go back when the consumer closes.
             if (!$worker->isForced()) {
@@ -57,7 +58,9 @@ final class Handling
     private function fail(Delivery $delivery, Failure $failure): void
     {
         $this->progress->failed++;
-        $this->logger->error('Message {type} {id} failed in {handler}: {error}', [
+        $this->log(LogLevel::ERROR, $failure->handlers === []
+            ? 'Message {type} {id} could not be handled: {error}'
+            : 'Message {type} {id} failed in {handler}: {error}', [
             'type' => $delivery->type,
             'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
             'handler' => \implode(', ', $failure->handlers),
@@ -65,7 +68,31 @@ final class Handling
             'exception' => $failure->error,
         ]);
         $parked = $this->park($delivery, $failure);
-        $this->observer?->failed($delivery->type, $failure->error, $parked);
+        $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $parked));
+    }
+
+    /** Who watches must not change what becomes of a message. */
+    private function tell(\Closure $observation): void
+    {
+        try {
+            $observation();
+        } catch (\Throwable $thrown) {
+            $this->log(LogLevel::ERROR, 'The observer of queue {queue} failed: {error}', [
+                'queue' => $this->queue,
+                'error' => $thrown->getMessage(),
+                'exception' => $thrown,
+            ]);
+        }
+    }
+
+    /** @param array<string, mixed> $context */
+    private function log(string $level, string $message, array $context): void
+    {
+        try {
+            $this->logger->log($level, $message, $context);
+        } catch (\Throwable $thrown) {
+            \error_log("Weft: the logger of queue {$this->queue} failed: {$thrown->getMessage()}; it was told of: {$context['error']}");
+        }
     }
 
     private function park(Delivery $delivery, Failure $failure): bool
@@ -76,7 +103,7 @@ final class Handling
 
             return true;
         } catch (\Throwable $thrown) {
-            $this->logger->critical('Message {type} {id} could not be parked and goes back to the queue: {error}', [
+            $this->log(LogLevel::CRITICAL, 'Message {type} {id} could not be parked and goes back to the queue: {error}', [
                 'type' => $delivery->type,
                 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
                 'error' => $thrown->getMessage(),

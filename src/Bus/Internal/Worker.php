@@ -80,6 +80,13 @@ final class Worker
         $this->ended->notify();
     }
 
+    /** Takes no more messages and cancels what is in flight; its messages go back to the queue. */
+    public function abort(): void
+    {
+        $this->force();
+        $this->stop();
+    }
+
     /** Whether what is in flight was told to stop at once. */
     public function isForced(): bool
     {

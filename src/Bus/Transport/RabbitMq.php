@@ -25,6 +25,7 @@ use Weft\Runtime\Internal\Scheduler;
 final class RabbitMq implements Transport
 {
     private const NOT_FOUND = 404;
+    private const EXCHANGE = ['name' => Publishing::EXCHANGE, 'kind' => 'direct', 'durable' => true];
 
     private ?AmqpConnection $consuming = null;
 
@@ -52,6 +53,13 @@ final class RabbitMq implements Transport
     {
         $connection = self::open($dsn);
 
+        try {
+            // Also for programs that only publish: an event nobody listens to yet is none the less no error.
+            Scheduler::await($connection->declare([self::EXCHANGE], [], []));
+        } catch (AmqpException $exception) {
+            throw new TransportFailed("Cannot declare the exchange \"" . Publishing::EXCHANGE . "\": {$exception->getMessage()}", $exception);
+        }
+
         return new self($dsn, $connection, new Publishing($connection, $persistent, $window));
     }
 
@@ -65,9 +73,8 @@ final class RabbitMq implements Transport
         foreach ($types as $type) {
             $bindings[] = ['exchange' => Publishing::EXCHANGE, 'queue' => $queue, 'routingKey' => $type];
         }
-        $exchanges = [['name' => Publishing::EXCHANGE, 'kind' => 'direct', 'durable' => true]];
         try {
-            Scheduler::await($this->connection->declare($exchanges, $queues, $bindings));
+            Scheduler::await($this->connection->declare([self::EXCHANGE], $queues, $bindings));
         } catch (AmqpException $exception) {
             throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }

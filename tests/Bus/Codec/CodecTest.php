@@ -55,6 +55,32 @@ final class CodecTest extends TestCase
         self::assertSame('2026-03-04T05:06:07.000089+02:00', $decoded->placedAt->format('Y-m-d\TH:i:s.uP'));
     }
 
+    public function testEncodingLeavesTheMessageAsItIsEvenWhereItHoldsReferences(): void
+    {
+        $items = [new Item('a', 2.0), new Item('b', 0.1)];
+        foreach ($items as &$item) {
+            // The last element is a reference from here on.
+        }
+        $order = Order::place(1, ...[]);
+        $order->shelf = [7 => &$items[0], 9 => &$items[1]];
+        $context = ['a' => ['b' => 1.5]];
+        $order->extra = ['a' => &$context];
+        $class = $this->codec->of(Order::class);
+
+        self::assertSame($class->encode($order), $class->encode($order));
+        self::assertSame($item, $order->shelf[9]);
+    }
+
+    public function testAnArrayThatContainsItselfIsRefused(): void
+    {
+        $endless = [];
+        $endless['a'] = &$endless;
+
+        $this->expectException(MessageEncodingFailed::class);
+        $this->expectExceptionMessage('nested at most 512 deep');
+        $this->codec->of(Measured::class)->encode(new Measured(1.0, $endless));
+    }
+
     public function testNoConstructorRunsWhenDecoding(): void
     {
         $body = $this->codec->of(Order::class)->encode(Order::place(1));

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus\Transport;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
@@ -341,6 +342,37 @@ abstract class TransportConformance extends TestCase
             self::assertEquals(['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'event'], $parked->headers);
             $consumer->close();
             self::assertSame(0, $transport->depth($this->queue()));
+        });
+    }
+
+    public function testAMessageThatCannotBeParkedStaysWhereItIs(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([new Outgoing($this->type('a'), '{}', [])]);
+            $first = $transport->consume($this->queue(), 1);
+            $first->park($this->take($first, 1)[0], []);
+            $first->close();
+
+            // A dead-letter queue has none of its own.
+            $consumer = $transport->consume("{$this->queue()}.dead", 1);
+            $delivery = $this->take($consumer, 1)[0];
+            try {
+                $consumer->park($delivery, []);
+                self::fail('parked');
+            } catch (PublishFailed) {
+            }
+            $consumer->close();
+            self::assertSame(1, $transport->depth("{$this->queue()}.dead"));
+        });
+    }
+
+    public function testAnEventCanBePublishedBeforeAnyQueueIsDeclared(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->publish([new Outgoing($this->type('nobody'), '{}', [])]);
+            $transport->publish([new Outgoing($this->type('nobody'), '{}', [])], confirmed: false);
+            $this->addToAssertionCount(1);
         });
     }
 

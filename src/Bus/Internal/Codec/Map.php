@@ -41,15 +41,17 @@ final class Map implements Type
             throw Mismatch::of($this->name(), $value);
         }
         $key = 0;
+        // Not in place: an element may be a reference, and writing to it would change the message.
+        $encoded = [];
         try {
             foreach ($value as $key => $item) {
-                $value[$this->checked($key)] = $this->item->encode($item);
+                $encoded[$this->checked($key)] = $this->item->encode($item);
             }
         } catch (Mismatch $mismatch) {
             throw $mismatch->within(Mismatch::segment($key));
         }
 
-        return (object) $value;
+        return (object) $encoded;
     }
 
     public function name(): string

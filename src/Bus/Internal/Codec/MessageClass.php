@@ -14,6 +14,9 @@ use Weft\Bus\MessageEncodingFailed;
  */
 final class MessageClass
 {
+    /** json_decode() takes one level less than json_encode() writes with the same number. */
+    private const DEPTH = 511;
+
     private const FLAGS = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
 
     /** @param class-string $class */
@@ -42,7 +45,7 @@ final class MessageClass
     public function encode(object $message): string
     {
         try {
-            $body = \json_encode($this->shape->encode($message), self::FLAGS);
+            $body = \json_encode($this->shape->encode($message), self::FLAGS, self::DEPTH);
         } catch (Mismatch $mismatch) {
             throw MessageEncodingFailed::at($this->class, $mismatch->path(), $mismatch->problem);
         } catch (\Error $uninitialised) {

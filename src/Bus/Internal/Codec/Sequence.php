@@ -36,15 +36,17 @@ final class Sequence implements Type
             throw Mismatch::of($this->name(), $value);
         }
         $at = 0;
+        // Not in place: an element may be a reference, and writing to it would change the message.
+        $encoded = [];
         try {
             foreach ($value as $at => $item) {
-                $value[$at] = $this->item->encode($item);
+                $encoded[] = $this->item->encode($item);
             }
         } catch (Mismatch $mismatch) {
             throw $mismatch->within("[{$at}]");
         }
 
-        return $value;
+        return $encoded;
     }
 
     public function name(): string

@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Amqp\AmqpException;
+use Weft\Amqp\UsageError;
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Header;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
@@ -20,6 +22,9 @@ use function Weft\detach;
 /** @internal */
 final class RabbitMqConsumer implements Consumer
 {
+    /** Bytes of a header that is kept when not all fit. */
+    private const SHORT = 2_000;
+
     private readonly Wakeup $arrival;
 
     /** @var list<array> fetched by a wait that was over before they came */
@@ -73,10 +78,12 @@ final class RabbitMqConsumer implements Consumer
 
     public function park(Delivery $delivery, array $headers): void
     {
-        $this->publishing->into(
-            DeadLetters::queueOf($this->queue),
-            new Outgoing($delivery->type, $delivery->body, $headers, mustRoute: true),
-        );
+        try {
+            $this->bury($delivery, $headers);
+        } catch (UsageError) {
+            // All headers share one frame, and those of the message may have filled it nearly up.
+            $this->bury($delivery, self::reduced($headers));
+        }
         $this->native->ack($delivery->tag);
     }
 
@@ -98,6 +105,9 @@ final class RabbitMqConsumer implements Consumer
             } while ($left !== []);
         } catch (AmqpException) {
             // Without a connection the broker gives everything back by itself.
+        } catch (UsageError $error) {
+            // Whoever consumes saw the stop, had nothing to finish, and closed meanwhile: that gives everything back.
+            $this->closed || throw $error;
         }
     }
 
@@ -115,6 +125,27 @@ final class RabbitMqConsumer implements Consumer
         } catch (AmqpException) {
             // Without a connection the broker gives everything back by itself.
         }
+    }
+
+    /** @param array<string, string> $headers */
+    private function bury(Delivery $delivery, array $headers): void
+    {
+        $letter = new Outgoing($delivery->type, $delivery->body, $headers, mustRoute: true);
+        $this->publishing->into(DeadLetters::queueOf($this->queue), $letter);
+    }
+
+    /**
+     * The bus's own headers as far as they are short, and how many were left out.
+     *
+     * @param array<string, string> $headers
+     * @return array<string, string>
+     */
+    private static function reduced(array $headers): array
+    {
+        $own = \array_flip((new \ReflectionClass(Header::class))->getConstants());
+        $kept = \array_filter(\array_intersect_key($headers, $own), static fn(string $value): bool => \strlen($value) <= self::SHORT);
+
+        return $kept + [Header::LEFT_OUT => (string) (\count($headers) - \count($kept))];
     }
 
     /** @return list<array> what is here; when that is nothing, somebody is told when there is */

@@ -8,6 +8,7 @@ use Weft\Bus\DeadLetters;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Bus\UndefinedQueue;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -99,7 +100,7 @@ final class SqliteConsumer implements TransactionalConsumer
     {
         try {
             $this->store->move($delivery->tag, DeadLetters::queueOf($this->queueName), $headers, redelivered: false);
-        } catch (SqlException $exception) {
+        } catch (SqlException | UndefinedQueue $exception) {
             throw new PublishFailed("Cannot park a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
         }
         $this->forget($delivery);
@@ -113,6 +114,9 @@ final class SqliteConsumer implements TransactionalConsumer
     public function enlist(Transaction $transaction, Delivery $delivery, array $publish): void
     {
         $this->store->settleIn($transaction, $delivery, $publish);
+        if ($this->closed) {
+            throw new PublishFailed("The consumer of \"{$this->queueName}\" was closed while it handled a message, which went back to the queue");
+        }
     }
 
     public function settled(Delivery $delivery): void

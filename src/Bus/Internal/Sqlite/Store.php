@@ -59,6 +59,13 @@ final class Store
 
     private const DELETE = 'DELETE FROM weft_messages WHERE id = ?';
 
+    /**
+     * Fails when the message is gone, and takes the transaction along: whoever lost its claim, for whatever reason, must not
+     * commit an effect that has happened. A path that is none is the one way to raise an error with a text of our own.
+     */
+    private const SETTLE = "DELETE FROM weft_messages WHERE id = CASE WHEN EXISTS (SELECT 1 FROM weft_messages WHERE id = ?)
+        THEN ? ELSE json_extract('{}', 'another consumer has settled the message') END";
+
     /** Woken when this process may have put something into a queue. */
     public readonly Wakeup $arrival;
 
@@ -190,7 +197,7 @@ final class Store
             }
             $this->insert($transaction, $publish);
         }
-        $transaction->execute(self::DELETE, [$delivery->tag]);
+        $transaction->execute(self::SETTLE, [$delivery->tag, $delivery->tag]);
     }
 
     /**
@@ -221,9 +228,11 @@ final class Store
      * Moves a message to the end of a queue.
      *
      * @param array<string, string> $headers
+     * @throws UndefinedQueue the message is still where it was
      */
     public function move(int $id, string $queue, array $headers, bool $redelivered): void
     {
+        $this->queueId($queue);
         $this->database->transaction(static function (Transaction $transaction) use ($id, $queue, $headers, $redelivered): void {
             $transaction->execute(
                 'INSERT INTO weft_messages (id, type, redelivered, headers, body)
