@@ -1,0 +1,154 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Amqp;
+
+use Weft\Amqp\Internal\Fields;
+use Weft\Native\AmqpConnection;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * One connection to an AMQP 0-9-1 broker. Any number of tasks may share it; outside `Weft\run()` its calls simply block.
+ *
+ * It is driven by a thread of its own: heartbeats and acknowledgements go on while PHP computes. A connection that was lost
+ * is restored in the background with everything declared here, its publishers and its consumers; calls that need it wait
+ * or throw {@see ConnectionLost}. A wait that is cancelled leaves the connection usable, and what it asked for may still
+ * happen at the broker.
+ */
+final class Connection
+{
+    private function __construct(private readonly AmqpConnection $native) {}
+
+    /**
+     * Connects and logs in; tries the hosts of the DSN in turn, each for `connect_timeout` (5 seconds by default).
+     *
+     * @param string $dsn `amqp://user:password@host:5672,other/vhost?heartbeat=10`, or `amqps://`; see docs/amqp.md
+     *
+     * @throws InvalidDsn
+     * @throws ConnectionFailed a subclass names the cause
+     */
+    public static function connect(#[\SensitiveParameter] string $dsn): self
+    {
+        return new self(Scheduler::await(AmqpConnection::open($dsn)));
+    }
+
+    /**
+     * Makes sure that these exist: exchanges first, then queues, then bindings, in one round trip or few. What exists
+     * already must be the same. Remembered, and declared again after a reconnect.
+     *
+     * @throws Refused the message names the exchange, queue or binding; what was declared before it stays
+     * @throws ConnectionLost|ConnectionClosed
+     * @throws UsageError names or arguments that AMQP cannot carry
+     */
+    public function declare(Exchange|Queue|Binding ...$parts): void
+    {
+        $of = static fn(string $class): array => \array_values(\array_filter($parts, static fn(object $part): bool => $part instanceof $class));
+        Scheduler::await($this->native->declare(
+            \array_map(Fields::exchange(...), $of(Exchange::class)),
+            \array_map(Fields::queue(...), $of(Queue::class)),
+            \array_map(Fields::binding(...), $of(Binding::class)),
+        ));
+    }
+
+    /**
+     * A publisher on a channel of its own. One for the whole process will do.
+     *
+     * @param bool $confirm whether publishing waits for the broker's confirm
+     * @param positive-int $window most messages that await their confirm at once, for {@see Publisher::publish()} and for
+     *     each {@see Publisher::publishAll()}; unused without confirms
+     *
+     * @throws ConnectionLost|ConnectionClosed
+     * @throws \ValueError the window is less than 1
+     */
+    public function publisher(bool $confirm = true, int $window = 1000): Publisher
+    {
+        if ($window < 1) {
+            throw new \ValueError("The window of a publisher must be at least 1, got {$window}");
+        }
+
+        return new Publisher($this->native, Scheduler::await($this->native->publisher($confirm, $window)), $confirm, $window);
+    }
+
+    /**
+     * Starts to receive the messages of a queue.
+     *
+     * @param int $prefetch most deliveries not yet settled at once, 0…65535; with 0 there is no limit and a long queue
+     *     comes into memory as fast as the network allows
+     *
+     * @throws Refused such as a queue that does not exist
+     * @throws ConnectionLost|ConnectionClosed
+     * @throws UsageError prefetch out of bounds
+     */
+    public function consume(string $queue, int $prefetch = 100): Consumer
+    {
+        return new Consumer(Scheduler::await($this->native->consume($queue, $prefetch)));
+    }
+
+    /**
+     * How many messages are ready in a queue, and how many consumers it has. RabbitMQ may count before messages that were
+     * published without confirms have entered.
+     *
+     * @throws Refused the queue does not exist
+     * @throws ConnectionLost|ConnectionClosed
+     */
+    public function queueState(string $queue): QueueState
+    {
+        return new QueueState(...Scheduler::await($this->native->queueState($queue)));
+    }
+
+    /**
+     * Removes the messages that are ready; those delivered and not yet settled stay.
+     *
+     * @return int how many were removed
+     *
+     * @throws Refused the queue does not exist
+     * @throws ConnectionLost|ConnectionClosed
+     */
+    public function purgeQueue(string $queue): int
+    {
+        return Scheduler::await($this->native->purgeQueue($queue));
+    }
+
+    /**
+     * Deletes a queue with its messages and bindings, and forgets it. One that does not exist is fine with RabbitMQ.
+     *
+     * @return int how many messages were removed with it
+     *
+     * @throws Refused|ConnectionLost|ConnectionClosed
+     */
+    public function deleteQueue(string $queue): int
+    {
+        return Scheduler::await($this->native->deleteQueue($queue));
+    }
+
+    /** How the connection is doing right now. Never waits. */
+    public function status(): Status
+    {
+        [$state, $reason] = $this->native->status();
+
+        return new Status(State::from($state), $reason);
+    }
+
+    /**
+     * Waits for something to happen to the connection: `while ($event = $connection->nextEvent())` in a detached task
+     * fills a log. The last 256 nobody has asked for are kept.
+     *
+     * @return ?Event null once the connection is closed
+     */
+    public function nextEvent(): ?Event
+    {
+        $event = Scheduler::await($this->native->nextEvent());
+
+        return $event === null ? null : new Event(EventKind::from($event[0]), $event[1]);
+    }
+
+    /**
+     * Sends what is buffered, waits for outstanding confirms, 5 seconds at most, and closes the connection with its
+     * publishers and consumers; unsettled deliveries return to their queues. A second call does nothing.
+     */
+    public function close(): void
+    {
+        Scheduler::await($this->native->close());
+    }
+}

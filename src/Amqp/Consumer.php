@@ -1,0 +1,130 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Amqp;
+
+use Weft\Amqp\Internal\Fields;
+use Weft\Native\AmqpConsumer;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * Receives the messages of one queue over a channel of its own. Made by {@see Connection::consume()}.
+ *
+ * A connection that comes back starts it again. What was delivered before and not settled comes again; settling the old
+ * deliveries does nothing then. Iterate it, or take batches with {@see next()}; several tasks may do so at once. When its
+ * last reference goes away, unsettled deliveries return to the queue.
+ *
+ * @implements \IteratorAggregate<int, Delivery>
+ */
+final class Consumer implements \IteratorAggregate
+{
+    /** @internal */
+    public function __construct(private readonly AmqpConsumer $native) {}
+
+    /**
+     * What is here, up to `$max` deliveries in the order of the queue, at least one: waits for it without limit. Empty
+     * once the consumer was cancelled and everything was taken. Cancelling the wait loses nothing.
+     *
+     * @return list<Delivery>
+     *
+     * @throws ConsumerCancelled the queue is gone
+     * @throws ConnectionClosed
+     * @throws UsageError the consumer was closed before
+     * @throws \ValueError `$max` is less than 1
+     */
+    public function next(int $max = 100): array
+    {
+        if ($max < 1) {
+            throw new \ValueError("A batch has at least 1 delivery, got a maximum of {$max}");
+        }
+        $here = $this->native->next($max);
+
+        return \array_map(Fields::delivery(...), \is_int($here) ? Scheduler::await($here) : $here);
+    }
+
+    /**
+     * Delivery by delivery until the consumer is cancelled. Leaving the loop loses nothing; a new one goes on.
+     *
+     * @return \Generator<int, Delivery>
+     *
+     * @throws AmqpException|UsageError as {@see next()} does
+     */
+    public function getIterator(): \Generator
+    {
+        while (($here = $this->next(1)) !== []) {
+            yield $here[0];
+        }
+    }
+
+    /**
+     * Marks a delivery as done. Never waits: the broker hears of it within a few milliseconds, together with others.
+     *
+     * It must be a delivery of this consumer: tags of two consumers may be the same.
+     *
+     * @return bool false if it is from before a reconnect, so that it comes again, or was settled before
+     *
+     * @throws UsageError the consumer was closed before
+     */
+    public function ack(Delivery $delivery): bool
+    {
+        return $this->native->ack($delivery->tag);
+    }
+
+    /**
+     * Gives a delivery back, by default to the queue, where it is delivered again at once. Never waits.
+     *
+     * @return bool as for {@see ack()}
+     *
+     * @throws UsageError the consumer was closed before
+     */
+    public function nack(Delivery $delivery, bool $requeue = true): bool
+    {
+        return $this->native->nack($delivery->tag, $requeue);
+    }
+
+    /**
+     * Refuses a delivery for good: it goes to the queue's dead-letter exchange, or is dropped if there is none.
+     *
+     * @return bool as for {@see ack()}
+     *
+     * @throws UsageError the consumer was closed before
+     */
+    public function reject(Delivery $delivery): bool
+    {
+        return $this->nack($delivery, requeue: false);
+    }
+
+    /**
+     * Ends the flow of new deliveries. Those already here can still be taken and settled; then next() returns an empty
+     * list and a loop ends.
+     *
+     * @throws AmqpException|UsageError
+     */
+    public function cancel(): void
+    {
+        Scheduler::await($this->native->cancel());
+    }
+
+    /**
+     * Waits until the broker has processed everything settled so far.
+     *
+     * @throws ConnectionLost it may not have: those deliveries come again
+     * @throws ConnectionClosed
+     * @throws UsageError the consumer was closed before
+     */
+    public function flush(): void
+    {
+        Scheduler::await($this->native->flush());
+    }
+
+    /**
+     * Sends what was settled and closes the channel; unsettled deliveries return to the queue. A second call does nothing.
+     *
+     * @throws ConnectionLost the last settlements may not have arrived: those deliveries come again
+     */
+    public function close(): void
+    {
+        Scheduler::await($this->native->close());
+    }
+}

@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Amqp;
+
+/**
+ * A body with what AMQP 0-9-1 §1.8.2 lets travel beside it. Immutable.
+ *
+ * Each text property has at most 255 bytes, and all headers and properties together fit into one frame (128 KiB unless
+ * the broker or `frame_max` says less); publishing throws {@see UsageError} otherwise.
+ */
+final class Message
+{
+    /**
+     * @param string $body any bytes
+     * @param array<string, mixed> $headers null, bool, int, float, string, lists and maps of them up to 32 deep
+     * @param ?int $priority 0…255; heeded by queues declared with `x-max-priority`
+     * @param ?float $expiration seconds until a queue may drop it, whole milliseconds count; 0 drops it unless a consumer
+     *     is waiting
+     * @param ?int $timestamp Unix time in seconds
+     * @param bool $persistent survives a restart of the broker, in a durable queue
+     *
+     * @throws \ValueError priority, expiration or timestamp out of bounds
+     */
+    public function __construct(
+        public readonly string $body,
+        public readonly array $headers = [],
+        public readonly ?string $contentType = null,
+        public readonly ?string $contentEncoding = null,
+        public readonly ?string $messageId = null,
+        public readonly ?string $correlationId = null,
+        public readonly ?string $replyTo = null,
+        public readonly ?string $type = null,
+        public readonly ?string $appId = null,
+        public readonly ?int $priority = null,
+        public readonly ?float $expiration = null,
+        public readonly ?int $timestamp = null,
+        public readonly bool $persistent = true,
+    ) {
+        if ($priority !== null && ($priority < 0 || $priority > 255)) {
+            throw new \ValueError("The priority of a message must be 0 to 255, got {$priority}");
+        }
+        if ($expiration !== null && !($expiration >= 0.0 && $expiration <= 4_294_967.0)) {
+            throw new \ValueError("The expiration of a message must be 0 to 4,294,967 seconds, got {$expiration}");
+        }
+        if ($timestamp !== null && $timestamp < 0) {
+            throw new \ValueError("The timestamp of a message must not be negative, got {$timestamp}");
+        }
+    }
+}

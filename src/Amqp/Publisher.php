@@ -1,0 +1,119 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Amqp;
+
+use Weft\Amqp\Internal\Fields;
+use Weft\Native\AmqpConnection;
+use Weft\Native\AmqpPublisher;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * Sends messages over channels of its own; any number of tasks may share it. Made by {@see Connection::publisher()}.
+ *
+ * With confirms, what the broker has not confirmed is sent again after a reconnect, so each message arrives at least once.
+ * Without, what was under way when a connection broke may be lost. While the connection is down, publishing goes on until
+ * window or buffer are full, and waits then.
+ */
+final class Publisher
+{
+    /** What publish() of the extension says when window or buffer are full. */
+    private const FULL = -1;
+
+    /** @var list<AmqpPublisher> for batches, not in use: on a channel of its own a batch knows which failures are its own */
+    private array $idle = [];
+
+    /** @internal */
+    public function __construct(
+        private readonly AmqpConnection $connection,
+        private readonly AmqpPublisher $single,
+        private readonly bool $confirm,
+        private readonly int $window,
+    ) {}
+
+    /**
+     * Sends one message. With confirms it returns when the broker has taken responsibility for it, without when it is on
+     * its way to the socket. Waits for room first.
+     *
+     * Cancelled while it waits for room, nothing was sent; while it waits for the confirm, the message still arrives.
+     *
+     * @param string $exchange empty: the one that takes a message to the queue its routing key names
+     * @param bool $mandatory whether a message that reaches no queue is a failure; without confirms {@see flush()} tells
+     *
+     * @throws Unroutable mandatory, and no queue took it
+     * @throws NotAccepted the broker said no (basic.nack), for instance because a queue is full
+     * @throws Refused such as an exchange that does not exist
+     * @throws ConnectionClosed
+     * @throws UsageError names or headers that AMQP cannot carry; nothing was sent
+     */
+    public function publish(Message $message, string $exchange = '', string $routingKey = '', bool $mandatory = false): void
+    {
+        $operation = $this->hand($this->single, $message, $exchange, $routingKey, $mandatory, true);
+        if ($operation !== 0) {
+            Scheduler::await($operation);
+        }
+    }
+
+    /**
+     * Sends many messages to one address with the window kept full, and returns as {@see publish()} does, when the last
+     * one is there. In order; pulled from a generator only as there is room.
+     *
+     * When it throws or is cancelled, any of the messages handed over so far may have arrived, also those after the one
+     * that failed.
+     *
+     * @param iterable<Message> $messages
+     *
+     * @throws AmqpException|UsageError as publish() does; of several failures the first
+     */
+    public function publishAll(iterable $messages, string $exchange = '', string $routingKey = '', bool $mandatory = false): void
+    {
+        if (!$this->confirm) {
+            $this->handAll($this->single, $messages, $exchange, $routingKey, $mandatory);
+            return;
+        }
+        $batch = \array_pop($this->idle) ?? Scheduler::await($this->connection->publisher(true, $this->window));
+        $this->handAll($batch, $messages, $exchange, $routingKey, $mandatory);
+        try {
+            Scheduler::await($batch->flush());
+        } catch (Unroutable $unroutable) {
+            // The broker has answered for everything: the next batch may use the channel.
+            $this->idle[] = $batch;
+            throw $unroutable;
+        }
+        $this->idle[] = $batch;
+    }
+
+    /**
+     * Waits until the broker has read everything that was published without confirms. With confirms there is nothing left
+     * to wait for but calls of other tasks, which hear their failures themselves.
+     *
+     * @throws Unroutable|ConnectionLost|ConnectionClosed
+     */
+    public function flush(): void
+    {
+        Scheduler::await($this->single->flush());
+    }
+
+    /** @param iterable<Message> $messages */
+    private function handAll(AmqpPublisher $publisher, iterable $messages, string $exchange, string $routingKey, bool $mandatory): void
+    {
+        foreach ($messages as $message) {
+            $this->hand($publisher, $message, $exchange, $routingKey, $mandatory, false);
+        }
+    }
+
+    /** @return int the operation that ends with the confirm if it is watched, else 0 */
+    private function hand(AmqpPublisher $publisher, Message $message, string $exchange, string $routingKey, bool $mandatory, bool $watch): int
+    {
+        $properties = Fields::properties($message);
+        do {
+            $operation = $publisher->publish($exchange, $routingKey, $message->body, $message->headers, $properties, $message->persistent, $mandatory, $watch);
+            if ($operation === self::FULL) {
+                Scheduler::await($publisher->ready());
+            }
+        } while ($operation === self::FULL);
+
+        return $operation;
+    }
+}

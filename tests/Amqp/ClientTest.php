@@ -1,0 +1,477 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Amqp;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Amqp\AuthenticationFailed;
+use Weft\Amqp\Binding;
+use Weft\Amqp\Connection;
+use Weft\Amqp\ConnectionClosed;
+use Weft\Amqp\ConnectionRefused;
+use Weft\Amqp\Consumer;
+use Weft\Amqp\Delivery;
+use Weft\Amqp\Exchange;
+use Weft\Amqp\ExchangeKind;
+use Weft\Amqp\InvalidDsn;
+use Weft\Amqp\Message;
+use Weft\Amqp\Queue;
+use Weft\Amqp\Refused;
+use Weft\Amqp\State;
+use Weft\Amqp\TlsFailed;
+use Weft\Amqp\Unroutable;
+use Weft\Amqp\UsageError;
+use Weft\Amqp\VirtualHostNotFound;
+use Weft\Runtime\TimeoutException;
+
+use function Weft\async;
+use function Weft\run;
+use function Weft\timeout;
+
+final class ClientTest extends TestCase
+{
+    /** Seconds a test waits for what must come. */
+    private const DEADLINE = 10.0;
+    /** Seconds a test watches that something does not come. */
+    private const QUIET = 0.2;
+
+    private string $url;
+    private string $queue;
+    private Connection $connection;
+
+    protected function setUp(): void
+    {
+        $this->url = self::address('AMQP_URL');
+        $this->queue = 'weft.test.client.' . \bin2hex(\random_bytes(4));
+        $this->connection = Connection::connect($this->url);
+    }
+
+    protected function tearDown(): void
+    {
+        if (isset($this->connection)) {
+            $this->connection->close();
+            $cleanup = Connection::connect($this->url);
+            $cleanup->deleteQueue($this->queue);
+            $cleanup->close();
+        }
+    }
+
+    public function testAMessageComesBackWithHeadersAndPropertiesOfAllTypes(): void
+    {
+        $headers = [
+            'null' => null, 'true' => true, 'int' => \PHP_INT_MIN, 'float' => 0.1, 'text' => 'Zoë', 'bytes' => "\x00\xff",
+            'list' => [1, 'two', [3.0]], 'map' => ['a' => ['b' => false]],
+        ];
+        $message = new Message(
+            body: "a\x00\xff",
+            headers: $headers,
+            contentType: 'application/json',
+            contentEncoding: 'identity',
+            messageId: 'm1',
+            correlationId: 'c1',
+            replyTo: 'answers',
+            type: 'order.stored',
+            appId: 'shop',
+            priority: 7,
+            expiration: 60.5,
+            timestamp: 1_700_000_000,
+            persistent: false,
+        );
+        $exchange = "{$this->queue}.topic";
+        $this->connection->declare(
+            Binding::queue($exchange, $this->queue, 'order.*'),
+            new Exchange($exchange, ExchangeKind::Topic, autoDelete: true),
+            new Queue($this->queue),
+        );
+
+        $this->connection->publisher()->publish($message, $exchange, 'order.stored', mandatory: true);
+        $delivery = $this->one($this->connection->consume($this->queue));
+
+        self::assertEquals($message, $delivery->message);
+        self::assertSame($headers, $delivery->headers);
+        self::assertSame("a\x00\xff", $delivery->body);
+        self::assertSame([$exchange, 'order.stored', false, null], [$delivery->exchange, $delivery->routingKey, $delivery->redelivered, $delivery->malformed]);
+    }
+
+    public function testAnExchangeMayFeedAnotherOne(): void
+    {
+        [$first, $second] = ["{$this->queue}.first", "{$this->queue}.second"];
+        $this->connection->declare(
+            new Exchange($first, ExchangeKind::Fanout, autoDelete: true),
+            new Exchange($second, 'direct', autoDelete: true, internal: true),
+            new Queue($this->queue),
+            Binding::exchange($first, $second),
+            Binding::queue($second, $this->queue, 'key'),
+        );
+
+        $this->connection->publisher()->publish(new Message('through both'), $first, 'key', mandatory: true);
+
+        self::assertSame(1, $this->connection->queueState($this->queue)->messages);
+    }
+
+    public function testAWholeBatchIsConfirmedWhenPublishAllReturns(): void
+    {
+        $publisher = $this->declared()->publisher(window: 100);
+        $messages = static function (): \Generator {
+            for ($i = 0; $i < 5_000; $i++) {
+                yield new Message((string) $i);
+            }
+        };
+
+        $publisher->publishAll($messages(), routingKey: $this->queue);
+
+        self::assertSame(5_000, $this->connection->queueState($this->queue)->messages);
+        self::assertSame('0', $this->one($this->connection->consume($this->queue, 1))->body);
+    }
+
+    public function testWhatWasFlushedWithoutConfirmsArrivesInOrder(): void
+    {
+        $publisher = $this->declared()->publisher(confirm: false);
+        $numbers = \array_map(\strval(...), \range(0, 999));
+
+        $publisher->publishAll(\array_map(static fn(string $i): Message => new Message($i), $numbers), routingKey: $this->queue);
+        $publisher->flush();
+
+        // RabbitMQ counts a queue ahead of what still waits to enter it: only receiving them tells.
+        $consumer = $this->connection->consume($this->queue, 1_000);
+        $bodies = [];
+        while (\count($bodies) < 1_000) {
+            \array_push($bodies, ...self::bodies(run(static fn(): array => timeout(self::DEADLINE, $consumer->next(...)))));
+        }
+        self::assertSame($numbers, $bodies);
+    }
+
+    public function testAMandatoryMessageThatReachesNoQueueIsAFailure(): void
+    {
+        $publisher = $this->declared()->publisher();
+        $lost = new Message('lost');
+
+        foreach (['publish' => $lost, 'publishAll' => [$lost]] as $method => $what) {
+            try {
+                $publisher->$method($what, routingKey: 'weft.nowhere', mandatory: true);
+                self::fail("$method() did not tell");
+            } catch (Unroutable $unroutable) {
+                self::assertStringContainsString('"weft.nowhere"', $unroutable->getMessage());
+                self::assertSame(312, $unroutable->getCode());
+            }
+        }
+        $publisher->publishAll([new Message('found')], routingKey: $this->queue, mandatory: true);
+        self::assertSame(1, $this->connection->queueState($this->queue)->messages);
+    }
+
+    public function testTheFailureOfABatchIsNotToldToAnother(): void
+    {
+        $publisher = $this->declared()->publisher(window: 10);
+        $batch = static function (string $queue) use ($publisher): string {
+            try {
+                $publisher->publishAll(\array_fill(0, 200, new Message('x')), routingKey: $queue, mandatory: true);
+                return 'confirmed';
+            } catch (Unroutable) {
+                return 'unroutable';
+            }
+        };
+
+        $told = run(function () use ($batch): array {
+            $tasks = [async($batch, 'weft.nowhere'), async($batch, $this->queue), async($batch, 'weft.nowhere')];
+
+            return \array_map(static fn($task): string => $task->await(), $tasks);
+        });
+
+        self::assertSame(['unroutable', 'confirmed', 'unroutable'], $told);
+    }
+
+    public function testPublishingToAnExchangeThatDoesNotExistIsRefusedByName(): void
+    {
+        $this->expectException(Refused::class);
+        $this->expectExceptionMessage('weft.no.exchange');
+
+        $this->connection->publisher()->publish(new Message('x'), 'weft.no.exchange');
+    }
+
+    public function testPrefetchBoundsWhatIsDelivered(): void
+    {
+        $this->filled(10);
+        $consumer = $this->connection->consume($this->queue, prefetch: 3);
+
+        run(function () use ($consumer): void {
+            $taken = [];
+            while (\count($taken) < 3) {
+                \array_push($taken, ...timeout(self::DEADLINE, static fn(): array => $consumer->next(100)));
+            }
+            self::assertSame(['0', '1', '2'], self::bodies($taken));
+            self::assertNothingComes($consumer);
+
+            $consumer->ack($taken[0]);
+            self::assertSame(['3'], self::bodies(timeout(self::DEADLINE, static fn(): array => $consumer->next(100))));
+        });
+    }
+
+    public function testAWaitThatIsCancelledLosesNoDelivery(): void
+    {
+        $consumer = $this->declared()->consume($this->queue);
+
+        run(function () use ($consumer): void {
+            self::assertNothingComes($consumer);
+            $this->connection->publisher()->publish(new Message('late'), routingKey: $this->queue);
+            self::assertSame('late', timeout(self::DEADLINE, fn(): string => $this->one($consumer)->body));
+        });
+    }
+
+    public function testNackGivesADeliveryBackAndRejectDoesNot(): void
+    {
+        $this->filled(1);
+        $consumer = $this->connection->consume($this->queue);
+
+        $first = $this->one($consumer);
+        self::assertFalse($first->redelivered);
+        self::assertTrue($consumer->nack($first));
+        $second = $this->one($consumer);
+        self::assertTrue($second->redelivered);
+        self::assertSame('0', $second->body);
+        self::assertTrue($consumer->reject($second));
+        self::assertFalse($consumer->ack($second), 'it was settled before');
+        $consumer->close();
+
+        self::assertSame(0, $this->connection->queueState($this->queue)->messages);
+    }
+
+    public function testAClosedConsumerGivesBackWhatWasNotSettled(): void
+    {
+        $this->filled(2);
+        $consumer = $this->connection->consume($this->queue);
+        $consumer->ack($this->one($consumer));
+        $consumer->flush();
+        $consumer->close();
+
+        self::assertSame(1, $this->connection->queueState($this->queue)->messages);
+        $this->expectException(UsageError::class);
+        $consumer->next();
+    }
+
+    public function testALoopEndsWhenItsConsumerIsCancelled(): void
+    {
+        $this->filled(5);
+        $consumer = $this->connection->consume($this->queue);
+
+        $seen = [];
+        foreach ($consumer as $delivery) {
+            $consumer->ack($delivery);
+            $seen[] = $delivery->body;
+            if (\count($seen) === 5) {
+                $consumer->cancel();
+            }
+        }
+
+        self::assertSame(['0', '1', '2', '3', '4'], $seen);
+    }
+
+    public function testABodyOfTenMegabytesArrivesWhole(): void
+    {
+        $body = \str_repeat(\random_bytes(1_024), 10_240);
+        $this->declared()->publisher()->publish(new Message($body), routingKey: $this->queue);
+
+        $received = $this->one($this->connection->consume($this->queue))->body;
+
+        self::assertSame([\strlen($body), \md5($body)], [\strlen($received), \md5($received)]);
+    }
+
+    public function testARefusedRedeclarationNamesTheQueueAndTheConnectionGoesOn(): void
+    {
+        $this->declared();
+        try {
+            $this->connection->declare(new Queue($this->queue, durable: false));
+            self::fail('it was accepted');
+        } catch (Refused $refused) {
+            self::assertStringContainsString("\"{$this->queue}\"", $refused->getMessage());
+            self::assertSame(406, $refused->getCode());
+        }
+
+        self::assertSame(State::Connected, $this->connection->status()->state);
+        self::assertSame(0, $this->connection->queueState($this->queue)->messages);
+    }
+
+    public function testPurgeAndDeleteTellHowManyMessagesTheyRemoved(): void
+    {
+        $this->filled(3);
+        self::assertSame(3, $this->connection->purgeQueue($this->queue));
+        $this->filled(2);
+        self::assertSame(2, $this->connection->deleteQueue($this->queue));
+
+        $this->expectException(Refused::class);
+        $this->expectExceptionMessage($this->queue);
+        $this->connection->declare(new Queue($this->queue, passive: true));
+    }
+
+    public function testWhatCannotBeConnectedToIsToldByClass(): void
+    {
+        $parts = \parse_url($this->url);
+        $at = "{$parts['host']}:{$parts['port']}";
+        $login = "{$parts['user']}:{$parts['pass']}";
+        $expected = [
+            "amqp://{$parts['user']}:not-it@{$at}{$parts['path']}" => AuthenticationFailed::class,
+            "amqp://{$login}@{$at}/weft.no.vhost" => VirtualHostNotFound::class,
+            "amqp://{$login}@{$parts['host']}:1" => ConnectionRefused::class,
+            "http://{$login}@{$at}" => InvalidDsn::class,
+            "amqp://user:not-it@{$at}?hartbeat=1" => InvalidDsn::class,
+        ];
+        foreach ($expected as $dsn => $class) {
+            try {
+                Connection::connect($dsn);
+                self::fail("$class was not thrown");
+            } catch (\Weft\Exception $exception) {
+                self::assertInstanceOf($class, $exception);
+                self::assertStringNotContainsString('not-it', $exception->getMessage());
+            }
+        }
+    }
+
+    public function testTlsTrustsTheGivenAuthorityOnly(): void
+    {
+        $url = self::address('AMQPS_URL');
+        $connection = Connection::connect("$url?cacertfile=" . self::address('TLS_CA_FILE'));
+        $connection->declare(new Queue($this->queue));
+        $connection->publisher()->publish(new Message('secret'), routingKey: $this->queue);
+        self::assertSame(1, $connection->queueState($this->queue)->messages);
+        $connection->close();
+
+        $this->expectException(TlsFailed::class);
+        Connection::connect($url);
+    }
+
+    public function testManyTasksShareOneConnection(): void
+    {
+        $this->declared();
+        run(function (): void {
+            $publisher = $this->connection->publisher(window: 10);
+            $tasks = [];
+            for ($i = 0; $i < 100; $i++) {
+                $tasks[] = async($publisher->publish(...), new Message((string) $i), '', $this->queue);
+            }
+            foreach ($tasks as $task) {
+                $task->await();
+            }
+        });
+
+        self::assertSame(100, $this->connection->queueState($this->queue)->messages);
+    }
+
+    public function testAHeartbeatSurvivesAHandlerThatComputes(): void
+    {
+        $this->filled(1);
+        $connection = Connection::connect("{$this->url}?heartbeat=1");
+        $consumer = $connection->consume($this->queue, 1);
+
+        run(function () use ($consumer): void {
+            $delivery = $this->one($consumer);
+            // The broker gives up on a silent client after two heartbeats.
+            $until = \hrtime(true) + 5_000_000_000;
+            while (\hrtime(true) < $until);
+            self::assertTrue($consumer->ack($delivery), 'the connection was lost');
+            $consumer->flush();
+            self::assertNothingComes($consumer);
+        });
+
+        self::assertSame(State::Connected, $connection->status()->state);
+        $consumer->close();
+        $connection->close();
+        self::assertSame([], self::events($connection));
+        self::assertSame(0, $this->connection->queueState($this->queue)->messages);
+    }
+
+    public function testAClosedConnectionSaysSo(): void
+    {
+        $publisher = $this->declared()->publisher();
+        $this->connection->close();
+        $this->connection->close();
+
+        self::assertSame(State::Closed, $this->connection->status()->state);
+        $this->expectException(ConnectionClosed::class);
+        $publisher->publish(new Message('x'), routingKey: $this->queue);
+    }
+
+    /** @dataProvider outOfBounds */
+    public function testWhatIsOutOfBoundsIsRefusedAtOnce(\Closure $make, string $value): void
+    {
+        try {
+            $make($this->connection);
+            self::fail('it was accepted');
+        } catch (\ValueError | UsageError $error) {
+            self::assertStringContainsString($value, $error->getMessage());
+        }
+    }
+
+    /** @return iterable<string, array{\Closure, string}> */
+    public static function outOfBounds(): iterable
+    {
+        yield 'priority' => [static fn() => new Message('', priority: 256), '256'];
+        yield 'expiration' => [static fn() => new Message('', expiration: -0.5), '-0.5'];
+        yield 'expiration that is no number' => [static fn() => new Message('', expiration: \NAN), 'NAN'];
+        yield 'timestamp' => [static fn() => new Message('', timestamp: -1), '-1'];
+        yield 'queue without a name' => [static fn() => new Queue(''), 'name'];
+        yield 'window' => [static fn(Connection $connection) => $connection->publisher(window: 0), 'got 0'];
+        yield 'prefetch' => [static fn(Connection $connection) => $connection->consume('q', 65_536), '65536'];
+        yield 'routing key' => [
+            static fn(Connection $connection) => $connection->publisher()->publish(new Message(''), routingKey: \str_repeat('k', 256)),
+            '256 bytes',
+        ];
+    }
+
+    private static function address(string $variable): string
+    {
+        $address = \getenv($variable);
+        if ($address === false) {
+            self::markTestSkipped("$variable is not set");
+        }
+
+        return $address;
+    }
+
+    private function declared(): Connection
+    {
+        $this->connection->declare(new Queue($this->queue));
+
+        return $this->connection;
+    }
+
+    private function filled(int $messages): void
+    {
+        $numbered = \array_map(static fn(int $i): Message => new Message((string) $i), \range(0, $messages - 1));
+        $this->declared()->publisher()->publishAll($numbered, routingKey: $this->queue);
+    }
+
+    private function one(Consumer $consumer): Delivery
+    {
+        return $consumer->next(1)[0];
+    }
+
+    /**
+     * @param list<Delivery> $deliveries
+     * @return list<string>
+     */
+    private static function bodies(array $deliveries): array
+    {
+        return \array_map(static fn(Delivery $delivery): string => $delivery->body, $deliveries);
+    }
+
+    private static function assertNothingComes(Consumer $consumer): void
+    {
+        try {
+            $came = timeout(self::QUIET, static fn(): array => $consumer->next());
+            self::fail('There came ' . \implode(', ', self::bodies($came)));
+        } catch (TimeoutException $nothing) {
+            self::assertNotNull($nothing);
+        }
+    }
+
+    /** @return list<string> of a closed connection */
+    private static function events(Connection $connection): array
+    {
+        $events = [];
+        while (($event = $connection->nextEvent()) !== null) {
+            $events[] = "{$event->kind->value}: {$event->message}";
+        }
+
+        return $events;
+    }
+}
