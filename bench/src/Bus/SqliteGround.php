@@ -17,7 +17,7 @@ final class SqliteGround implements Ground
     public function reset(): void
     {
         @mkdir($this->folder, recursive: true);
-        array_map(unlink(...), glob("{$this->folder}/*"));
+        self::clear($this->folder);
         $this->connect()->exec('CREATE TABLE customers (id TEXT PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL)');
     }
 
@@ -32,6 +32,18 @@ final class SqliteGround implements Ground
         [$rows, $customers] = $this->connect()->query('SELECT COUNT(*), COUNT(DISTINCT name) FROM customers')->fetch(\PDO::FETCH_NUM);
 
         return new Stored($rows, $customers, $report->queued ?? throw new BenchmarkException('its output has no number queued'));
+    }
+
+    private static function clear(string $folder): void
+    {
+        foreach (glob("$folder/*") as $entry) {
+            if (is_dir($entry)) {
+                self::clear($entry);
+                rmdir($entry);
+            } else {
+                unlink($entry);
+            }
+        }
     }
 
     private function connect(): \PDO
