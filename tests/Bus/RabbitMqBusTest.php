@@ -142,7 +142,7 @@ final class RabbitMqBusTest extends BusTestCase
                 throw new \DomainException('no');
             }));
             $bus->declare(self::QUEUE);
-            $broker->publish([new Outgoing(StoreCustomer::class, '{"id":"1","name":"a","email":"b"}', ['message-id' => '7', 'theirs' => \str_repeat('x', 130_500)])]);
+            $broker->publish([new Outgoing(StoreCustomer::class, '{"id":"1","name":"a","email":"b"}', ['message-id' => '7', 'theirs' => \str_repeat('x', 130_900)])]);
 
             self::drain($bus);
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
