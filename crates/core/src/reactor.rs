@@ -145,11 +145,6 @@ impl<T: 'static> Reactor<T> {
     pub fn running(&self) -> usize {
         self.shared.state.borrow().running.len()
     }
-
-    /// Enters the runtime's context, for code that creates sockets or timers outside a task.
-    pub fn enter(&self) -> tokio::runtime::EnterGuard<'_> {
-        self.runtime.enter()
-    }
 }
 
 impl<T> Shared<T> {
