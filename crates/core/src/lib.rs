@@ -5,6 +5,7 @@
 
 pub mod amqp;
 pub mod ids;
+pub mod net;
 pub mod pool;
 pub mod reactor;
 pub mod signal;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use super::Error;
+use crate::net::{ClientTls, Identity, PeerCheck};
 
 /// Where a broker is and how to talk to it.
 ///
@@ -27,7 +28,7 @@ pub struct Config {
     /// Most channels at once; the broker may ask for fewer.
     pub channel_max: u16,
     pub mechanism: Mechanism,
-    pub tls: Option<TlsOptions>,
+    pub tls: Option<ClientTls>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,24 +44,6 @@ pub enum Mechanism {
     Plain,
     /// The TLS client certificate.
     External,
-}
-
-/// What an `amqps` connection trusts and shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsOptions {
-    /// Trusted authorities as PEM; without it those of the operating system.
-    pub ca_file: Option<PathBuf>,
-    /// Client certificate and key as PEM.
-    pub identity: Option<Identity>,
-    pub verify_peer: bool,
-    /// The name the certificate must carry, instead of the host's.
-    pub server_name: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    pub cert_file: PathBuf,
-    pub key_file: PathBuf,
 }
 
 const PARAMETERS: &str = "heartbeat, connect_timeout, name, frame_max, channel_max, auth_mechanism, cacertfile, \
@@ -107,7 +90,7 @@ impl Config {
         let default_port = match scheme {
             "amqp" => 5672,
             "amqps" => {
-                config.tls = Some(TlsOptions::default());
+                config.tls = Some(ClientTls::default());
                 5671
             }
             _ => {
@@ -195,13 +178,13 @@ impl Config {
             .ok_or_else(|| format!("parameter \"{name}\" needs the scheme amqps"))?;
         match name {
             "cacertfile" => tls.ca_file = Some(value.into()),
-            "certfile" => tls.identity_mut().cert_file = value.into(),
-            "keyfile" => tls.identity_mut().key_file = value.into(),
+            "certfile" => identity_of(tls).cert_file = value.into(),
+            "keyfile" => identity_of(tls).key_file = value.into(),
             "server_name_indication" => tls.server_name = Some(value),
             _ => {
-                tls.verify_peer = match value.as_str() {
-                    "verify_peer" => true,
-                    "verify_none" => false,
+                tls.check = match value.as_str() {
+                    "verify_peer" => PeerCheck::AuthorityAndName,
+                    "verify_none" => PeerCheck::None,
                     _ => {
                         return Err(format!(
                             "verify is \"{value}\", expected verify_peer or verify_none"
@@ -253,24 +236,12 @@ impl fmt::Display for Host {
     }
 }
 
-impl Default for TlsOptions {
-    fn default() -> Self {
-        Self {
-            ca_file: None,
-            identity: None,
-            verify_peer: true,
-            server_name: None,
-        }
-    }
-}
-
-impl TlsOptions {
-    fn identity_mut(&mut self) -> &mut Identity {
-        self.identity.get_or_insert_with(|| Identity {
-            cert_file: PathBuf::new(),
-            key_file: PathBuf::new(),
-        })
-    }
+/// The client certificate's place to be filled in; [`Config::check_identity`] wants both halves.
+fn identity_of(tls: &mut ClientTls) -> &mut Identity {
+    tls.identity.get_or_insert_with(|| Identity {
+        cert_file: PathBuf::new(),
+        key_file: PathBuf::new(),
+    })
 }
 
 /// The DSN with its password replaced, for messages.
@@ -397,7 +368,7 @@ mod tests {
         assert_eq!(tls.ca_file, Some("/ca.pem".into()));
         assert_eq!(tls.identity.unwrap().key_file, PathBuf::from("/k.pem"));
         assert_eq!(tls.server_name.as_deref(), Some("other"));
-        assert!(!tls.verify_peer);
+        assert_eq!(tls.check, PeerCheck::None);
         assert!(reason("amqp://host?verify=verify_none").contains("amqps"));
         assert!(reason("amqps://host?certfile=a").contains("keyfile"));
     }

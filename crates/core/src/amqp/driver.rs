@@ -22,7 +22,7 @@ use super::link::{Answer, Command, Link, Role, refused};
 use super::message::{Layout, properties_range};
 use super::outbox::{HIGH_WATER, Urgency};
 use super::status::{Event, Status};
-use super::stream::Stream;
+use crate::net::Stream;
 
 /// Free space offered to each read.
 const READ_SIZE: usize = 64 << 10;

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::codec::method::{self, CloseReason, Incoming, Reply};
 use super::codec::{Field, FieldTable, frame};
 use super::config::{Config, Host, Mechanism};
-use super::stream::Stream;
-use super::{ConnectFailure, Error, tls};
+use super::{ConnectFailure, Error};
+use crate::net::{self, DialError, Stream, TlsConnector};
 
 /// The broker's first frames come before a size is agreed on.
 const FRAME_MAX_BEFORE_TUNE: usize = 131_072;
@@ -82,16 +81,20 @@ fn failed(host: &Host, failure: ConnectFailure, message: impl Into<String>) -> E
 }
 
 async fn connect(config: &Config, host: &Host) -> Result<Opened, Error> {
-    let tcp = connect_tcp(host).await?;
+    let socket = net::dial(&host.name, host.port)
+        .await
+        .map_err(|error| match error {
+            DialError::Name(error) => failed(host, ConnectFailure::Dns, error.to_string()),
+            DialError::Socket(error) => failed(host, connect_failure(&error), error.to_string()),
+        })?;
     let stream = match &config.tls {
-        None => Stream::Plain(tcp),
+        None => Stream::Tcp(socket),
         Some(options) => {
-            let tls_failed = |message: String| failed(host, ConnectFailure::Tls, message);
-            let (connector, name) = tls::connector(options, &host.name).map_err(tls_failed)?;
-            let stream = connector.connect(name, tcp).await;
-            Stream::Tls(Box::new(
-                stream.map_err(|error| tls_failed(error.to_string()))?,
-            ))
+            let tls_failed = |reason: String| failed(host, ConnectFailure::Tls, reason);
+            // Built for every attempt: files that were replaced meanwhile count.
+            let connector = TlsConnector::new(options).map_err(tls_failed)?;
+            let secured = connector.handshake(&host.name, socket).await;
+            secured.map_err(tls_failed)?
         }
     };
     let handshake = Handshake {
@@ -102,24 +105,6 @@ async fn connect(config: &Config, host: &Host) -> Result<Opened, Error> {
         consumed: 0,
     };
     handshake.run().await
-}
-
-async fn connect_tcp(host: &Host) -> Result<TcpStream, Error> {
-    let addresses = tokio::net::lookup_host((host.name.as_str(), host.port))
-        .await
-        .map_err(|error| failed(host, ConnectFailure::Dns, error.to_string()))?;
-    let mut last = failed(host, ConnectFailure::Dns, "the name has no address");
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(stream) => {
-                // Frames are coalesced here already; Nagle would only delay them.
-                let _ = stream.set_nodelay(true);
-                return Ok(stream);
-            }
-            Err(error) => last = failed(host, connect_failure(&error), error.to_string()),
-        }
-    }
-    Err(last)
 }
 
 fn connect_failure(error: &io::Error) -> ConnectFailure {

@@ -28,12 +28,10 @@ mod recovery;
 mod registry;
 mod signal;
 mod status;
-mod stream;
-mod tls;
 mod topology;
 
 pub use codec::{Field, FieldTable, Properties};
-pub use config::{Config, Host, Identity, Mechanism, TlsOptions};
+pub use config::{Config, Host, Mechanism};
 pub use connection::Connection;
 pub use consumer::{ConsumeOptions, Consumer};
 pub use error::{ConnectFailure, Error};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 
+use crate::net::{ClientTls, PeerCheck};
 use crate::sql::Error;
 
 const DEFAULT_PORT: u16 = 5432;
@@ -64,6 +65,19 @@ impl Config {
             dsn: redact(dsn),
             reason,
         })
+    }
+
+    /// As in libpq, `require` with a root certificate means `verify-ca`.
+    pub(super) fn client_tls(&self) -> ClientTls {
+        ClientTls {
+            ca_file: self.ssl_root_cert.clone(),
+            check: match (self.ssl_mode, &self.ssl_root_cert) {
+                (SslMode::VerifyFull, _) => PeerCheck::AuthorityAndName,
+                (SslMode::VerifyCa, _) | (SslMode::Require, Some(_)) => PeerCheck::Authority,
+                _ => PeerCheck::None,
+            },
+            ..ClientTls::default()
+        }
     }
 
     /// Where the connection goes, for error messages: `database at host:port as user`.

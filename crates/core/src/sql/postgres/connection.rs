@@ -17,10 +17,10 @@ use super::config::Config;
 use super::failure::ServerFailure;
 use super::replies::{Drain, Replies, Silence};
 use super::startup::Connector;
-use super::stream::Stream;
 use super::text::Malformed;
 use super::types::{Oid, Type};
 use super::wire::Reader;
+use crate::net::Stream;
 use crate::pool::Condition;
 use crate::sql::Error;
 

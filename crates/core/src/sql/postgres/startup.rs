@@ -11,17 +11,15 @@ use postgres_protocol::message::backend as tag;
 use postgres_protocol::message::frontend;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 use super::cancel::CancelKey;
 use super::config::{Config, Endpoint, SslMode};
 use super::connection::{Connection, Types};
 use super::failure::ServerFailure;
 use super::replies::Replies;
-use super::stream::Stream;
 use super::text::Malformed;
-use super::tls;
 use super::wire::Reader;
+use crate::net::{self, DialError, Stream, TlsConnector};
 use crate::sql::{ConnectFailure, Error};
 
 /// Opens connections to one database.
@@ -91,17 +89,14 @@ impl Connector {
 
     async fn open(&self) -> Result<Stream, Error> {
         match &self.config.endpoint {
-            Endpoint::Unix { socket } => Stream::open_unix(socket)
+            Endpoint::Unix { socket } => Stream::connect_unix(socket)
                 .await
                 .map_err(|error| self.refused(&error)),
             Endpoint::Tcp { host, port } => {
-                let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), *port))
-                    .await
-                    .map_err(|error| self.failed(ConnectFailure::Dns, error.to_string()))?
-                    .collect();
-                let socket = Stream::open_tcp(&addresses)
-                    .await
-                    .map_err(|error| self.refused(&error))?;
+                let socket = net::dial(host, *port).await.map_err(|error| match error {
+                    DialError::Name(error) => self.failed(ConnectFailure::Dns, error.to_string()),
+                    DialError::Socket(error) => self.refused(&error),
+                })?;
                 self.secure(host, socket).await
             }
         }
@@ -121,11 +116,8 @@ impl Connector {
         };
         match answer.await.map_err(|error| self.refused(&error))? {
             b'S' => {
-                let connector = self.tls()?;
-                let stream = tls::handshake(connector, host, socket).await;
-                stream
-                    .map(|stream| Stream::Tls(Box::new(stream)))
-                    .map_err(|error| self.failed(ConnectFailure::Tls, error.to_string()))
+                let secured = self.tls()?.handshake(host, socket).await;
+                secured.map_err(|reason| self.failed(ConnectFailure::Tls, reason))
             }
             b'N' if self.config.ssl_mode == SslMode::Prefer => Ok(Stream::Tcp(socket)),
             b'N' => Err(self.failed(
@@ -143,7 +135,7 @@ impl Connector {
         if let Some(connector) = self.tls.get() {
             return Ok(connector);
         }
-        let connector = tls::connector(&self.config)
+        let connector = TlsConnector::new(&self.config.client_tls())
             .map_err(|reason| self.failed(ConnectFailure::Tls, reason))?;
         Ok(self.tls.get_or_init(|| connector))
     }

@@ -1,30 +1,27 @@
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::client::TlsStream;
+use tokio_rustls::TlsStream;
 
-/// The socket to the server.
-pub(super) enum Stream {
+/// The socket under a protocol, client's or server's, with or without TLS.
+pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Stream {
-    /// Tries one address after the other.
-    pub(super) async fn open_tcp(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-        let socket = TcpStream::connect(addresses).await?;
-        socket.set_nodelay(true)?;
-        Ok(socket)
+    pub(crate) async fn connect_unix(socket: &Path) -> io::Result<Self> {
+        UnixStream::connect(socket).await.map(Self::Unix)
     }
 
-    pub(super) async fn open_unix(socket: &Path) -> io::Result<Self> {
-        Ok(Self::Unix(UnixStream::connect(socket).await?))
+    /// Of either side of a TLS connection.
+    pub(crate) fn tls(stream: impl Into<TlsStream<TcpStream>>) -> Self {
+        Self::Tls(Box::new(stream.into()))
     }
 }
 

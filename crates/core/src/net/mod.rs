@@ -1,0 +1,12 @@
+//! Sockets and TLS as every protocol here uses them.
+//!
+//! [`dial`] finds and opens a TCP connection, [`TlsConnector`] secures it, [`Stream`] is what a protocol reads and writes.
+
+mod dial;
+mod stream;
+mod tls;
+
+pub(crate) use dial::{DialError, dial};
+pub(crate) use stream::Stream;
+pub(crate) use tls::TlsConnector;
+pub use tls::{ClientTls, Identity, PeerCheck};

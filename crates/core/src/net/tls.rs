@@ -1,0 +1,207 @@
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio::net::TcpStream;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::crypto::{self, CryptoProvider};
+use tokio_rustls::rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore,
+    SignatureScheme,
+};
+
+use super::Stream;
+
+/// What a TLS client trusts and shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClientTls {
+    /// Trusted authorities as PEM; without it those of the operating system.
+    pub ca_file: Option<PathBuf>,
+    pub check: PeerCheck,
+    /// The client's own certificate, for servers that ask for one.
+    pub identity: Option<Identity>,
+    /// The name the certificate must carry, instead of the host's.
+    pub server_name: Option<String>,
+}
+
+/// How much of the peer's certificate is checked. That the peer holds the certificate's key is always checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PeerCheck {
+    /// Any certificate will do.
+    None,
+    /// A trusted authority must have signed it, for whatever name.
+    Authority,
+    /// And it must carry the peer's name.
+    #[default]
+    AuthorityAndName,
+}
+
+/// A certificate chain and its key, both as PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    pub cert_file: PathBuf,
+    pub key_file: PathBuf,
+}
+
+/// Secures connections as [`ClientTls`] says. Building one reads files; the system's certificates take milliseconds.
+pub(crate) struct TlsConnector {
+    rustls: tokio_rustls::TlsConnector,
+    server_name: Option<String>,
+}
+
+impl TlsConnector {
+    /// # Errors
+    /// Which file is wrong and why.
+    pub(crate) fn new(options: &ClientTls) -> Result<Self, String> {
+        // The provider is always named, so no process-wide default is needed.
+        let provider = Arc::new(crypto::ring::default_provider());
+        let verifier = Verifier {
+            trusted: trusted(options, &provider)?,
+            any_name: options.check == PeerCheck::Authority,
+            provider: Arc::clone(&provider),
+        };
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let config = match &options.identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let (chain, key) = identity.load()?;
+                builder
+                    .with_client_auth_cert(chain, key)
+                    .map_err(named("certificate", &identity.cert_file))?
+            }
+        };
+        Ok(Self {
+            rustls: Arc::new(config).into(),
+            server_name: options.server_name.clone(),
+        })
+    }
+
+    /// # Errors
+    /// Why the peer or its certificate was refused.
+    pub(crate) async fn handshake(&self, host: &str, socket: TcpStream) -> Result<Stream, String> {
+        let name = self.server_name.as_deref().unwrap_or(host);
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|_| format!("\"{name}\" is not a name a certificate can carry"))?;
+        let stream = self.rustls.connect(name, socket).await;
+        stream.map(Stream::tls).map_err(|error| error.to_string())
+    }
+}
+
+impl Identity {
+    fn load(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+        let chain = certificates("certificate", &self.cert_file)?;
+        let key =
+            PrivateKeyDer::from_pem_file(&self.key_file).map_err(named("key", &self.key_file))?;
+        Ok((chain, key))
+    }
+}
+
+fn trusted(
+    options: &ClientTls,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Option<Arc<WebPkiServerVerifier>>, String> {
+    if options.check == PeerCheck::None {
+        return Ok(None);
+    }
+    let roots = roots(options.ca_file.as_deref())?;
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .build()
+        .map(Some)
+        .map_err(|error| format!("no usable certificate authority to trust: {error}"))
+}
+
+fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, String> {
+    let authorities = match ca_file {
+        Some(file) => certificates("certificate authorities", file)?,
+        None => rustls_native_certs::load_native_certs().certs,
+    };
+    let mut roots = RootCertStore::empty();
+    match (roots.add_parsable_certificates(authorities), ca_file) {
+        ((0, _), Some(file)) => Err(format!(
+            "certificate authorities {}: the file holds no usable certificate",
+            file.display()
+        )),
+        ((0, _), None) => Err(
+            "the system trusts no certificate authority; name a file with those to trust".into(),
+        ),
+        _ => Ok(roots),
+    }
+}
+
+fn certificates(what: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    CertificateDer::pem_file_iter(file)
+        .and_then(Iterator::collect)
+        .map_err(named(what, file))
+}
+
+fn named<E: Display>(what: &str, file: &Path) -> impl Fn(E) -> String {
+    let place = format!("{what} {}", file.display());
+    move |error| format!("{place}: {error}")
+}
+
+/// [`PeerCheck`] as rustls understands it.
+#[derive(Debug)]
+struct Verifier {
+    /// `None` accepts any certificate.
+    trusted: Option<Arc<WebPkiServerVerifier>>,
+    /// Accepts a certificate of another host.
+    any_name: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        let Some(trusted) = &self.trusted else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        // The chain is checked before the name, so these two errors mean that the chain is good.
+        match trusted.verify_server_cert(certificate, intermediates, name, ocsp, now) {
+            Err(TlsError::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if self.any_name => Ok(ServerCertVerified::assertion()),
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
