@@ -43,13 +43,13 @@ check-broker:
 	@[[ $(BROKER) == sqlite || $(BROKER) == rabbitmq ]] || { echo "BROKER is '$(BROKER)': it must be sqlite or rabbitmq" >&2; exit 2; }
 
 .PHONY: services
-services: ## start RabbitMQ and PostgreSQL as processes of this checkout, on ports of their own
+services: ## start RabbitMQ, PostgreSQL and MariaDB as processes of this checkout, on ports of their own
 	@scripts/setup demo services
 	@scripts/services up
 	@scripts/services status
 
 .PHONY: services-down
-services-down: ## stop exactly those two; their data stays in var/services
+services-down: ## stop exactly those; their data stays in var/services
 	@scripts/services down
 
 .PHONY: test
