@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli;
+
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Cli\Internal\Diagnosis;
+use Weft\Cli\Internal\Finding;
+use Weft\Cli\Internal\Health;
+
+/** `weft doctor`: what of this machine and this PHP stands in Weft's way. */
+final class DoctorCommand extends Command
+{
+    protected static $defaultName = 'doctor';
+    protected static $defaultDescription = 'Check PHP, the extension and the limits of this machine';
+
+    protected function configure(): void
+    {
+        $this->setHelp('Exit code 0: nothing fails (there may be warnings). Exit code 1: something has to be repaired first.');
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        $findings = (new Diagnosis())->findings();
+        foreach ($findings as $finding) {
+            $output->writeln(self::line($finding));
+        }
+        $count = static fn(Health $health): int => \count(\array_filter($findings, static fn(Finding $f): bool => $f->health === $health));
+        $output->writeln(\sprintf('%d ok, %d to look at, %d to repair', $count(Health::Ok), $count(Health::Warn), $count(Health::Fail)));
+
+        return $count(Health::Fail) === 0 ? self::SUCCESS : self::FAILURE;
+    }
+
+    private static function line(Finding $finding): string
+    {
+        $colour = match ($finding->health) {
+            Health::Ok => 'info',
+            Health::Warn => 'comment',
+            Health::Fail => 'error',
+        };
+        $advice = $finding->advice === null ? '' : "\n       {$finding->advice}";
+
+        return \sprintf('<%1$s>%2$-4s</%1$s>  %3$-18s %4$s%5$s', $colour, $finding->health->value, $finding->subject, $finding->found, $advice);
+    }
+}

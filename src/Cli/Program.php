@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli;
+
+use Symfony\Component\Console\Application;
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Version;
+
+/** The program `weft`: every command there is. */
+final class Program extends Application
+{
+    public function __construct()
+    {
+        parent::__construct('Weft', self::version());
+        $this->addCommands([
+            new DoctorCommand(),
+        ]);
+    }
+
+    protected function doRunCommand(Command $command, InputInterface $input, OutputInterface $output): int
+    {
+        if (!\extension_loaded('weft') && self::needsExtension($command)) {
+            throw new ExtensionMissing($command->getName() ?? $command::class);
+        }
+
+        return parent::doRunCommand($command, $input, $output);
+    }
+
+    private static function needsExtension(Command $command): bool
+    {
+        return \str_starts_with($command::class, __NAMESPACE__ . '\\') && !$command instanceof DoctorCommand;
+    }
+
+    private static function version(): string
+    {
+        $extension = Version::extension();
+
+        return \sprintf(
+            '%s (extension %s, PHP %s)',
+            Version::LIBRARY,
+            $extension ?? 'not loaded',
+            \PHP_VERSION,
+        );
+    }
+}

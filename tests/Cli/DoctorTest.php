@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Cli;
+
+use PHPUnit\Framework\TestCase;
+
+final class DoctorTest extends TestCase
+{
+    /** Keeps a source checkout from loading its extension. */
+    private const NO_EXTENSION = ['-d', 'disable_functions=pcntl_exec'];
+
+    public function testAHealthyMachineIsLeftWithExitCodeZero(): void
+    {
+        $doctor = Weft::run(['doctor']);
+
+        self::assertSame(0, $doctor->exitCode, $doctor->output . $doctor->errors);
+        self::assertMatchesRegularExpression('/^ok +PHP +' . \preg_quote(\PHP_VERSION) . '$/m', $doctor->output);
+        self::assertStringContainsString('like the library', $doctor->output);
+        self::assertStringEndsWith("0 to repair\n", $doctor->output);
+    }
+
+    public function testAMissingExtensionFailsAndSaysWhatToDo(): void
+    {
+        $doctor = Weft::run(['doctor'], self::NO_EXTENSION);
+
+        self::assertSame(1, $doctor->exitCode);
+        self::assertMatchesRegularExpression('/^fail +extension weft +not loaded\n +Add extension=weft\.so to /m', $doctor->output);
+    }
+
+    public function testASmallMemoryLimitIsAWarning(): void
+    {
+        $doctor = Weft::run(['doctor'], ['-d', 'memory_limit=64M']);
+
+        self::assertSame(0, $doctor->exitCode);
+        self::assertMatchesRegularExpression('/^warn +memory_limit +64M\n +Set -1/m', $doctor->output);
+    }
+}

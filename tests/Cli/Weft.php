@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Cli;
+
+/** Runs `bin/weft` to its end. */
+final class Weft
+{
+    private const DEADLINE = 30;
+
+    private function __construct(
+        public readonly int $exitCode,
+        public readonly string $output,
+        public readonly string $errors,
+    ) {
+    }
+
+    /**
+     * @param list<string> $arguments
+     * @param list<string> $php options of the interpreter, in place of the extension that this process has loaded
+     */
+    public static function run(array $arguments, ?array $php = null): self
+    {
+        $folder = \sys_get_temp_dir();
+        [$out, $err] = [\tempnam($folder, 'weft'), \tempnam($folder, 'weft')];
+        try {
+            $process = \proc_open(
+                ['timeout', (string) self::DEADLINE, ...self::command($arguments, $php)],
+                [1 => ['file', $out, 'w'], 2 => ['file', $err, 'w']],
+                $pipes,
+            );
+
+            return new self(\proc_close($process), (string) \file_get_contents($out), (string) \file_get_contents($err));
+        } finally {
+            \unlink($out);
+            \unlink($err);
+        }
+    }
+
+    /**
+     * @param list<string> $arguments
+     * @param list<string>|null $php
+     *
+     * @return list<string>
+     */
+    public static function command(array $arguments, ?array $php = null): array
+    {
+        return [\PHP_BINARY, ...$php ?? ['-d', 'extension=' . self::library()], \dirname(__DIR__, 2) . '/bin/weft', ...$arguments];
+    }
+
+    /** The library this process has loaded. */
+    private static function library(): string
+    {
+        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $path);
+
+        return $path[0] ?? 'weft';
+    }
+}
