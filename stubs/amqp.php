@@ -43,8 +43,9 @@ final class AmqpConnection
      * Outcome: an AmqpConsumer on a channel of its own.
      *
      * @param int $prefetch most unsettled deliveries at once, 0…65535; 0 means no limit
+     * @param array<string, mixed> $arguments of the consumer, such as `x-priority`
      */
-    public function consume(string $queue, int $prefetch): int
+    public function consume(string $queue, int $prefetch, bool $exclusive, array $arguments): int
     {
     }
 
@@ -60,6 +61,11 @@ final class AmqpConnection
 
     /** Outcome: how many messages were removed with it. */
     public function deleteQueue(string $queue): int
+    {
+    }
+
+    /** Outcome: null. */
+    public function deleteExchange(string $exchange): int
     {
     }
 

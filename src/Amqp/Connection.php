@@ -75,14 +75,16 @@ final class Connection
      *
      * @param int $prefetch most deliveries not yet settled at once, 0…65535; with 0 there is no limit and a long queue
      *     comes into memory as fast as the network allows
+     * @param bool $exclusive be the only consumer of the queue, now and after each reconnect
+     * @param array<string, mixed> $arguments such as `x-priority`, or `x-stream-offset` for a stream
      *
-     * @throws Refused such as a queue that does not exist
+     * @throws Refused such as a queue that does not exist, or one that has another consumer and should not
      * @throws ConnectionLost|ConnectionClosed
-     * @throws UsageError prefetch out of bounds
+     * @throws UsageError prefetch out of bounds, or arguments that AMQP cannot carry
      */
-    public function consume(string $queue, int $prefetch = 100): Consumer
+    public function consume(string $queue, int $prefetch = 100, bool $exclusive = false, array $arguments = []): Consumer
     {
-        return new Consumer(Scheduler::await($this->native->consume($queue, $prefetch)));
+        return new Consumer(Scheduler::await($this->native->consume($queue, $prefetch, $exclusive, $arguments)));
     }
 
     /**
@@ -120,6 +122,17 @@ final class Connection
     public function deleteQueue(string $queue): int
     {
         return Scheduler::await($this->native->deleteQueue($queue));
+    }
+
+    /**
+     * Deletes an exchange with its bindings, and forgets both. One that does not exist is fine with RabbitMQ.
+     *
+     * @throws Refused such as one of the broker's own, `amq.…`
+     * @throws ConnectionLost|ConnectionClosed
+     */
+    public function deleteExchange(string $exchange): void
+    {
+        Scheduler::await($this->native->deleteExchange($exchange));
     }
 
     /** How the connection is doing right now. Never waits. */

@@ -110,6 +110,82 @@ final class ClientTest extends TestCase
         self::assertSame(1, $this->connection->queueState($this->queue)->messages);
     }
 
+    public function testADeletedExchangeIsGoneAndDeletingItAgainIsFine(): void
+    {
+        $exchange = "{$this->queue}.exchange";
+        $this->connection->declare(new Exchange($exchange), new Queue($this->queue), Binding::queue($exchange, $this->queue, 'key'));
+
+        $this->connection->deleteExchange($exchange);
+        $this->connection->deleteExchange($exchange);
+
+        $this->expectException(Refused::class);
+        $this->expectExceptionMessage($exchange);
+        $this->connection->declare(new Exchange($exchange, passive: true));
+    }
+
+    public function testAnExclusiveConsumerSharesItsQueueWithNobody(): void
+    {
+        $alone = $this->declared()->consume($this->queue, exclusive: true);
+        try {
+            $this->connection->consume($this->queue);
+            self::fail('There are two consumers');
+        } catch (Refused $refused) {
+            self::assertStringContainsString($this->queue, $refused->getMessage());
+        }
+        $alone->close();
+
+        $this->connection->consume($this->queue, exclusive: true)->close();
+    }
+
+    public function testArgumentsOfAConsumerReachTheBroker(): void
+    {
+        $ordinary = $this->declared()->consume($this->queue, prefetch: 10);
+        $important = $this->connection->consume($this->queue, prefetch: 10, arguments: ['x-priority' => 10]);
+        $messages = \array_map(static fn(int $i): Message => new Message((string) $i), \range(0, 9));
+        $this->connection->publisher()->publishAll($messages, routingKey: $this->queue);
+
+        $came = 0;
+        while ($came < 10) {
+            $came += \count(timeout(self::DEADLINE, static fn(): array => $important->next()));
+        }
+        self::assertNothingComes($ordinary);
+        $this->expectException(UsageError::class);
+        $this->connection->consume($this->queue, arguments: ['x-priority' => new \stdClass()]);
+    }
+
+    /** @dataProvider namesThatAreNoText */
+    public function testANameThatIsNotUtf8IsRefusedByName(string $what, callable $call): void
+    {
+        $this->declared();
+
+        try {
+            $call($this->connection);
+            self::fail('It was taken');
+        } catch (UsageError $error) {
+            self::assertStringContainsString($what, $error->getMessage());
+            self::assertStringContainsString('not UTF-8: byte 0xFF at offset 2', $error->getMessage());
+        }
+        self::assertSame(State::Connected, $this->connection->status()->state);
+    }
+
+    public static function namesThatAreNoText(): iterable
+    {
+        yield 'consume' => ['queue name', static fn(Connection $to) => $to->consume("no\xff")];
+        yield 'state' => ['queue name', static fn(Connection $to) => $to->queueState("no\xff")];
+        yield 'declare' => ['name', static fn(Connection $to) => $to->declare(new Queue("no\xff"))];
+        yield 'bind' => ['routingKey', static fn(Connection $to) => $to->declare(Binding::queue('amq.direct', 'a', "no\xff"))];
+        yield 'delete' => ['exchange name', static fn(Connection $to) => $to->deleteExchange("no\xff")];
+        yield 'exchange' => ['exchange name', static fn(Connection $to) => $to->publisher()->publish(new Message(''), "no\xff")];
+        yield 'key' => ['routing key', static fn(Connection $to) => $to->publisher()->publish(new Message(''), '', "no\xff")];
+    }
+
+    public function testADsnThatIsNotUtf8IsRefusedWithoutItsPassword(): void
+    {
+        $this->expectException(InvalidDsn::class);
+        $this->expectExceptionMessage('invalid AMQP DSN: it is not UTF-8: byte 0xFF at offset 17; percent-encode it');
+        Connection::connect("amqp://app:hunter\xff@localhost");
+    }
+
     public function testAWholeBatchIsConfirmedWhenPublishAllReturns(): void
     {
         $publisher = $this->declared()->publisher(window: 100);

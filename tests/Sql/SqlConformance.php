@@ -473,7 +473,7 @@ abstract class SqlConformance extends TestCase
         $after = $tx->execute('SELECT count(*) FROM items');
 
         $error = self::thrown(UniqueViolation::class, fn () => $after->value());
-        self::assertSame('INSERT INTO items (id, name) VALUES (2, ?)', self::source($error));
+        self::assertSame('INSERT INTO items (id, name) VALUES (2, ?)', $error->statement);
         self::thrown(SqlException::class, fn () => $failing->affected());
         self::thrown(SqlException::class, fn () => $tx->commit());
         $tx->rollback();
@@ -652,7 +652,8 @@ abstract class SqlConformance extends TestCase
         foreach ([$alone, $inside] as $error) {
             self::assertSame($class, $error::class);
             self::assertSame($state, $error->sqlState);
-            self::assertSame($sql, self::source($error));
+            self::assertSame($sql, $error->statement);
+            self::assertStringContainsString("[statement: {$sql}]", $error->getMessage());
             foreach (['secret', '4711', '777'] as $value) {
                 self::assertStringNotContainsString($value, $error->getMessage());
             }
@@ -676,6 +677,52 @@ abstract class SqlConformance extends TestCase
         $error = self::thrown(SyntaxError::class, fn () => $this->db->execute('SELEC ' . \str_repeat('x', 100_000)));
 
         self::assertLessThan(3_000, \strlen($error->getMessage()));
+    }
+
+    public function testAStatementThatIsNotUtf8IsRefusedAndShown(): void
+    {
+        $sql = "SELECT 'caf\xe9'";
+        $runs = [
+            fn () => $this->db->execute($sql),
+            fn () => $this->db->transaction(static fn (Transaction $tx) => $tx->execute($sql)),
+            fn () => \iterator_to_array($this->db->stream($sql)),
+        ];
+        foreach ($runs as $run) {
+            $error = self::thrown(ParameterError::class, $run);
+            self::assertStringContainsString('the statement is not UTF-8: byte 0xE9 at offset 11', $error->getMessage());
+            self::assertStringContainsString("SELECT 'caf", (string) $error->statement);
+        }
+    }
+
+    public function testADsnOrPoolNameThatIsNotUtf8IsRefusedWithoutBeingShown(): void
+    {
+        $error = self::thrown(InvalidDsn::class, static fn () => Database::connect("postgres://app:hunter\xff@localhost/app"));
+        self::assertSame('invalid database DSN: it is not UTF-8: byte 0xFF at offset 21; percent-encode it', $error->getMessage());
+        self::thrown(UsageError::class, static fn () => Database::connect('sqlite::memory:', new PoolOptions(name: "\xff")));
+    }
+
+    /** @dataProvider boundaries */
+    public function testAStatementThatBeginsOrEndsATransactionIsRefusedWhereverItIsRun(string $boundary): void
+    {
+        $this->items();
+        $work = static function (Transaction $tx) use ($boundary): void {
+            $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+            $tx->execute($boundary);
+        };
+
+        foreach ([fn () => $this->db->execute($boundary), fn () => $this->db->transaction($work)] as $run) {
+            $error = self::thrown(UsageError::class, $run);
+            self::assertStringContainsString("[statement: {$boundary}]", $error->getMessage());
+        }
+        self::assertSame([], $this->names(), 'the transaction was rolled back');
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function boundaries(): iterable
+    {
+        foreach (['BEGIN', 'COMMIT', '/* done */ end', 'rollback'] as $boundary) {
+            yield $boundary => [$boundary];
+        }
     }
 
     public function testTwoStatementsInOneTextAreRefused(): void
@@ -959,12 +1006,6 @@ abstract class SqlConformance extends TestCase
             return $thrown;
         }
         self::fail("$class was not thrown");
-    }
-
-    /** The statement as its author wrote it. */
-    private static function source(SqlException $error): string
-    {
-        return \preg_replace('/[$?]\d+/', '?', (string) $error->statement);
     }
 
     private function assertValue(mixed $expected, mixed $actual): void

@@ -169,33 +169,25 @@ fn insert(number: usize) -> Statement {
     thread_local! {
         static INSERT: Arc<str> = Arc::from(format!("INSERT INTO {TABLE} (id, name, email) VALUES ($1, $2, $3)"));
     }
-    Statement {
-        sql: INSERT.with(Arc::clone),
-        params: vec![
-            Value::Text(format!(
-                "00000000-0000-7000-{:04x}-{:012x}",
-                number >> 48,
-                number & 0xffff_ffff_ffff
-            )),
-            Value::Text("Ada Lovelace".to_owned()),
-            Value::Text(format!("customer-{number}@example.com")),
-        ],
-    }
+    let params = vec![
+        Value::Text(format!(
+            "00000000-0000-7000-{:04x}-{:012x}",
+            number >> 48,
+            number & 0xffff_ffff_ffff
+        )),
+        Value::Text("Ada Lovelace".to_owned()),
+        Value::Text(format!("customer-{number}@example.com")),
+    ];
+    Statement::new(INSERT.with(Arc::clone), params)
 }
 
 async fn run(connection: &mut Connection, sql: &str) -> Outcome<()> {
-    let statement = Statement {
-        sql: Arc::from(sql),
-        params: vec![],
-    };
+    let statement = Statement::new(sql, vec![]);
     check(connection, Batch::of(std::slice::from_ref(&statement))).await
 }
 
 async fn backend(connection: &mut Connection) -> Outcome<u32> {
-    let statement = Statement {
-        sql: Arc::from("SELECT pg_backend_pid()"),
-        params: vec![],
-    };
+    let statement = Statement::new("SELECT pg_backend_pid()", vec![]);
     let outcome = connection
         .run(Batch::of(std::slice::from_ref(&statement)))
         .await?;

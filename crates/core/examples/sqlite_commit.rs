@@ -112,21 +112,16 @@ async fn work(
 fn customer(insert: &Arc<str>, number: i64) -> Statement {
     let id = i64::from(std::process::id()) << 32 | number;
     let email = format!("customer{id}@example.org");
-    Statement {
-        sql: Arc::clone(insert),
-        params: vec![
-            Value::Int(id),
-            Value::Text("Ada Lovelace".into()),
-            Value::Text(email),
-        ],
-    }
+    let params = vec![
+        Value::Int(id),
+        Value::Text("Ada Lovelace".into()),
+        Value::Text(email),
+    ];
+    Statement::new(Arc::clone(insert), params)
 }
 
 fn statement(sql: &str, params: Vec<Value>) -> Statement {
-    Statement {
-        sql: sql.into(),
-        params,
-    }
+    Statement::new(sql, params)
 }
 
 /// User and system time of this process, from `/proc/self/stat`, in ticks of 10 ms.

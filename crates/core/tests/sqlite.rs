@@ -63,10 +63,7 @@ async fn open(dsn: &str) -> Database {
 }
 
 fn statement(sql: &str, params: Vec<Value>) -> Statement {
-    Statement {
-        sql: sql.into(),
-        params,
-    }
+    Statement::new(sql, params)
 }
 
 async fn sql(database: &Database, sql: &str) -> Result<ResultSet, Error> {

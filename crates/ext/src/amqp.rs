@@ -17,6 +17,7 @@ use crate::convert::array_zval;
 use crate::failure::{Detail, Failure};
 use crate::process::Process;
 use crate::runtime::{Payload, start};
+use crate::text::{NotUtf8, Text};
 
 /// What `publish` returns when there is no room.
 const FULL: i64 = -1;
@@ -30,7 +31,8 @@ pub struct AmqpConnection {
 
 #[php_impl]
 impl AmqpConnection {
-    pub fn open(dsn: &str) -> PhpResult<i64> {
+    pub fn open(dsn: Text<'_>) -> PhpResult<i64> {
+        let dsn = dsn.utf8().map_err(unreadable_dsn)?;
         let config = Config::parse(dsn).map_err(failure)?;
         start(async move {
             let connection = Connection::connect(config).await.map_err(failure)?;
@@ -71,7 +73,13 @@ impl AmqpConnection {
         })
     }
 
-    pub fn consume(&self, queue: &str, prefetch: i64) -> PhpResult<i64> {
+    pub fn consume(
+        &self,
+        queue: Text<'_>,
+        prefetch: i64,
+        exclusive: bool,
+        arguments: &ZendHashTable,
+    ) -> PhpResult<i64> {
         let prefetch = u16::try_from(prefetch).map_err(|_| {
             Failure::new(
                 "amqp.usage",
@@ -80,9 +88,11 @@ impl AmqpConnection {
         })?;
         let options = ConsumeOptions {
             prefetch,
+            exclusive,
+            arguments: amqp_table::arguments(arguments)?,
             ..ConsumeOptions::default()
         };
-        let (connection, queue) = (Rc::clone(&self.connection), queue.to_owned());
+        let (connection, queue) = (Rc::clone(&self.connection), named("queue name", queue)?);
         start(async move {
             let consumer = connection.consume(&queue, options).await.map_err(failure)?;
             object(AmqpConsumer {
@@ -91,8 +101,8 @@ impl AmqpConnection {
         })
     }
 
-    pub fn queue_state(&self, queue: &str) -> PhpResult<i64> {
-        let (connection, queue) = (Rc::clone(&self.connection), queue.to_owned());
+    pub fn queue_state(&self, queue: Text<'_>) -> PhpResult<i64> {
+        let (connection, queue) = (Rc::clone(&self.connection), named("queue name", queue)?);
         start(async move {
             let QueueState {
                 messages,
@@ -105,19 +115,33 @@ impl AmqpConnection {
         })
     }
 
-    pub fn purge_queue(&self, queue: &str) -> PhpResult<i64> {
-        let (connection, queue) = (Rc::clone(&self.connection), queue.to_owned());
+    pub fn purge_queue(&self, queue: Text<'_>) -> PhpResult<i64> {
+        let (connection, queue) = (Rc::clone(&self.connection), named("queue name", queue)?);
         start(async move {
             let removed = connection.purge_queue(&queue).await.map_err(failure)?;
             Ok(Payload::Int(removed.into()))
         })
     }
 
-    pub fn delete_queue(&self, queue: &str) -> PhpResult<i64> {
-        let (connection, queue) = (Rc::clone(&self.connection), queue.to_owned());
+    pub fn delete_queue(&self, queue: Text<'_>) -> PhpResult<i64> {
+        let (connection, queue) = (Rc::clone(&self.connection), named("queue name", queue)?);
         start(async move {
             let removed = connection.delete_queue(&queue).await.map_err(failure)?;
             Ok(Payload::Int(removed.into()))
+        })
+    }
+
+    pub fn delete_exchange(&self, exchange: Text<'_>) -> PhpResult<i64> {
+        let (connection, exchange) = (
+            Rc::clone(&self.connection),
+            named("exchange name", exchange)?,
+        );
+        start(async move {
+            connection
+                .delete_exchange(&exchange)
+                .await
+                .map_err(failure)?;
+            Ok(Payload::Null)
         })
     }
 
@@ -173,8 +197,8 @@ impl AmqpPublisher {
     #[allow(clippy::too_many_arguments)]
     pub fn publish(
         &self,
-        exchange: &str,
-        routing_key: &str,
+        exchange: Text<'_>,
+        routing_key: Text<'_>,
         body: &Zval,
         headers: &ZendHashTable,
         properties: &ZendHashTable,
@@ -188,8 +212,8 @@ impl AmqpPublisher {
             .ok_or_else(|| Failure::new("amqp.usage", "a message's body must be a string"))?;
         let properties = amqp_table::properties(properties, headers, persistent)?;
         let message = Message {
-            exchange,
-            routing_key,
+            exchange: checked("exchange name", exchange)?,
+            routing_key: checked("routing key", routing_key)?,
             properties: &properties,
             body: body.as_bytes(),
             mandatory,
@@ -309,6 +333,23 @@ impl AmqpConsumer {
         let consumer = self.consumer.borrow().clone();
         consumer.ok_or_else(|| Failure::new("amqp.usage", "the consumer is closed").into())
     }
+}
+
+fn named(what: &str, name: Text<'_>) -> Result<String, Failure> {
+    checked(what, name).map(str::to_owned)
+}
+
+fn checked<'a>(what: &str, name: Text<'a>) -> Result<&'a str, Failure> {
+    name.utf8().map_err(|wrong| {
+        let message = format!("the {what} \"{}\" is {wrong}", name.lossy());
+        Failure::new("amqp.usage", message)
+    })
+}
+
+/// Without the DSN: what cannot be read may be the password.
+fn unreadable_dsn(wrong: NotUtf8) -> Failure {
+    let message = format!("invalid AMQP DSN: it is {wrong}; percent-encode it");
+    Failure::new("amqp.dsn", message)
 }
 
 fn object<T: IntoZval + 'static>(object: T) -> Result<Payload, Failure> {

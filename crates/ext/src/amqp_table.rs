@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use ext_php_rs::boxed::ZBox;
+use ext_php_rs::convert::FromZval;
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
 
@@ -10,6 +11,7 @@ use weft_core::amqp::{Binding, Exchange, Field, FieldTable, Properties, Queue, T
 
 use crate::convert::{array_zval, list};
 use crate::failure::Failure;
+use crate::text::Text;
 
 /// Survives a broker restart in a durable queue.
 const PERSISTENT: u8 = 2;
@@ -180,7 +182,7 @@ fn queue(entry: &Entry<'_>) -> PhpResult<Queue> {
 }
 
 fn binding(entry: &Entry<'_>) -> PhpResult<Binding> {
-    let (source, key) = (entry.text("exchange")?, entry.text_or_empty("routingKey"));
+    let (source, key) = (entry.text("exchange")?, entry.text_or_empty("routingKey")?);
     let mut binding = match entry.0.get("toExchange") {
         Some(_) => Binding::exchange(source, entry.text("toExchange")?, key),
         None => Binding::queue(source, entry.text("queue")?, key),
@@ -189,12 +191,17 @@ fn binding(entry: &Entry<'_>) -> PhpResult<Binding> {
     Ok(binding)
 }
 
+/// Arguments of a queue, an exchange, a binding or a consumer.
+pub fn arguments(arguments: &ZendHashTable) -> PhpResult<FieldTable<'static>> {
+    Ok(table(arguments, 0)?.into_owned())
+}
+
 /// One exchange, queue or binding as PHP describes it.
 struct Entry<'a>(&'a ZendHashTable);
 
 impl Entry<'_> {
     fn text(&self, name: &str) -> PhpResult<String> {
-        let text = self.0.get(name).and_then(Zval::str).map(str::to_owned);
+        let text = self.optional_text(name)?;
         text.ok_or_else(|| {
             usage(format!(
                 "an exchange, queue or binding lacks its \"{name}\""
@@ -202,12 +209,21 @@ impl Entry<'_> {
         })
     }
 
-    fn text_or_empty(&self, name: &str) -> String {
-        self.0
-            .get(name)
-            .and_then(Zval::str)
-            .unwrap_or_default()
-            .to_owned()
+    fn text_or_empty(&self, name: &str) -> PhpResult<String> {
+        Ok(self.optional_text(name)?.unwrap_or_default())
+    }
+
+    fn optional_text(&self, name: &str) -> PhpResult<Option<String>> {
+        let Some(text) = self.0.get(name).and_then(Text::from_zval) else {
+            return Ok(None);
+        };
+        let text = text.utf8().map_err(|wrong| {
+            usage(format!(
+                "the {name} \"{}\" of an exchange, queue or binding is {wrong}",
+                text.lossy()
+            ))
+        })?;
+        Ok(Some(text.to_owned()))
     }
 
     fn flag(&self, name: &str, default: bool) -> bool {
@@ -216,7 +232,7 @@ impl Entry<'_> {
 
     fn arguments(&self) -> PhpResult<FieldTable<'static>> {
         match self.0.get("arguments").and_then(Zval::array) {
-            Some(arguments) => Ok(table(arguments, 0)?.into_owned()),
+            Some(arguments) => self::arguments(arguments),
             None => Ok(FieldTable::new()),
         }
     }

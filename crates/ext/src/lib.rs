@@ -12,6 +12,7 @@ mod failure;
 mod process;
 mod runtime;
 mod sql;
+mod text;
 
 use ext_php_rs::prelude::*;
 

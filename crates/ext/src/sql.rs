@@ -16,6 +16,7 @@ use crate::convert;
 use crate::failure::{Detail, Failure};
 use crate::process::Process;
 use crate::runtime::{Payload, seconds, start};
+use crate::text::{NotUtf8, Text};
 
 /// Parsed statements remembered per database.
 const PARSED_STATEMENTS: usize = 512;
@@ -34,7 +35,16 @@ pub struct SqlDatabase {
 
 #[php_impl]
 impl SqlDatabase {
-    pub fn open(dsn: &str, pool_size: i64, borrow_timeout: f64, name: &str) -> PhpResult<i64> {
+    pub fn open(
+        dsn: Text<'_>,
+        pool_size: i64,
+        borrow_timeout: f64,
+        name: Text<'_>,
+    ) -> PhpResult<i64> {
+        let dsn = dsn.utf8().map_err(unreadable_dsn)?;
+        let name = name.utf8().map_err(|wrong| {
+            Failure::new("sql.usage", format!("the name of the pool is {wrong}"))
+        })?;
         let pool = PoolOptions {
             size: usize::try_from(pool_size).unwrap_or(1).max(1),
             borrow_timeout: seconds(borrow_timeout),
@@ -53,7 +63,7 @@ impl SqlDatabase {
         self.database.driver()
     }
 
-    pub fn execute(&self, sql: &str, params: &ZendHashTable) -> PhpResult<i64> {
+    pub fn execute(&self, sql: Text<'_>, params: &ZendHashTable) -> PhpResult<i64> {
         let running = self.database.execute(statement(&self.parsed, sql, params)?);
         start(async move {
             let result = running.await.map_err(failure)?;
@@ -61,7 +71,12 @@ impl SqlDatabase {
         })
     }
 
-    pub fn stream(&self, sql: &str, params: &ZendHashTable, chunk: i64) -> PhpResult<SqlCursor> {
+    pub fn stream(
+        &self,
+        sql: Text<'_>,
+        params: &ZendHashTable,
+        chunk: i64,
+    ) -> PhpResult<SqlCursor> {
         let chunk = usize::try_from(chunk).unwrap_or(0).max(1);
         let statement = statement(&self.parsed, sql, params)?;
         Ok(SqlCursor {
@@ -137,7 +152,7 @@ impl Waiting {
 
 #[php_impl]
 impl SqlTransaction {
-    pub fn push(&self, sql: &str, params: &ZendHashTable) -> PhpResult<i64> {
+    pub fn push(&self, sql: Text<'_>, params: &ZendHashTable) -> PhpResult<i64> {
         Process::refuse_after_fork()?;
         let statement = statement(&self.parsed, sql, params)?;
         let waiting = self.waiting.get().and(&statement);
@@ -212,16 +227,27 @@ impl SqlCursor {
 
 fn statement(
     parsed: &RefCell<ParseCache>,
-    sql: &str,
+    sql: Text<'_>,
     params: &ZendHashTable,
 ) -> PhpResult<Statement> {
+    let sql = sql.utf8().map_err(|wrong| {
+        let message = format!("the statement is {wrong}; send bytes as a parameter");
+        failure(Error::parameter(&sql.lossy(), message))
+    })?;
     let params = convert::params(params, sql)?;
     let mut parsed = parsed.borrow_mut();
     let parsed = parsed.parse(sql).map_err(failure)?;
     Ok(Statement {
         sql: parsed.sql.clone(),
+        source: parsed.source.clone(),
         params: parsed.bind(params).map_err(failure)?,
     })
+}
+
+/// Without the DSN: what cannot be read may be the password.
+fn unreadable_dsn(wrong: NotUtf8) -> Failure {
+    let message = format!("invalid database DSN: it is {wrong}; percent-encode it");
+    Failure::new("sql.dsn", message)
 }
 
 /// The one mapping of SQL errors onto kinds; `Weft\Internal\Failures` turns a kind into an exception.

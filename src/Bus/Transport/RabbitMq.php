@@ -91,7 +91,7 @@ final class RabbitMq implements Transport
     {
         $this->consuming ??= self::open($this->dsn);
         try {
-            $native = Scheduler::await($this->consuming->consume($queue, $prefetch));
+            $native = Scheduler::await($this->consuming->consume($queue, $prefetch, false, []));
         } catch (AmqpException $exception) {
             throw self::failed($queue, $exception);
         }

@@ -1,4 +1,7 @@
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::Statement;
 
 /// Everything that can go wrong between a statement and its result.
 ///
@@ -55,6 +58,29 @@ impl Error {
             statement: excerpt(sql),
             message: message.into(),
         }
+    }
+
+    /// A transaction begins and ends through its object, which otherwise would not know of it.
+    pub(crate) fn boundary(sql: &str) -> Self {
+        Self::Usage {
+            message: format!(
+                "a transaction is begun, committed and rolled back by its object, not by a statement [statement: {}]",
+                excerpt(sql)
+            ),
+        }
+    }
+
+    /// The same error with the statement as its author wrote it, where it holds the driver's form.
+    pub(crate) fn in_words_of(mut self, statement: &Statement) -> Self {
+        let shown = match &mut self {
+            Self::Server(error) => &mut error.statement,
+            Self::Parameter { statement, .. } | Self::Cancelled { statement } => statement,
+            _ => return self,
+        };
+        if !Arc::ptr_eq(&statement.sql, &statement.source) && *shown == excerpt(&statement.sql) {
+            *shown = excerpt(&statement.source);
+        }
+        self
     }
 }
 

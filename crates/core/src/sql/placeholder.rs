@@ -30,7 +30,8 @@ pub enum Params {
 pub struct ParsedSql {
     /// The rewritten text.
     pub sql: Arc<str>,
-    source: Arc<str>,
+    /// The text as it was.
+    pub source: Arc<str>,
     placeholders: Placeholders,
 }
 

@@ -51,12 +51,26 @@ pub struct ResultSet {
     pub last_insert_id: Option<i64>,
 }
 
-/// SQL text as its user wrote it (`?` or `:name` placeholders) with parameters already in positional order.
+/// SQL text with its parameters in positional order.
 ///
-/// The text is shared, so that a statement used a million times is parsed and hashed by pointer only once.
+/// The texts are shared, so that a statement used a million times is parsed only once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
     /// Positional form in the dialect of the driver (`$1` for PostgreSQL, `?1` for SQLite).
     pub sql: Arc<str>,
+    /// What errors show: the text as its author wrote it, with `?` or `:name` placeholders.
+    pub source: Arc<str>,
     pub params: Vec<Value>,
+}
+
+impl Statement {
+    /// A text in the dialect of the driver.
+    pub fn new(sql: impl Into<Arc<str>>, params: Vec<Value>) -> Self {
+        let sql = sql.into();
+        Self {
+            source: Arc::clone(&sql),
+            sql,
+            params,
+        }
+    }
 }

@@ -44,10 +44,7 @@ pub fn run<T>(test: impl Future<Output = T>) -> T {
 }
 
 pub fn sql(text: &str, params: Vec<Value>) -> Statement {
-    Statement {
-        sql: text.into(),
-        params,
-    }
+    Statement::new(text, params)
 }
 
 pub fn text(value: &str) -> Value {

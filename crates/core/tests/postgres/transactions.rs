@@ -1,6 +1,11 @@
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use weft_core::sql::postgres::{Isolation, TransactionOptions};
+use weft_core::sql::postgres::{Config, Database, Isolation, TransactionOptions};
 use weft_core::sql::{Error, Value};
 
 use crate::support::*;
@@ -308,18 +313,19 @@ fn tasks_that_share_a_transaction_take_turns() {
 }
 
 #[test]
-fn a_statement_that_ends_the_transaction_itself_is_called_out() {
+fn a_statement_that_begins_or_ends_a_transaction_is_refused_before_it_is_sent() {
     run(async {
         let db = database(1);
         let tx = begin(&db);
-        push(&tx, "COMMIT", vec![]);
-        assert!(matches!(tx.flush().await, Err(Error::Usage { .. })));
-        let error = query(&db, "BEGIN", vec![]).await.unwrap_err();
-        assert!(
-            error.to_string().contains("left a transaction open"),
-            "{error}"
-        );
-        assert_eq!(scalar(&db, "SELECT 1").await, Value::Int(1));
+        for boundary in ["BEGIN", "COMMIT", "ROLLBACK", "PREPARE TRANSACTION 'x'"] {
+            let error = tx.push(sql(boundary, vec![])).unwrap_err();
+            assert!(error.to_string().contains(boundary), "{error}");
+            let error = query(&db, boundary, vec![]).await.unwrap_err();
+            assert!(matches!(error, Error::Usage { .. }), "{error}");
+        }
+        let one = push(&tx, "SELECT 1", vec![]);
+        tx.commit().await.unwrap();
+        assert!(tx.take_result(one).unwrap().is_ok());
     });
 }
 
@@ -345,5 +351,52 @@ fn ddl_and_what_depends_on_it_travel_in_one_transaction() {
             tx.take_result(rows).unwrap().unwrap().rows,
             vec![vec![Value::Int(7)]]
         );
+    });
+}
+
+/// The address of a way to the server that swallows its answers once `mute` is set.
+fn way_to_the_server(mute: Arc<AtomicBool>) -> String {
+    let url = url();
+    let start = url.find('@').unwrap() + 1;
+    let end = start + url[start..].find('/').unwrap();
+    let server = url[start..end].to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let here = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        while let Ok((mut client, _)) = listener.accept() {
+            let mut server = TcpStream::connect(&server).unwrap();
+            let (mut back, mut answers) =
+                (client.try_clone().unwrap(), server.try_clone().unwrap());
+            let mute = Arc::clone(&mute);
+            std::thread::spawn(move || std::io::copy(&mut client, &mut server));
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(length @ 1..) = answers.read(&mut buffer) {
+                    if !mute.load(Ordering::SeqCst) {
+                        back.write_all(&buffer[..length]).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    url.replace(&url[start..end], &here)
+}
+
+#[test]
+fn a_rollback_that_the_server_does_not_answer_ends_after_five_seconds() {
+    run(async {
+        let mute = Arc::new(AtomicBool::default());
+        let dsn = way_to_the_server(Arc::clone(&mute));
+        let db = Database::open(Config::parse(&dsn).unwrap(), pool(1));
+        let tx = begin(&db);
+        push(&tx, "SELECT 1", vec![]);
+        tx.flush().await.unwrap();
+        mute.store(true, Ordering::SeqCst);
+        // From here on the clock runs as fast as there is nothing to do.
+        tokio::time::pause();
+        let asked = tokio::time::Instant::now();
+        tx.rollback().await.unwrap();
+        assert!(asked.elapsed() < Duration::from_secs(6));
+        assert!(!tx.is_open());
     });
 }

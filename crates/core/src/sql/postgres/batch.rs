@@ -40,19 +40,78 @@ pub struct Failure {
     pub(super) stale: bool,
 }
 
+impl Failure {
+    pub(super) fn in_words_of(self, statements: &[Statement]) -> Self {
+        match statements.get(self.at) {
+            Some(statement) => Self {
+                error: self.error.in_words_of(statement),
+                ..self
+            },
+            None => self,
+        }
+    }
+}
+
+/// Whether a statement begins or ends a transaction, which only its object may do.
+pub(super) fn is_boundary(sql: &str) -> bool {
+    const BOUNDARIES: [&str; 6] = ["BEGIN", "START", "COMMIT", "END", "ABORT", "ROLLBACK"];
+    let first = Words::of(sql).next().unwrap_or_default();
+    let is = |word: &&str| first.eq_ignore_ascii_case(word);
+    if first.eq_ignore_ascii_case("PREPARE") {
+        // The first half of a two-phase commit; anything else is a statement of that name.
+        let mut rest = Words::of(sql).skip(1);
+        return rest
+            .next()
+            .is_some_and(|word| word.eq_ignore_ascii_case("TRANSACTION"));
+    }
+    BOUNDARIES.iter().any(is) && !is_rollback_to(sql)
+}
+
+/// `ROLLBACK [WORK | TRANSACTION] TO …`.
+pub(super) fn is_rollback_to(sql: &str) -> bool {
+    let is =
+        |word: Option<&str>, other: &str| word.is_some_and(|word| word.eq_ignore_ascii_case(other));
+    let mut words = Words::of(sql);
+    if !is(words.next(), "ROLLBACK") {
+        return false;
+    }
+    let second = words.next();
+    is(second, "TO")
+        || ((is(second, "WORK") || is(second, "TRANSACTION")) && is(words.next(), "TO"))
+}
+
+/// The keywords a statement begins with, up to the first that is none.
+struct Words<'a>(&'a str);
+
+impl<'a> Words<'a> {
+    fn of(sql: &'a str) -> Self {
+        Self(sql)
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let skipped = self.0.len() - skip_to_keyword(self.0.as_bytes()).len();
+        let rest = self.0.get(skipped..)?;
+        let end = rest
+            .find(|character: char| !character.is_ascii_alphanumeric() && character != '_')
+            .unwrap_or(rest.len());
+        let (word, rest) = rest.split_at(end);
+        self.0 = rest;
+        Some(word).filter(|word| !word.is_empty())
+    }
+}
+
 /// Whether a statement is certain to run inside an implicit transaction just as well, and to change nothing about how
 /// the statements after it are parsed.
 pub(super) fn is_plain(sql: &str) -> bool {
     const PLAIN: [&str; 8] = [
         "INSERT", "UPDATE", "DELETE", "SELECT", "WITH", "MERGE", "VALUES", "TABLE",
     ];
-    let rest = skip_to_keyword(sql.as_bytes());
-    let length = rest
-        .iter()
-        .take_while(|byte| byte.is_ascii_alphabetic())
-        .count();
-    let is_keyword = |word: &str| rest[..length].eq_ignore_ascii_case(word.as_bytes());
-    PLAIN.into_iter().any(is_keyword)
+    let first = Words::of(sql).next().unwrap_or_default();
+    PLAIN.iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
 /// Skips white space, opening parentheses and comments. Block comments nest.
@@ -111,8 +170,50 @@ mod tests {
             "selected",
             "/* SELECT",
             "SET x = 1",
+            "ä",
         ] {
             assert!(!is_plain(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn statements_that_begin_or_end_a_transaction_are_known_by_their_first_words() {
+        for boundary in [
+            "BEGIN",
+            "begin isolation level serializable",
+            "/* a /* b */ */ START TRANSACTION",
+            "COMMIT AND CHAIN",
+            "-- bye\nEND;",
+            "abort",
+            "ROLLBACK",
+            "rollback work",
+            "PREPARE TRANSACTION 'x'",
+        ] {
+            assert!(is_boundary(boundary), "{boundary}");
+        }
+        for other in [
+            "",
+            "SAVEPOINT a",
+            "ROLLBACK TO a",
+            "PREPARE transactions AS SELECT 1",
+            "SELECT 'COMMIT'",
+            "committed",
+        ] {
+            assert!(!is_boundary(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn only_a_rollback_to_a_savepoint_lets_a_failed_transaction_go_on() {
+        for sql in [
+            "ROLLBACK TO a",
+            " rollback work to savepoint a",
+            "/**/ROLLBACK/**/TRANSACTION TO a",
+        ] {
+            assert!(is_rollback_to(sql), "{sql}");
+        }
+        for sql in ["ROLLBACK", "ROLLBACK WORK", "SELECT 1", "ROLLBACK TOO"] {
+            assert!(!is_rollback_to(sql), "{sql}");
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::rc::Rc;
 
-use super::batch::Batch;
+use super::batch::{Batch, is_boundary};
 use super::cancel;
 use super::config::Config;
 use super::connection::{Connection, TransactionStatus};
@@ -32,8 +32,11 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Server`], [`Error::Parameter`], [`Error::ConnectionLost`], [`Error::Connect`], [`Error::PoolExhausted`],
-    /// [`Error::PoolClosed`]; [`Error::Usage`] when the statement leaves a transaction open.
+    /// [`Error::PoolClosed`]; [`Error::Usage`] when the statement begins or ends a transaction.
     pub async fn execute(&self, statement: Statement) -> Result<ResultSet, Error> {
+        if is_boundary(&statement.sql) {
+            return Err(Error::boundary(&statement.source));
+        }
         let mut lease = self.pool.borrow().await.map_err(failure_of)?;
         let mut outcome = lease
             .run(Batch::of(std::slice::from_ref(&statement)))

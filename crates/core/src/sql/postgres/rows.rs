@@ -66,7 +66,7 @@ impl RowStream {
         self.shape = shape;
         if let Some(failure) = failure {
             lease.drain().await?;
-            return Err(failure.into_error(&self.statement.sql));
+            return Err(failure.into_error(&self.statement.source));
         }
         if last {
             lease.drain().await?;
@@ -78,7 +78,7 @@ impl RowStream {
 
     async fn open(&self) -> Result<(Lease<Postgres>, Chunk), Error> {
         let mut lease = self.pool.borrow().await.map_err(failure_of)?;
-        let mut chunk = lease.open_portal(&self.statement, self.chunk).await?;
+        let mut chunk = self.portal(&mut lease).await?;
         if chunk
             .failure
             .as_ref()
@@ -86,8 +86,13 @@ impl RowStream {
         {
             lease.drain().await?;
             lease.forget(&self.statement.sql);
-            chunk = lease.open_portal(&self.statement, self.chunk).await?;
+            chunk = self.portal(&mut lease).await?;
         }
         Ok((lease, chunk))
+    }
+
+    async fn portal(&self, lease: &mut Lease<Postgres>) -> Result<Chunk, Error> {
+        let opened = lease.open_portal(&self.statement, self.chunk).await;
+        opened.map_err(|error| error.in_words_of(&self.statement))
     }
 }

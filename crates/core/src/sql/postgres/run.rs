@@ -61,10 +61,7 @@ impl Connection {
 
     /// Ends the transaction, if there is one.
     pub async fn rollback(&mut self) -> Result<(), Error> {
-        let rollback = Statement {
-            sql: Arc::from("ROLLBACK"),
-            params: vec![],
-        };
+        let rollback = Statement::new("ROLLBACK", vec![]);
         let outcome = self
             .run_once(Batch::of(std::slice::from_ref(&rollback)))
             .await?;
@@ -84,6 +81,9 @@ impl Connection {
             self.run_segment(steps, &batch, &mut outcome).await?;
             steps = rest;
             self.plan_again(&mut steps);
+        }
+        if let Some(failure) = outcome.failure.take() {
+            outcome.failure = Some(failure.in_words_of(batch.statements));
         }
         Ok(outcome)
     }
@@ -308,13 +308,11 @@ impl Connection {
             return Ok(());
         }
         let list = unknown.iter().map(|&oid| Value::Int(oid.into())).collect();
-        let lookup = Statement {
-            sql: Arc::from(
-                "SELECT oid, typname, CASE WHEN typcategory = 'A' THEN typelem ELSE 0::oid END \
-                 FROM pg_catalog.pg_type WHERE oid = ANY ($1::oid[])",
-            ),
-            params: vec![Value::List(list)],
-        };
+        let lookup = Statement::new(
+            "SELECT oid, typname, CASE WHEN typcategory = 'A' THEN typelem ELSE 0::oid END \
+             FROM pg_catalog.pg_type WHERE oid = ANY ($1::oid[])",
+            vec![Value::List(list)],
+        );
         let answer = self.run_inline(&lookup).await?;
         let mut types = self.types.borrow_mut();
         for row in answer.rows {
@@ -566,7 +564,7 @@ fn uncommitted(batch: &Batch<'_>, failure: ServerFailure) -> Failure {
         at: batch.statements.len(),
         stale: false,
         error: match batch.statements {
-            [only] => failure.into_error(&only.sql),
+            [only] => failure.into_error(&only.source),
             _ => failure.into_error("COMMIT"),
         },
     }

@@ -39,10 +39,14 @@ fn serve(hub: &Hub, control: &Arc<Control>) {
             Ok(prepared) => {
                 control.started(read.reply.id);
                 let result = prepared.run(&read.statement.params);
+                let result = result.map_err(|error| error.in_words_of(&read.statement));
                 control.finished();
                 answer(read, result);
             }
-            Err(error) => answer(read, Err(error)),
+            Err(error) => {
+                let error = error.in_words_of(&read.statement);
+                answer(read, Err(error));
+            }
         }
     }
 }

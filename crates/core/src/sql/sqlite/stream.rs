@@ -105,7 +105,8 @@ impl Shared {
         let chunk = self.chunk;
         hub.start_thread("weft-sqlite-stream", move |hub| {
             if let Ok(mut outlet) = Outlet::new(sender, &control) {
-                match read(&hub.config, &control, &statement, chunk, &mut outlet) {
+                let read = read(&hub.config, &control, &statement, chunk, &mut outlet);
+                match read.map_err(|error| error.in_words_of(&statement)) {
                     Ok(true) => outlet.send(Ok(None)),
                     Ok(false) => false,
                     Err(error) => outlet.send(Err(error)),

@@ -210,7 +210,7 @@ impl Shared {
             let sql = command
                 .statements
                 .first()
-                .map_or("COMMIT", |statement| &statement.sql);
+                .map_or("COMMIT", |statement| &statement.source);
             let error = self.client.hub.transaction_expired(sql);
             if let Some(reply) = command.reply {
                 reply.fail(error);
@@ -300,6 +300,7 @@ fn ended() -> BatchAnswer {
 fn outline(statement: &Statement) -> Statement {
     Statement {
         sql: statement.sql.clone(),
+        source: statement.source.clone(),
         params: Vec::new(),
     }
 }

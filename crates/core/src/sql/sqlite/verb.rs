@@ -78,10 +78,7 @@ impl Verb {
     /// What only `Transaction` may do: begin, commit, roll back; outside of one, savepoints too.
     pub(super) fn allow(self, sql: &str, in_transaction: bool) -> Result<(), Error> {
         match self {
-            Self::Boundary => Err(failure::usage(format!(
-                "a transaction is begun, committed and rolled back by its object, not by a statement [statement: {}]",
-                excerpt(sql)
-            ))),
+            Self::Boundary => Err(Error::boundary(sql)),
             Self::Savepoint | Self::RollbackTo if !in_transaction => Err(failure::usage(format!(
                 "a savepoint needs a transaction [statement: {}]",
                 excerpt(sql)

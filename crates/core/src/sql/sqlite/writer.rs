@@ -135,7 +135,8 @@ impl<'c> Writer<'c> {
         };
         let job = self.started(&unit.reply);
         let result = Prepared::new(self.connection, &statement.sql, Verb::Alone)
-            .and_then(|mut prepared| prepared.run(&statement.params));
+            .and_then(|mut prepared| prepared.run(&statement.params))
+            .map_err(|error| error.in_words_of(statement));
         drop(job);
         unit.reply.answer(Answer::Rows(result));
     }
@@ -248,6 +249,15 @@ impl<'c> Writer<'c> {
     }
 
     fn execute(&mut self, statement: &Statement, in_transaction: bool) -> Result<ResultSet, Error> {
+        let result = self.prepare_and_run(statement, in_transaction);
+        result.map_err(|error| error.in_words_of(statement))
+    }
+
+    fn prepare_and_run(
+        &mut self,
+        statement: &Statement,
+        in_transaction: bool,
+    ) -> Result<ResultSet, Error> {
         let sql = &statement.sql;
         let connection = self.connection;
         let prepared = self.statements.find_or_insert(sql, || {
@@ -435,7 +445,7 @@ impl<'c> Writer<'c> {
         }
         let result = self.execute(statement, true).map_err(|error| {
             match Instant::now() >= session.deadline {
-                true => self.hub.transaction_expired(&statement.sql),
+                true => self.hub.transaction_expired(&statement.source),
                 false => error,
             }
         });
@@ -481,6 +491,6 @@ pub(super) fn skipped(statement: &Statement) -> Error {
     failure::server(
         "25P02",
         "the transaction failed before; it can only be rolled back",
-        &statement.sql,
+        &statement.source,
     )
 }
