@@ -26,7 +26,7 @@ final class Machine
         return sys_getloadavg()[0] > 0.5;
     }
 
-    private static function cores(): int
+    public static function cores(): int
     {
         return preg_match_all('/^processor\s*:/m', (string) @file_get_contents('/proc/cpuinfo'));
     }

@@ -1,0 +1,89 @@
+// Command go serves the benchmark's requests with net/http and pgx: HTTP/1.1 on PORT, HTTP/2 in clear text on the same.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+type person struct {
+	ID    int    `json:"id"`
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+type message struct {
+	Message string `json:"message"`
+}
+
+var body = []byte(strings.Repeat("x", 100_000))
+
+func hello(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("Hello, World!"))
+}
+
+func large(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body)
+}
+
+func writeJSON(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(value); err != nil {
+		log.Print(err)
+	}
+}
+
+func query(pool *pgxpool.Pool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id, err := strconv.Atoi(r.URL.Query().Get("id"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		var p person
+		row := pool.QueryRow(r.Context(), "SELECT id, name, email FROM people WHERE id = $1", id)
+		if err := row.Scan(&p.ID, &p.Name, &p.Email); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		writeJSON(w, p)
+	}
+}
+
+func main() {
+	pool, err := pgxpool.New(context.Background(), os.Getenv("DATABASE_URL")+"&pool_max_conns=20")
+	if err != nil {
+		log.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /hello", hello)
+	mux.HandleFunc("GET /json", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, message{"Hello, World!"}) })
+	mux.HandleFunc("GET /query", query(pool))
+	mux.HandleFunc("GET /body", large)
+	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServer(http.Dir(os.Getenv("STATIC_FOLDER")))))
+
+	server := &http.Server{Addr: "127.0.0.1:" + os.Getenv("PORT"), Handler: mux, Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	go func() {
+		<-stop.Done()
+		_ = server.Close()
+	}()
+	if err := server.ListenAndServe(); err != http.ErrServerClosed {
+		log.Fatal(err)
+	}
+}

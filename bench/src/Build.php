@@ -1,0 +1,43 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench;
+
+/** Builds contenders of other languages. What the tools print goes to the error stream. */
+final class Build
+{
+    /**
+     * @param string $folder with a go.mod
+     * @param string $program where it is put
+     *
+     * @throws BenchmarkException
+     */
+    public static function go(string $folder, string $program): void
+    {
+        self::run($folder, ['go', 'build', '-o', $program, '.'], 'it needs the Go version its go.mod names');
+    }
+
+    /**
+     * @param string $folder with a package-lock.json, whose exact versions are installed beside it, once
+     *
+     * @throws BenchmarkException
+     */
+    public static function npm(string $folder): void
+    {
+        $installed = @filemtime("$folder/node_modules/.package-lock.json");
+        if ($installed === false || $installed < filemtime("$folder/package-lock.json")) {
+            self::run($folder, ['npm', 'ci', '--no-audit', '--no-fund', '--loglevel=error'], 'it needs npm');
+        }
+    }
+
+    /** @param list<string> $command */
+    private static function run(string $folder, array $command, string $hint): void
+    {
+        $line = implode(' ', array_map(escapeshellarg(...), $command));
+        passthru('cd ' . escapeshellarg($folder) . " && $line >&2", $code);
+        if ($code !== 0) {
+            throw new BenchmarkException(implode(' ', $command) . " in $folder exited with code $code: $hint");
+        }
+    }
+}

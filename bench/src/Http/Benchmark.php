@@ -1,0 +1,129 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Http;
+
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\Build;
+use Weft\Bench\Cores;
+use Weft\Bench\DiskFlush;
+use Weft\Bench\Machine;
+use Weft\Bench\Spread;
+use Weft\Bench\Versions;
+
+/** The whole comparison, from the command line to the results. */
+final class Benchmark
+{
+    private readonly string $out;
+
+    /** @param string $root the repository */
+    public function __construct(private readonly string $root, private readonly Options $options)
+    {
+        $this->out = "$root/bench/out";
+    }
+
+    public function run(): Results
+    {
+        @mkdir("{$this->out}/http-logs", recursive: true);
+        $contenders = $this->contenders();
+        $database = new People(getenv('DATABASE_URL') ?: throw new BenchmarkException('DATABASE_URL is not set: run `make services` and `. var/services/env`'));
+        if (Machine::isBusy()) {
+            fwrite(STDERR, sprintf("The machine is busy (load %.1f): the numbers will not be comparable.\n", sys_getloadavg()[0]));
+        }
+        $race = new Race(
+            $contenders,
+            $this->environment($database),
+            Cores::server(),
+            Cores::load(),
+            "{$this->out}/http-logs",
+            self::say(...),
+        );
+        try {
+            $runs = $race->run($this->options);
+            $idle = $race->idle($this->options->idle);
+        } finally {
+            $race->stop();
+        }
+        $machine = Machine::describe(Spread::of([DiskFlush::microseconds($this->out)]));
+        $results = new Results($machine, $this->versions() + ['postgresql' => $database->version()], $runs, $idle);
+        $results->save($this->options->out);
+
+        return $results;
+    }
+
+    /** @return non-empty-list<Contender> */
+    private function contenders(): array
+    {
+        $bench = "{$this->root}/bench/http";
+        $all = Contenders::all($bench, $this->out, $this->options->extension);
+        $selected = Contenders::select($all, $this->options->only);
+        $systems = array_map(static fn (Contender $contender): string => $contender->system, $selected);
+        if (in_array('go', $systems, true)) {
+            Build::go("$bench/peers/go", "{$this->out}/http-go");
+        }
+        if (in_array('node', $systems, true)) {
+            Build::npm("$bench/peers/node");
+        }
+        foreach ($selected as $contender) {
+            foreach ($contender->files as $file) {
+                is_file($file) || throw new BenchmarkException("{$contender->system} needs $file; build it, or name the others with --only");
+            }
+        }
+
+        return $selected;
+    }
+
+    /** @return array<string, string> */
+    private function environment(People $database): array
+    {
+        $static = "{$this->out}/http-files/static";
+        @mkdir($static, recursive: true);
+        file_put_contents("$static/file.bin", Workload::fileContents());
+        $version = PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION;
+
+        return [
+            'DATABASE_URL' => $database->url(),
+            'STATIC_FOLDER' => $static,
+            'RUN_FOLDER' => "{$this->out}/http-fpm",
+            'PHP_FPM' => "/usr/sbin/php-fpm$version",
+            'GOMAXPROCS' => '1',
+            'NODE_ENV' => 'production',
+        ];
+    }
+
+    /** @return array<string, string> */
+    private function versions(): array
+    {
+        $peers = "{$this->root}/bench/http/peers";
+
+        return array_filter([
+            'weft' => Versions::weft($this->root),
+            'php' => PHP_VERSION,
+            'go' => Versions::of('go version'),
+            'pgx' => Versions::module("$peers/go/go.mod", 'jackc/pgx/v5'),
+            'node' => Versions::of('node --version'),
+            'pg' => Versions::npm("$peers/node", 'pg'),
+            'nginx' => Versions::of('nginx -v'),
+            'wrk' => Versions::of('wrk -v'),
+            'h2load' => Versions::of('h2load --version'),
+        ]);
+    }
+
+    private static function say(Run|Idle $result): void
+    {
+        $line = match (true) {
+            $result->failure() !== null => "FAILED: {$result->failure()}",
+            $result instanceof Idle => sprintf('%s KiB for each of %s idle connections', $result->row()[2], $result->row()[1]),
+            default => sprintf(
+                '%s requests/s, %.1f µs of CPU each%s',
+                number_format($result->number('rps')),
+                $result->number('cpu_us_per_request') ?? 0,
+                $result->isPerfect() ? '' : ", {$result->number('errors')} ERRORS",
+            ),
+        };
+        $what = $result instanceof Run ? $result->discipline() : 'idle';
+        $system = $result instanceof Run ? $result->system() : $result->row()[0];
+        fwrite(STDERR, sprintf("%-34s %-12s %s\n", $what, $system, $line));
+    }
+}

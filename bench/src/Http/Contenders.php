@@ -1,0 +1,62 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Http;
+
+use Weft\Bench\BenchmarkException;
+
+/** Everyone who takes part, in the order of the first round. */
+final class Contenders
+{
+    /**
+     * @param string $bench the folder bench/http
+     * @param string $out the folder bench/out
+     * @param string $extension path of libweft.so
+     *
+     * @return list<Contender>
+     */
+    public static function all(string $bench, string $out, string $extension): array
+    {
+        $php = [PHP_BINARY, '-d', 'opcache.enable_cli=1'];
+        $weft = "$bench/weft/app.php";
+        $router = "$bench/peers/php/public/index.php";
+        $node = "$bench/peers/node";
+
+        return [
+            new Contender('weft', [...$php, '-d', "extension=$extension", $weft], true, true, true, [$extension, $weft]),
+            new Contender('go', ["$out/http-go"], true, true, true, ["$out/http-go"]),
+            new Contender('node', ['node', "$node/server.js"], true, false, true, ["$node/node_modules/pg/package.json"]),
+            new Contender('php-fpm', ["$bench/peers/php-fpm/serve"], true, false, true, []),
+            new Contender(
+                'php-builtin',
+                [...$php, '-d', 'opcache.validate_timestamps=0', '-S', '127.0.0.1:{port}', '-t', "$out/http-files", $router],
+                false,
+                true,
+                false,
+                [],
+            ),
+        ];
+    }
+
+    /**
+     * @param list<Contender> $all
+     * @param list<string> $names none means everyone
+     *
+     * @return non-empty-list<Contender>
+     *
+     * @throws BenchmarkException for a name nobody has
+     */
+    public static function select(array $all, array $names): array
+    {
+        $systems = array_map(static fn (Contender $contender): string => $contender->system, $all);
+        foreach (array_diff($names, $systems) as $name) {
+            throw new BenchmarkException("there is no contender '$name', there are: " . implode(' ', $systems));
+        }
+
+        return array_values(array_filter(
+            $all,
+            static fn (Contender $contender): bool => $names === [] || in_array($contender->system, $names, true),
+        ));
+    }
+}

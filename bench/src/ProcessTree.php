@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench;
+
+/** What a session of processes (a server and everything it starts) has used so far, from /proc. */
+final class ProcessTree
+{
+    /** Fields of /proc/PID/stat after the command's name, which may hold spaces: `man 5 proc`, less the first two. */
+    private const STATE = 0;
+    private const SESSION = 3;
+    private const TICKS = [11, 12, 13, 14];
+    private const TICKS_PER_SECOND = 100;
+
+    /** @param int $session id of the session, the pid of the process that `setsid` started */
+    public function __construct(private readonly int $session)
+    {
+    }
+
+    /** User and system time of its processes, and of those of their children that have ended and were waited for. */
+    public function cpuSeconds(): float
+    {
+        $ticks = 0;
+        foreach ($this->stats() as $fields) {
+            foreach (self::TICKS as $field) {
+                $ticks += (int) $fields[$field];
+            }
+        }
+
+        return $ticks / self::TICKS_PER_SECOND;
+    }
+
+    /** Resident memory in MiB: what each process has to itself, and what the largest shares. */
+    public function residentMib(): float
+    {
+        $own = $shared = 0;
+        foreach (array_keys($this->stats()) as $pid) {
+            preg_match_all('/^(Shared|Private)_\w+:\s+(\d+) kB/m', (string) @file_get_contents("/proc/$pid/smaps_rollup"), $lines, PREG_SET_ORDER);
+            $sum = ['Shared' => 0, 'Private' => 0];
+            foreach ($lines as [, $kind, $size]) {
+                $sum[$kind] += (int) $size;
+            }
+            $own += $sum['Private'];
+            $shared = max($shared, $sum['Shared']);
+        }
+
+        return ($own + $shared) / 1024;
+    }
+
+    /** @return list<int> pids that live */
+    public function pids(): array
+    {
+        return array_keys(array_filter($this->stats(), static fn (array $fields): bool => $fields[self::STATE] !== 'Z'));
+    }
+
+    /** @return array<int, list<string>> by pid */
+    private function stats(): array
+    {
+        $stats = [];
+        foreach (scandir('/proc') as $entry) {
+            $stat = ctype_digit($entry) ? (string) @file_get_contents("/proc/$entry/stat") : '';
+            $fields = explode(' ', substr($stat, strrpos($stat, ')') + 2));
+            if ((int) ($fields[self::SESSION] ?? 0) === $this->session) {
+                $stats[(int) $entry] = $fields;
+            }
+        }
+
+        return $stats;
+    }
+}

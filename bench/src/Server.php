@@ -1,0 +1,102 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench;
+
+/** A server that runs in a session of its own, together with what it starts, until it is stopped. */
+final class Server
+{
+    private const GRACE_SECONDS = 10.0;
+    private const LOG_LINES = 15;
+
+    public readonly ProcessTree $tree;
+
+    /**
+     * @param resource $process
+     * @param string $log file that receives output and errors
+     */
+    private function __construct(private $process, public readonly int $pid, public readonly string $log)
+    {
+        $this->tree = new ProcessTree($pid);
+    }
+
+    /**
+     * @param list<string> $command
+     * @param array<string, string> $environment added to this process's own
+     * @param string $log file that receives output and errors
+     * @param int $port it is up when it accepts connections there
+     * @param float $timeout seconds it may take to do so
+     *
+     * @throws BenchmarkException when it ends or does not accept in time; with the end of its log
+     */
+    public static function start(array $command, array $environment, string $log, int $port, float $timeout = 20.0): self
+    {
+        $streams = [['file', '/dev/null', 'r'], ['file', $log, 'w'], ['file', $log, 'a']];
+        $process = @proc_open(['setsid', ...$command], $streams, $pipes, null, $environment + getenv());
+        if ($process === false) {
+            throw new BenchmarkException("cannot start {$command[0]}");
+        }
+        $server = new self($process, proc_get_status($process)['pid'], $log);
+        try {
+            $server->awaitPort($port, $timeout);
+        } catch (BenchmarkException $failure) {
+            $server->stop();
+            throw $failure;
+        }
+
+        return $server;
+    }
+
+    public function isRunning(): bool
+    {
+        return proc_get_status($this->process)['running'];
+    }
+
+    /** Ends it and everything it started: SIGTERM, and SIGKILL for what is still there after ten seconds. */
+    public function stop(): void
+    {
+        if (!is_resource($this->process)) {
+            return;
+        }
+        proc_terminate($this->process, SIGTERM);
+        if (!$this->endedWithin(self::GRACE_SECONDS)) {
+            array_map(static fn (int $pid): bool => posix_kill($pid, SIGKILL), $this->tree->pids());
+            $this->endedWithin(self::GRACE_SECONDS);
+        }
+        proc_close($this->process);
+    }
+
+    /** The last lines it printed, for an error message. */
+    public function logTail(): string
+    {
+        return implode("\n", array_slice(explode("\n", trim((string) @file_get_contents($this->log))), -self::LOG_LINES));
+    }
+
+    private function awaitPort(int $port, float $timeout): void
+    {
+        $deadline = microtime(true) + $timeout;
+        while (!Port::accepts($port)) {
+            if (!$this->isRunning()) {
+                throw new BenchmarkException("ended before it accepted connections, log {$this->log}: {$this->logTail()}");
+            }
+            if (microtime(true) > $deadline) {
+                throw new BenchmarkException("accepts no connections on port $port after $timeout s, log {$this->log}: {$this->logTail()}");
+            }
+            usleep(20_000);
+        }
+    }
+
+    private function endedWithin(float $seconds): bool
+    {
+        $deadline = microtime(true) + $seconds;
+        while ($this->isRunning() || $this->tree->pids() !== []) {
+            if (microtime(true) > $deadline) {
+                return false;
+            }
+            usleep(10_000);
+        }
+
+        return true;
+    }
+}

@@ -1,0 +1,40 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench;
+
+/** Which versions take part in a comparison. An empty one is of something that is not installed. */
+final class Versions
+{
+    /** @param string $root the repository */
+    public static function weft(string $root): string
+    {
+        return self::output('git -C ' . escapeshellarg($root) . ' describe --always --tags');
+    }
+
+    /** @param string $command whose output holds the version, on either stream */
+    public static function of(string $command): string
+    {
+        return preg_match('/\d+\.\d+[\w.]*/', self::output("$command 2>&1"), $match) ? $match[0] : '';
+    }
+
+    /** @param string $file a go.mod */
+    public static function module(string $file, string $name): string
+    {
+        $modules = (string) @file_get_contents($file);
+
+        return preg_match('#' . preg_quote($name, '#') . ' v(\S+)#', $modules, $match) ? $match[1] : '';
+    }
+
+    /** @param string $folder with a package.json that names exact versions */
+    public static function npm(string $folder, string $name): string
+    {
+        return json_decode((string) @file_get_contents("$folder/package.json"), true)['dependencies'][$name] ?? '';
+    }
+
+    private static function output(string $command): string
+    {
+        return trim((string) shell_exec("$command"));
+    }
+}
