@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Rinha;
+
+use Weft\Bench\BenchmarkException;
+
+/** The load generator: the project in bench/rinha/gatling, built by Maven. */
+final class Gatling
+{
+    /**
+     * @param string $project folder with the pom.xml
+     * @param string $out where the program, its results and its report go
+     */
+    public function __construct(private readonly string $project, private readonly string $out)
+    {
+    }
+
+    /** @throws BenchmarkException */
+    public function build(): void
+    {
+        $classpath = "-Dmdep.outputFile={$this->out}/maven/classpath";
+        $command = ['mvn', '-B', '-q', '-f', "{$this->project}/pom.xml", 'compile', 'dependency:build-classpath', $classpath];
+        passthru(implode(' ', array_map(escapeshellarg(...), $command)) . ' >&2', $code);
+        $code === 0 || throw new BenchmarkException("mvn exited with code $code: it needs Maven, a JDK of version 17 or newer and Maven Central");
+    }
+
+    /**
+     * @param float $scale 1 is 205 seconds
+     *
+     * @return string folder with simulation.log and index.html
+     *
+     * @throws BenchmarkException
+     */
+    public function run(string $url, Data $data, float $scale): string
+    {
+        $folder = "{$this->out}/gatling";
+        exec('rm -rf ' . escapeshellarg($folder));
+        $command = [
+            'java', '-Xms1g', '-Xmx1g', '-cp', "{$this->out}/maven/classes:" . trim(file_get_contents("{$this->out}/maven/classpath")),
+            "-Drinha.url=$url", "-Drinha.payloads={$data->payloads}", "-Drinha.terms={$data->terms}", "-Drinha.scale=$scale",
+            // It would report each run to its makers.
+            '-Dgatling.http.enableGA=false',
+            'io.gatling.app.Gatling', '--simulation', 'rinha.Rinha', '--results-folder', $folder, '--run-description', 'rinha',
+        ];
+        $line = implode(' ', array_map(escapeshellarg(...), $command));
+        exec("$line >" . escapeshellarg("{$this->out}/gatling.log") . ' 2>&1', result_code: $code);
+        $results = glob("$folder/*/simulation.log");
+        if ($code !== 0 || $results === []) {
+            throw new BenchmarkException("Gatling exited with code $code, log: {$this->out}/gatling.log");
+        }
+
+        return dirname($results[0]);
+    }
+}

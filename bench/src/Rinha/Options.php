@@ -1,0 +1,57 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Rinha;
+
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\CommandLine;
+
+/** What the command line asks for. */
+final class Options
+{
+    public const USAGE = <<<'USAGE'
+        usage: bench/rinha/run [--short] [--unlimited] [--extension=FILE] [--out=FILE]
+
+          --short      the same rates within 23 seconds instead of 205
+          --unlimited  without limits on processor time and memory
+          --extension  libweft.so, target/release/libweft.so
+          --out        where the results go, bench/out/rinha.json
+
+        Exits with 1 when a person is missing or a request failed.
+
+        USAGE;
+
+    private const SHORT = 1 / 9;
+
+    private function __construct(
+        public readonly float $scale,
+        public readonly bool $limited,
+        public readonly string $extension,
+        public readonly string $out,
+    ) {
+    }
+
+    /**
+     * @param list<string> $arguments without the program's name
+     * @param string $root the repository
+     *
+     * @throws BenchmarkException
+     */
+    public static function parse(array $arguments, string $root): self
+    {
+        $line = CommandLine::parse($arguments, [
+            'short' => '',
+            'unlimited' => '',
+            'extension' => "$root/target/release/libweft.so",
+            'out' => "$root/bench/out/rinha.json",
+        ]);
+
+        return new self(
+            $line->flag('short') ? self::SHORT : 1.0,
+            !$line->flag('unlimited'),
+            $line->text('extension'),
+            $line->text('out'),
+        );
+    }
+}

@@ -1,0 +1,128 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Rinha;
+
+use Weft\Bench\ResultsFile;
+use Weft\Bench\Table;
+
+/** What one run of the Rinha came to. */
+final class Results
+{
+    private const PERCENTILES = ['p50_ms' => 50, 'p75_ms' => 75, 'p95_ms' => 95, 'p99_ms' => 99, 'max_ms' => 100];
+
+    /** @param array<string, mixed> $fields as in the results file */
+    private function __construct(public readonly array $fields)
+    {
+    }
+
+    /**
+     * @param array<string, string> $versions by product, and PostgreSQL's settings
+     * @param float $scale 1 for the whole load
+     * @param int $expected people that were sent, are valid and have a nickname of their own
+     * @param list<array<string, mixed>> $parts see {@see Part::usage()}
+     */
+    public static function of(
+        string $machine,
+        array $versions,
+        bool $limited,
+        float $scale,
+        SimulationLog $log,
+        int $people,
+        int $expected,
+        array $parts,
+    ): self {
+        $kinds = array_map(
+            static fn (string $name): array => ['request' => $name] + self::times($log, $name),
+            $log->names(),
+        );
+
+        return new self([
+            'machine' => $machine,
+            'versions' => $versions,
+            'limited' => $limited,
+            'scale' => round($scale, 4),
+            'people' => $people,
+            'expected_people' => $expected,
+            'ko' => $log->failed(),
+        ] + self::times($log, null) + ['failures' => $log->failures, 'runs' => $kinds, 'parts' => $parts]);
+    }
+
+    public static function load(string $path): self
+    {
+        return new self(ResultsFile::load($path));
+    }
+
+    public function save(string $path): void
+    {
+        ResultsFile::save($path, $this->fields);
+    }
+
+    public function isPerfect(): bool
+    {
+        return $this->fields['people'] === $this->fields['expected_people'] && $this->fields['ko'] === 0;
+    }
+
+    public function summary(): string
+    {
+        return sprintf(
+            '%s of %s people stored, %s requests, %s KO, p99 %d ms, %s',
+            number_format($this->fields['people']),
+            number_format($this->fields['expected_people']),
+            number_format($this->fields['requests']),
+            number_format($this->fields['ko']),
+            $this->fields['p99_ms'],
+            $this->fields['limited'] ? 'within 1.5 CPU and 3.0 GB' : 'without limits',
+        );
+    }
+
+    public function requestTable(): Table
+    {
+        $rows = array_map(self::requestRow(...), [['request' => 'all'] + $this->fields, ...$this->fields['runs']]);
+
+        return new Table(['request', 'number', 'mean ms', 'p50', 'p75', 'p95', 'p99', 'max'], $rows);
+    }
+
+    public function partTable(): Table
+    {
+        $rows = array_map(static fn (array $part): array => [
+            $part['name'],
+            sprintf('%.2f', $part['cpus']),
+            sprintf('%.2f', $part['mean_cpus']),
+            sprintf('%.1f', $part['cpu_s']),
+            sprintf('%.1f', $part['throttled_s']),
+            number_format($part['memory_limit_mib']),
+            number_format($part['peak_memory_mib']),
+            number_format($part['rss_mib']),
+        ], $this->fields['parts']);
+
+        return new Table(['part', 'CPU limit', 'mean', 'CPU s', 'throttled s', 'MiB limit', 'peak', 'RSS at the end'], $rows);
+    }
+
+    /** @return array<string, int|float> */
+    private static function times(SimulationLog $log, ?string $name): array
+    {
+        $times = ['requests' => $log->requests($name), 'mean_ms' => round($log->mean($name), 2)];
+        foreach (self::PERCENTILES as $field => $percent) {
+            $times[$field] = (int) $log->percentile($percent, $name);
+        }
+
+        return $times;
+    }
+
+    /**
+     * @param array<string, mixed> $fields
+     *
+     * @return list<string>
+     */
+    private static function requestRow(array $fields): array
+    {
+        return [
+            $fields['request'],
+            number_format($fields['requests']),
+            sprintf('%.1f', $fields['mean_ms']),
+            ...array_map(static fn (string $name): string => number_format($fields[$name]), array_keys(self::PERCENTILES)),
+        ];
+    }
+}
