@@ -14,6 +14,8 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 EXTENSION := $(TARGET)/release/libweft.so
 DEBUG_EXTENSION := $(TARGET)/debug/libweft.so
+# SHORT=1 makes a benchmark show the shape of its result quickly.
+SHORT_FLAG := $(if $(filter-out 0,$(SHORT)),--short)
 DEMO_TIERS := demo $(if $(filter rabbitmq,$(BROKER)),services)
 
 .PHONY: help
@@ -77,6 +79,25 @@ bench-bus: ## measure Weft, Go, pure PHP and symfony/messenger side by side (COM
 	@$(MAKE) build
 	@scripts/services up
 	@. "$${WEFT_VAR:-var}/services/env"; COMMANDS=$(COMMANDS) bench/bus/run --extension='$(EXTENSION)'
+
+.PHONY: bench-http
+bench-http: ## measure Weft, Go, Node, PHP-FPM and php -S as HTTP servers (SHORT=1: two minutes)
+	@scripts/setup demo services bench
+	@$(MAKE) build
+	@scripts/services up
+	@. "$${WEFT_VAR:-var}/services/env"; bench/http/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+
+.PHONY: bench-grpc
+bench-grpc: ## measure Weft, grpc-go and grpc-js as gRPC servers (SHORT=1: two minutes)
+	@scripts/setup demo bench
+	@$(MAKE) build
+	@bench/grpc/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+
+.PHONY: rinha
+rinha: ## run the Rinha de Backend: Gatling against examples/rinha within 1.5 CPU and 3.0 GB (SHORT=1: 23 seconds of load)
+	@scripts/setup demo rinha
+	@$(MAKE) build
+	@bench/rinha/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
 .PHONY: clean
 clean: ## stop the services and remove what was built, var included

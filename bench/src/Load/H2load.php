@@ -7,20 +7,21 @@ namespace Weft\Bench\Load;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Percentile;
 
-/** Load over HTTP/2 with prior knowledge by h2load, one stream at a time on each connection. */
+/** Load over HTTP/2 with prior knowledge by h2load. */
 final class H2load
 {
     /**
      * @param list<string> $pin command that is put before it, such as `taskset -c 1`
      * @param int $seconds of load, at least 1
      * @param int $streams at a time on each connection
+     * @param list<string> $options more of its own, such as `--header=te: trailers`
      *
      * @throws BenchmarkException when it fails
      */
-    public static function run(string $url, int $connections, int $seconds, array $pin = [], int $streams = 1): Load
+    public static function run(string $url, int $connections, int $seconds, array $pin = [], int $streams = 1, array $options = []): Load
     {
         $log = (string) tempnam(sys_get_temp_dir(), 'weft-h2load');
-        $command = [...$pin, 'h2load', '-t1', "-c$connections", "-m$streams", "-D$seconds", "--log-file=$log", $url];
+        $command = [...$pin, 'h2load', '-t1', "-c$connections", "-m$streams", "-D$seconds", "--log-file=$log", ...$options, $url];
         try {
             return self::read(Tool::output($command, $seconds + 30.0), $log, $seconds);
         } finally {

@@ -1,0 +1,99 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Grpc;
+
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\Build;
+use Weft\Bench\DiskFlush;
+use Weft\Bench\Load\Ghz;
+use Weft\Bench\Machine;
+use Weft\Bench\Spread;
+use Weft\Bench\Versions;
+
+/** The whole comparison, from the command line to the results. */
+final class Benchmark
+{
+    private readonly string $bench;
+    private readonly string $out;
+
+    /** @param string $root the repository */
+    public function __construct(private readonly string $root, private readonly Options $options)
+    {
+        $this->bench = "$root/bench/grpc";
+        $this->out = "$root/bench/out";
+    }
+
+    public function run(): Results
+    {
+        @mkdir("{$this->out}/grpc-logs", recursive: true);
+        $ghz = Ghz::install((getenv('WEFT_VAR') ?: "{$this->root}/var") . '/bin');
+        $contenders = $this->contenders();
+        if (Machine::isBusy()) {
+            fwrite(STDERR, sprintf("The machine is busy (load %.1f): the numbers will not be comparable.\n", sys_getloadavg()[0]));
+        }
+        $presets = array_values(array_filter(
+            Preset::all($this->options->long, $this->options->seconds),
+            fn (Preset $preset): bool => $preset->isOneOf($this->options->tools),
+        ));
+        $race = new Race($contenders, $ghz, "{$this->bench}/users.proto", "{$this->out}/grpc-logs", self::say(...));
+        try {
+            $runs = $race->run($presets, $this->options->rounds);
+        } finally {
+            $race->stop();
+        }
+        $results = new Results(Machine::describe(Spread::of([DiskFlush::microseconds($this->out)])), $this->versions(), $runs);
+        $results->save($this->options->out);
+
+        return $results;
+    }
+
+    /** @return non-empty-list<Contender> */
+    private function contenders(): array
+    {
+        $all = Contender::all($this->bench, $this->out, $this->options->extension);
+        $systems = array_map(static fn (Contender $contender): string => $contender->system, $all);
+        foreach (array_diff($this->options->only, $systems) as $name) {
+            throw new BenchmarkException("there is no contender '$name', there are: " . implode(' ', $systems));
+        }
+        $wanted = $this->options->only ?: $systems;
+        if (in_array('go', $wanted, true)) {
+            Build::go("{$this->bench}/peers/go", "{$this->out}/grpc-go");
+        }
+        if (in_array('node', $wanted, true)) {
+            Build::npm("{$this->bench}/peers/node");
+        }
+
+        return array_values(array_filter($all, static fn (Contender $contender): bool => in_array($contender->system, $wanted, true)));
+    }
+
+    /** @return array<string, string> */
+    private function versions(): array
+    {
+        $peers = "{$this->bench}/peers";
+
+        return array_filter([
+            'weft' => Versions::weft($this->root),
+            'php' => PHP_VERSION,
+            'go' => Versions::of('go version'),
+            'grpc-go' => Versions::module("$peers/go/go.mod", 'google.golang.org/grpc'),
+            'node' => Versions::of('node --version'),
+            'grpc-js' => Versions::npm("$peers/node", '@grpc/grpc-js'),
+            'ghz' => substr(Ghz::VERSION, 1),
+            'h2load' => Versions::of('h2load --version'),
+        ]);
+    }
+
+    private static function say(Run $run): void
+    {
+        fwrite(STDERR, sprintf("%-62s %-20s %s\n", $run->preset(), $run->system(), $run->failure() !== null
+            ? "FAILED: {$run->failure()}"
+            : sprintf(
+                '%s calls/s, %.1f µs of CPU each%s',
+                number_format($run->number('rps')),
+                $run->number('cpu_us_per_call') ?? 0,
+                $run->isPerfect() ? '' : ", {$run->number('errors')} ERRORS",
+            )));
+    }
+}

@@ -1,0 +1,84 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Grpc;
+
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\Cores;
+use Weft\Bench\Port;
+use Weft\Bench\Server;
+
+/** One server in the comparison: how to start it, and it while it runs. */
+final class Contender
+{
+    private ?Server $server = null;
+    private int $port = 0;
+
+    /**
+     * @param string $system unique, what --only takes and what stands in the results
+     * @param list<string> $command program and arguments; it listens on the port in the variable PORT
+     * @param list<string> $files must exist before it can start
+     */
+    public function __construct(public readonly string $system, private readonly array $command, private readonly array $files)
+    {
+    }
+
+    /**
+     * @param string $bench the folder bench/grpc
+     * @param string $out the folder bench/out
+     * @param string $extension path of libweft.so
+     *
+     * @return list<self> in the order of the first round
+     */
+    public static function all(string $bench, string $out, string $extension): array
+    {
+        $weft = "$bench/weft/app.php";
+        $php = [PHP_BINARY, '-d', 'opcache.enable_cli=1', '-d', "extension=$extension", $weft];
+        $node = "$bench/peers/node";
+
+        return [
+            new self('weft', [...$php, '--messages=weft'], [$extension, $weft]),
+            new self('weft-google-protobuf', [...$php, '--messages=google-protobuf'], [$extension, $weft]),
+            new self('go', ["$out/grpc-go"], ["$out/grpc-go"]),
+            new self('node', ['node', "$node/server.js"], ["$node/node_modules/@grpc/grpc-js/package.json"]),
+        ];
+    }
+
+    /**
+     * The running server, on the first core; started when it is not.
+     *
+     * @param string $logs folder
+     *
+     * @throws BenchmarkException when it does not start
+     */
+    public function server(string $logs): Server
+    {
+        if ($this->server === null || !$this->server->isRunning()) {
+            $this->requireFiles();
+            $this->port = Port::free();
+            $environment = ['PORT' => (string) $this->port, 'GOMAXPROCS' => '1', 'NODE_ENV' => 'production'];
+            $this->server = Server::start([...Cores::server(), ...$this->command], $environment, "$logs/{$this->system}.log", $this->port);
+        }
+
+        return $this->server;
+    }
+
+    public function port(): int
+    {
+        return $this->port;
+    }
+
+    public function stop(): void
+    {
+        $this->server?->stop();
+        $this->server = null;
+    }
+
+    private function requireFiles(): void
+    {
+        foreach ($this->files as $file) {
+            is_file($file) || throw new BenchmarkException("{$this->system} needs $file; build it, or name the others with --only");
+        }
+    }
+}
