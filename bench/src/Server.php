@@ -7,7 +7,6 @@ namespace Weft\Bench;
 /** A server that runs in a session of its own, together with what it starts, until it is stopped. */
 final class Server
 {
-    private const GRACE_SECONDS = 10.0;
     private const LOG_LINES = 15;
 
     public readonly ProcessTree $tree;
@@ -53,17 +52,19 @@ final class Server
         return proc_get_status($this->process)['running'];
     }
 
-    /** Ends it and everything it started: SIGTERM, and SIGKILL for what is still there after ten seconds. */
-    public function stop(): void
+    /**
+     * Ends it, and then what it left behind.
+     *
+     * @param float $graceSeconds between SIGTERM and SIGKILL, for each of the two
+     */
+    public function stop(float $graceSeconds = 10.0): void
     {
         if (!is_resource($this->process)) {
             return;
         }
-        proc_terminate($this->process, SIGTERM);
-        if (!$this->endedWithin(self::GRACE_SECONDS)) {
-            array_map(static fn (int $pid): bool => posix_kill($pid, SIGKILL), $this->tree->pids());
-            $this->endedWithin(self::GRACE_SECONDS);
-        }
+        $leader = fn (): array => $this->isRunning() ? [$this->pid] : [];
+        self::end($leader, $graceSeconds);
+        self::end($this->tree->pids(...), $graceSeconds);
         proc_close($this->process);
     }
 
@@ -87,16 +88,15 @@ final class Server
         }
     }
 
-    private function endedWithin(float $seconds): bool
+    /** @param \Closure(): list<int> $pids those that still live */
+    private static function end(\Closure $pids, float $graceSeconds): void
     {
-        $deadline = microtime(true) + $seconds;
-        while ($this->isRunning() || $this->tree->pids() !== []) {
-            if (microtime(true) > $deadline) {
-                return false;
+        foreach ([SIGTERM, SIGKILL] as $signal) {
+            array_map(static fn (int $pid): bool => posix_kill($pid, $signal), $pids());
+            $deadline = microtime(true) + $graceSeconds;
+            while ($pids() !== [] && microtime(true) < $deadline) {
+                usleep(10_000);
             }
-            usleep(10_000);
         }
-
-        return true;
     }
 }
