@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Internal;
 
 use Weft\Amqp;
+use Weft\Protobuf;
 use Weft\Runtime;
 use Weft\Sql;
 
@@ -54,6 +55,10 @@ final class Failures
             'amqp.not_accepted' => new Amqp\NotAccepted($message),
             'amqp.consumer_cancelled' => new Amqp\ConsumerCancelled($message),
             'amqp.full' => new Amqp\PublisherFull($message),
+
+            'protobuf.decode' => new Protobuf\DecodingFailed($message),
+            'protobuf.encode' => new Protobuf\EncodingFailed($message),
+            'protobuf.schema' => new Protobuf\InvalidSchema($message),
 
             default => new \Error("{$message} (unknown failure kind \"{$kind}\")"),
         };

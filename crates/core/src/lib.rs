@@ -7,6 +7,7 @@ pub mod amqp;
 pub mod ids;
 pub mod net;
 pub mod pool;
+pub mod protobuf;
 pub mod reactor;
 pub mod signal;
 pub mod sql;

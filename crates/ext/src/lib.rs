@@ -10,6 +10,7 @@ mod bus;
 mod convert;
 mod failure;
 mod process;
+mod protobuf;
 mod runtime;
 mod sql;
 mod text;
@@ -25,5 +26,6 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
     let module = runtime::register(module);
     let module = sql::register(module);
     let module = amqp::register(module);
-    bus::register(module)
+    let module = bus::register(module);
+    protobuf::register(module)
 }

@@ -117,6 +117,7 @@ extern "C" fn after_fork_in_child() {
 }
 
 pub extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
+    crate::protobuf::forget();
     let current = CURRENT.try_with(|current| current.borrow_mut().take());
     if FORKED.load(Ordering::Relaxed) {
         // The epoll instance and the sockets are shared with the parent: dropping them would disturb it.

@@ -1,0 +1,514 @@
+//! From bytes to whatever a [`Sink`] makes of them, by a layout, in one pass.
+
+use super::dynamic::Dynamic;
+use super::error::{DecodeError, WireError};
+use super::layout::{Cardinality, Field, Kind, Layout, MapEntry, Presence, WellKnown};
+use super::schema::{LayoutId, Schema};
+use super::wire::{self, Reader, Tag};
+
+/// How deep messages, groups and maps may be nested, as in the other implementations.
+pub const DEEPEST: usize = 100;
+
+/// A value that is not a message. Unsigned 64-bit numbers keep their bits.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scalar<'a> {
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    /// Checked to be UTF-8 where the field demands it.
+    Text(&'a [u8]),
+    Bytes(&'a [u8]),
+    Enum(i32),
+    Timestamp {
+        seconds: i64,
+        nanos: i32,
+    },
+    Dynamic(Dynamic),
+}
+
+/// Takes what is decoded. `Object` is a message under construction; `index` is that of the field in its layout.
+pub trait Sink {
+    type Object: Copy;
+    type Error: From<DecodeError>;
+
+    /// Sets a singular field; its siblings in a oneof become unset.
+    fn set(
+        &mut self,
+        object: Self::Object,
+        index: usize,
+        field: &Field,
+        value: Scalar<'_>,
+    ) -> Result<(), Self::Error>;
+
+    /// Adds to a repeated field.
+    fn push(
+        &mut self,
+        object: Self::Object,
+        index: usize,
+        field: &Field,
+        value: Scalar<'_>,
+    ) -> Result<(), Self::Error>;
+
+    /// Puts into a map; a key that is there already is replaced.
+    fn insert(
+        &mut self,
+        object: Self::Object,
+        index: usize,
+        entry: &MapEntry,
+        key: Scalar<'_>,
+        value: Scalar<'_>,
+    ) -> Result<(), Self::Error>;
+
+    /// The message at a singular field, made if there is none yet; its siblings in a oneof become unset.
+    fn child(
+        &mut self,
+        object: Self::Object,
+        index: usize,
+        field: &Field,
+    ) -> Result<Self::Object, Self::Error>;
+
+    /// A new message at the end of a repeated field.
+    fn push_child(
+        &mut self,
+        object: Self::Object,
+        index: usize,
+        field: &Field,
+    ) -> Result<Self::Object, Self::Error>;
+
+    /// A new message in a map.
+    fn insert_child(
+        &mut self,
+        object: Self::Object,
+        index: usize,
+        entry: &MapEntry,
+        key: Scalar<'_>,
+    ) -> Result<Self::Object, Self::Error>;
+
+    /// Keeps a field that the layout does not know: tag and value as they came.
+    fn unknown(&mut self, object: Self::Object, raw: &[u8]) -> Result<(), Self::Error>;
+
+    /// Whether a singular field is set; asked only of required ones.
+    fn is_set(&mut self, object: Self::Object, index: usize) -> bool;
+}
+
+/// Reads `bytes` as a message of the layout into `object`.
+///
+/// # Errors
+/// [`DecodeError`] with the first field that is wrong, or what the sink refuses. What was read so far stays in the object.
+pub fn decode<S: Sink>(
+    schema: &Schema,
+    layout: LayoutId,
+    bytes: &[u8],
+    object: S::Object,
+    sink: &mut S,
+) -> Result<(), S::Error> {
+    let mut decoder = Decoder { schema, sink };
+    let mut reader = Reader::new(bytes);
+    decoder.message(layout, &mut reader, object, DEEPEST, None)
+}
+
+struct Decoder<'s, S> {
+    schema: &'s Schema,
+    sink: &'s mut S,
+}
+
+impl<S: Sink> Decoder<'_, S> {
+    fn message(
+        &mut self,
+        id: LayoutId,
+        reader: &mut Reader<'_>,
+        object: S::Object,
+        depth: usize,
+        group: Option<u32>,
+    ) -> Result<(), S::Error> {
+        let Some(layout) = self.schema.layout(id) else {
+            return Ok(());
+        };
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(wire_error(WireError::TooDeep(DEEPEST)));
+        };
+        loop {
+            if reader.is_empty() {
+                return match group {
+                    Some(number) => Err(wire_error(WireError::UnfinishedGroup(number))),
+                    None => self.finish(layout, object),
+                };
+            }
+            let start = *reader;
+            let tag = reader.tag().map_err(wire_error)?;
+            if tag.wire == wire::GROUP_END {
+                return match group {
+                    Some(number) if number == tag.number => self.finish(layout, object),
+                    _ => Err(wire_error(WireError::UnexpectedGroupEnd)),
+                };
+            }
+            match layout.field(tag.number) {
+                Some((index, field)) if accepts(field, tag.wire) => {
+                    let place = Place {
+                        layout,
+                        index,
+                        field,
+                        object,
+                    };
+                    self.field(&place, reader, tag, start, depth)?;
+                }
+                _ => {
+                    reader.skip(tag, depth).map_err(wire_error)?;
+                    self.sink.unknown(object, reader.since(&start))?;
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, layout: &Layout, object: S::Object) -> Result<(), S::Error> {
+        if !layout.required {
+            return Ok(());
+        }
+        for (index, field) in layout.fields.iter().enumerate() {
+            if matches!(field.cardinality, Cardinality::Singular(Presence::Required))
+                && !self.sink.is_set(object, index)
+            {
+                return Err(S::Error::from(DecodeError::Required {
+                    message: layout.name.clone(),
+                    name: field.name.clone(),
+                    number: field.number,
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn field(
+        &mut self,
+        place: &Place<'_, S::Object>,
+        reader: &mut Reader<'_>,
+        tag: Tag,
+        start: Reader<'_>,
+        depth: usize,
+    ) -> Result<(), S::Error> {
+        let Place {
+            index,
+            field,
+            object,
+            ..
+        } = *place;
+        match &field.cardinality {
+            Cardinality::Singular(_) => {
+                if let Some(layout) = plain_message(field) {
+                    let child = self.sink.child(object, index, field)?;
+                    return self.nested(place, layout, reader, child, depth);
+                }
+                match self.value(place, field, reader, depth)? {
+                    Some(value) => self.sink.set(object, index, field, value),
+                    None => self.sink.unknown(object, reader.since(&start)),
+                }
+            }
+            Cardinality::Repeated { .. } => {
+                if let Some(layout) = plain_message(field) {
+                    let child = self.sink.push_child(object, index, field)?;
+                    return self.nested(place, layout, reader, child, depth);
+                }
+                if tag.wire == wire::LENGTH && field.kind.packable() {
+                    return self.packed(place, reader);
+                }
+                match self.value(place, field, reader, depth)? {
+                    Some(value) => self.sink.push(object, index, field, value),
+                    None => self.sink.unknown(object, reader.since(&start)),
+                }
+            }
+            Cardinality::Map(entry) => self.entry(place, entry, reader, start, depth),
+        }
+    }
+
+    fn nested(
+        &mut self,
+        place: &Place<'_, S::Object>,
+        layout: LayoutId,
+        reader: &mut Reader<'_>,
+        child: S::Object,
+        depth: usize,
+    ) -> Result<(), S::Error> {
+        if let Kind::Group(_) = place.field.kind {
+            return self.message(layout, reader, child, depth, Some(place.field.number));
+        }
+        let bytes = reader.delimited().map_err(|error| place.error(error))?;
+        self.message(layout, &mut Reader::new(bytes), child, depth, None)
+    }
+
+    fn packed(
+        &mut self,
+        place: &Place<'_, S::Object>,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), S::Error> {
+        let bytes = reader.delimited().map_err(|error| place.error(error))?;
+        let mut values = Reader::new(bytes);
+        while !values.is_empty() {
+            let start = values;
+            match self.value(place, place.field, &mut values, 0)? {
+                Some(value) => self
+                    .sink
+                    .push(place.object, place.index, place.field, value)?,
+                None => self.unknown_enum(place, values.since(&start))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        place: &Place<'_, S::Object>,
+        entry: &MapEntry,
+        reader: &mut Reader<'_>,
+        start: Reader<'_>,
+        depth: usize,
+    ) -> Result<(), S::Error> {
+        let bytes = reader.delimited().map_err(|error| place.error(error))?;
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(wire_error(WireError::TooDeep(DEEPEST)));
+        };
+        let mut key = self.default(entry.key.kind);
+        let mut parts = Reader::new(bytes);
+        let mut value = None;
+        while !parts.is_empty() {
+            let tag = parts.tag().map_err(|error| place.error(error))?;
+            match tag.number {
+                1 if tag.wire == entry.key.kind.wire() => {
+                    if let Some(found) = self.value(place, &entry.key, &mut parts, depth)? {
+                        key = found;
+                    }
+                }
+                2 if tag.wire == entry.value.kind.wire()
+                    && plain_message(&entry.value).is_none() =>
+                {
+                    match self.value(place, &entry.value, &mut parts, depth)? {
+                        Some(found) => value = Some(found),
+                        None => return self.sink.unknown(place.object, reader.since(&start)),
+                    }
+                }
+                _ => parts.skip(tag, depth).map_err(|error| place.error(error))?,
+            }
+        }
+        if let Some(layout) = plain_message(&entry.value) {
+            return self.entry_message(place, entry, key, layout, bytes, depth);
+        }
+        let value = match value {
+            Some(value) => value,
+            None => self.default_of(&entry.value),
+        };
+        self.sink
+            .insert(place.object, place.index, entry, key, value)
+    }
+
+    fn entry_message(
+        &mut self,
+        place: &Place<'_, S::Object>,
+        entry: &MapEntry,
+        key: Scalar<'_>,
+        layout: LayoutId,
+        bytes: &[u8],
+        depth: usize,
+    ) -> Result<(), S::Error> {
+        let child = self
+            .sink
+            .insert_child(place.object, place.index, entry, key)?;
+        let mut parts = Reader::new(bytes);
+        let mut found = false;
+        while !parts.is_empty() {
+            let tag = parts.tag().map_err(|error| place.error(error))?;
+            if tag.number == 2 && tag.wire == wire::LENGTH {
+                let value = parts.delimited().map_err(|error| place.error(error))?;
+                self.message(layout, &mut Reader::new(value), child, depth, None)?;
+                found = true;
+            } else {
+                parts.skip(tag, depth).map_err(|error| place.error(error))?;
+            }
+        }
+        if !found {
+            self.message(layout, &mut Reader::new(&[]), child, depth, None)?;
+        }
+        Ok(())
+    }
+
+    /// One value that is not a plain message; none for a number that a closed enum does not have.
+    #[inline]
+    fn value<'b>(
+        &mut self,
+        place: &Place<'_, S::Object>,
+        field: &Field,
+        reader: &mut Reader<'b>,
+        depth: usize,
+    ) -> Result<Option<Scalar<'b>>, S::Error> {
+        let value = match field.kind {
+            Kind::Enum(id) => {
+                let number = reader.varint().map_err(|error| place.error(error))? as i32;
+                let closed = self
+                    .schema
+                    .enumeration(id)
+                    .is_some_and(|kind| !kind.open && !kind.contains(number));
+                if closed {
+                    return Ok(None);
+                }
+                Scalar::Enum(number)
+            }
+            Kind::Message(_) => {
+                let bytes = reader.delimited().map_err(|error| place.error(error))?;
+                well_known(field, bytes, depth).map_err(|error| place.error(error))?
+            }
+            kind => scalar(kind, field.utf8, reader).map_err(|error| place.error(error))?,
+        };
+        Ok(Some(value))
+    }
+
+    /// Keeps one number of a packed list as if it had stood alone.
+    fn unknown_enum(
+        &mut self,
+        place: &Place<'_, S::Object>,
+        number: &[u8],
+    ) -> Result<(), S::Error> {
+        let mut raw = Vec::with_capacity(16);
+        wire::put_varint(&mut raw, place.field.tag());
+        raw.extend_from_slice(number);
+        self.sink.unknown(place.object, &raw)
+    }
+
+    fn default_of(&self, field: &Field) -> Scalar<'static> {
+        match field.well_known {
+            Some(WellKnown::Timestamp) => Scalar::Timestamp {
+                seconds: 0,
+                nanos: 0,
+            },
+            Some(WellKnown::Wrapper(kind)) => self.default(kind),
+            Some(WellKnown::Struct) => Scalar::Dynamic(Dynamic::Struct(Vec::new())),
+            Some(WellKnown::ListValue) => Scalar::Dynamic(Dynamic::List(Vec::new())),
+            Some(WellKnown::Value) => Scalar::Dynamic(Dynamic::Null),
+            None => self.default(field.kind),
+        }
+    }
+
+    fn default(&self, kind: Kind) -> Scalar<'static> {
+        match kind {
+            Kind::Double | Kind::Float => Scalar::Float(0.0),
+            Kind::Bool => Scalar::Bool(false),
+            Kind::String => Scalar::Text(b""),
+            Kind::Bytes => Scalar::Bytes(b""),
+            Kind::Enum(id) => Scalar::Enum(
+                self.schema
+                    .enumeration(id)
+                    .map_or(0, |enumeration| enumeration.default()),
+            ),
+            _ => Scalar::Int(0),
+        }
+    }
+}
+
+/// Where a value belongs, also for error messages.
+struct Place<'a, O> {
+    layout: &'a Layout,
+    index: usize,
+    field: &'a Field,
+    object: O,
+}
+
+impl<O> Place<'_, O> {
+    #[cold]
+    fn error<E: From<DecodeError>>(&self, problem: WireError) -> E {
+        E::from(DecodeError::Field {
+            message: self.layout.name.clone(),
+            name: self.field.name.clone(),
+            number: self.field.number,
+            problem,
+        })
+    }
+}
+
+#[cold]
+fn wire_error<E: From<DecodeError>>(error: WireError) -> E {
+    E::from(DecodeError::Wire(error))
+}
+
+#[inline]
+fn accepts(field: &Field, wire: u8) -> bool {
+    wire == field.kind.wire()
+        || wire == wire::LENGTH
+            && field.kind.packable()
+            && matches!(field.cardinality, Cardinality::Repeated { .. })
+}
+
+#[inline]
+fn plain_message(field: &Field) -> Option<LayoutId> {
+    match field.well_known {
+        Some(_) if matches!(field.kind, Kind::Message(_)) => None,
+        _ => field.kind.layout(),
+    }
+}
+
+#[inline]
+fn scalar<'b>(kind: Kind, utf8: bool, reader: &mut Reader<'b>) -> Result<Scalar<'b>, WireError> {
+    Ok(match kind {
+        Kind::Double => Scalar::Float(f64::from_bits(reader.fixed64()?)),
+        Kind::Float => Scalar::Float(f64::from(f32::from_bits(reader.fixed32()?))),
+        Kind::Int64 | Kind::Uint64 => Scalar::Int(reader.varint()? as i64),
+        Kind::Int32 => Scalar::Int(i64::from(reader.varint()? as i32)),
+        Kind::Uint32 => Scalar::Int(i64::from(reader.varint()? as u32)),
+        Kind::Sint32 => Scalar::Int(i64::from(wire::zigzag32(reader.varint()? as u32))),
+        Kind::Sint64 => Scalar::Int(wire::zigzag64(reader.varint()?)),
+        Kind::Fixed32 => Scalar::Int(i64::from(reader.fixed32()?)),
+        Kind::Sfixed32 => Scalar::Int(i64::from(reader.fixed32()? as i32)),
+        Kind::Fixed64 | Kind::Sfixed64 => Scalar::Int(reader.fixed64()? as i64),
+        Kind::Bool => Scalar::Bool(reader.varint()? != 0),
+        Kind::String => {
+            let bytes = reader.delimited()?;
+            if utf8 && std::str::from_utf8(bytes).is_err() {
+                return Err(WireError::Utf8);
+            }
+            Scalar::Text(bytes)
+        }
+        _ => Scalar::Bytes(reader.delimited()?),
+    })
+}
+
+fn well_known<'b>(field: &Field, bytes: &'b [u8], depth: usize) -> Result<Scalar<'b>, WireError> {
+    Ok(match field.well_known {
+        Some(WellKnown::Timestamp) => timestamp(bytes)?,
+        Some(WellKnown::Wrapper(kind)) => wrapper(kind, bytes)?,
+        Some(WellKnown::Struct) => Scalar::Dynamic(Dynamic::structure(bytes, depth)?),
+        Some(WellKnown::ListValue) => Scalar::Dynamic(Dynamic::list(bytes, depth)?),
+        Some(WellKnown::Value) => Scalar::Dynamic(Dynamic::value(bytes, depth)?),
+        None => Scalar::Bytes(bytes),
+    })
+}
+
+fn timestamp(bytes: &[u8]) -> Result<Scalar<'static>, WireError> {
+    let (mut seconds, mut nanos) = (0, 0);
+    let mut reader = Reader::new(bytes);
+    while !reader.is_empty() {
+        let tag = reader.tag()?;
+        match (tag.number, tag.wire) {
+            (1, wire::VARINT) => seconds = reader.varint()? as i64,
+            (2, wire::VARINT) => nanos = reader.varint()? as i32,
+            _ => reader.skip(tag, DEEPEST)?,
+        }
+    }
+    Ok(Scalar::Timestamp { seconds, nanos })
+}
+
+fn wrapper(kind: Kind, bytes: &[u8]) -> Result<Scalar<'_>, WireError> {
+    let mut value = match kind {
+        Kind::Double | Kind::Float => Scalar::Float(0.0),
+        Kind::Bool => Scalar::Bool(false),
+        Kind::String => Scalar::Text(b""),
+        Kind::Bytes => Scalar::Bytes(b""),
+        _ => Scalar::Int(0),
+    };
+    let mut reader = Reader::new(bytes);
+    while !reader.is_empty() {
+        let tag = reader.tag()?;
+        if tag.number == 1 && tag.wire == kind.wire() {
+            value = scalar(kind, true, &mut reader)?;
+        } else {
+            reader.skip(tag, DEEPEST)?;
+        }
+    }
+    Ok(value)
+}

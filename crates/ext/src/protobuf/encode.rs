@@ -1,0 +1,543 @@
+//! Property slots to bytes, in the order of field numbers.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+
+use ext_php_rs::exception::{PhpException, PhpResult};
+use ext_php_rs::ffi::{self, HashTable, zend_object, zval};
+use ext_php_rs::types::{ZendObject, Zval};
+
+use weft_core::protobuf::wire::{self, put_delimited, put_varint};
+use weft_core::protobuf::{
+    Cardinality, DEEPEST, Field, Kind, Layout, MapEntry, Presence, Schema, WellKnown,
+};
+
+use super::binding::{Binding, EnumBinding};
+use super::slot::{self, Key, Value};
+use super::{dynamic, registry};
+use crate::failure::Failure;
+
+thread_local! {
+    /// Kept between calls, so that small messages allocate nothing but their result.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A buffer that has grown above this is not kept.
+const KEPT: usize = 64 * 1024;
+
+/// Encodes a message and hands its bytes to `finish`.
+pub fn encode<T>(message: &mut ZendObject, finish: impl FnOnce(&[u8]) -> T) -> PhpResult<T> {
+    let binding = registry::of_class(message.ce)?;
+    let schema = registry::schema();
+    let mut out = BUFFER.with(RefCell::take);
+    out.clear();
+    let outcome = Encoder { schema: &schema }.message(&mut out, message, &binding, DEEPEST);
+    let result = outcome.map(|()| finish(&out));
+    if out.capacity() <= KEPT {
+        BUFFER.with(|buffer| buffer.replace(out));
+    }
+    result
+}
+
+struct Encoder<'s> {
+    schema: &'s Schema,
+}
+
+/// Keeps a value alive while PHP code may run that could release it, and keeps an array from being changed under us.
+struct Held(zval);
+
+impl Held {
+    /// # Safety
+    /// The object must be alive.
+    unsafe fn object(object: *mut zend_object) -> Self {
+        // SAFETY: the caller's promise; the reference belongs to the zval from here on.
+        unsafe { (*object).gc.refcount += 1 };
+        Self(slot::object(object))
+    }
+
+    /// # Safety
+    /// The array must be alive.
+    unsafe fn array(array: *mut HashTable) -> Self {
+        // SAFETY: the caller's promise.
+        Self(unsafe { slot::shared_array(array) })
+    }
+}
+
+/// The field that is being written, for error messages.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    layout: &'a Layout,
+    field: &'a Field,
+}
+
+impl Place<'_> {
+    #[cold]
+    fn refuse(&self, problem: impl Display) -> PhpException {
+        let Self { layout, field } = self;
+        let (message, name, number) = (&layout.name, &field.name, field.number);
+        let text = format!("Cannot encode {message}: field {name} ({number}) {problem}");
+        Failure::new("protobuf.encode", text).into()
+    }
+
+    #[cold]
+    fn mismatch(&self, expected: &str, found: Value) -> PhpException {
+        self.refuse(format_args!("holds {}, expected {expected}", found.kind()))
+    }
+}
+
+impl Encoder<'_> {
+    fn message(
+        &self,
+        out: &mut Vec<u8>,
+        object: *mut zend_object,
+        binding: &Binding,
+        depth: usize,
+    ) -> PhpResult<()> {
+        let Some(layout) = self.schema.layout(binding.layout) else {
+            return Err(super::schema(format!(
+                "{} is not known",
+                binding.class_name
+            )));
+        };
+        let Some(depth) = depth.checked_sub(1) else {
+            let text = format!(
+                "Cannot encode {}: it is nested deeper than {DEEPEST} levels",
+                layout.name
+            );
+            return Err(Failure::new("protobuf.encode", text).into());
+        };
+        for ((field, &index), cases) in layout.fields.iter().zip(&binding.slots).zip(&binding.enums)
+        {
+            // SAFETY: the object lives, and the slot is one of its class.
+            let value = unsafe { slot::read(slot::at(object, index)) };
+            let place = Place { layout, field };
+            self.field(out, place, cases.as_ref(), value, depth)?;
+        }
+        // SAFETY: as above.
+        if let Value::Text(unknown) = unsafe { slot::read(slot::at(object, binding.unknown)) } {
+            // SAFETY: the string lives as long as the object holds it.
+            out.extend_from_slice(unsafe { slot::bytes(unknown) });
+        }
+        check_oneofs(layout, object, binding)
+    }
+
+    #[inline]
+    fn field(
+        &self,
+        out: &mut Vec<u8>,
+        place: Place<'_>,
+        cases: Option<&EnumBinding>,
+        value: Value,
+        depth: usize,
+    ) -> PhpResult<()> {
+        match &place.field.cardinality {
+            Cardinality::Singular(presence) => match value {
+                Value::Absent if *presence == Presence::Required => {
+                    Err(place.refuse("is required and not set"))
+                }
+                Value::Absent => Ok(()),
+                _ => self.single(out, place, cases, value, *presence, depth),
+            },
+            Cardinality::Repeated { packed } => match value {
+                Value::Array(array) => self.list(out, place, cases, array, *packed, depth),
+                Value::Absent => Ok(()),
+                other => Err(place.mismatch("array", other)),
+            },
+            Cardinality::Map(entry) => match value {
+                Value::Array(array) => self.map(out, place, entry, cases, array, depth),
+                Value::Absent => Ok(()),
+                other => Err(place.mismatch("array", other)),
+            },
+        }
+    }
+
+    #[inline]
+    fn single(
+        &self,
+        out: &mut Vec<u8>,
+        place: Place<'_>,
+        cases: Option<&EnumBinding>,
+        value: Value,
+        presence: Presence,
+        depth: usize,
+    ) -> PhpResult<()> {
+        if presence == Presence::Implicit {
+            let number = match value {
+                Value::Object(object) => number_of(place, cases, object)?,
+                Value::Int(number) => number,
+                Value::Float(number) => i64::from(number.to_bits() != 0),
+                Value::Bool(value) => value.into(),
+                // SAFETY: the string lives as long as the object holds it.
+                Value::Text(string) => unsafe { slot::bytes(string) }.len() as i64,
+                _ => 1,
+            };
+            if number == 0 {
+                return Ok(());
+            }
+        }
+        put_varint(out, place.field.tag());
+        self.value(out, place, place.field, cases, value, depth)
+    }
+
+    /// A value without its tag.
+    #[inline]
+    fn value(
+        &self,
+        out: &mut Vec<u8>,
+        place: Place<'_>,
+        field: &Field,
+        cases: Option<&EnumBinding>,
+        value: Value,
+        depth: usize,
+    ) -> PhpResult<()> {
+        match field.kind {
+            Kind::Message(_) | Kind::Group(_) => self.nested(out, place, field, value, depth),
+            Kind::Enum(_) => {
+                let number = match value {
+                    Value::Object(object) => number_of(place, cases, object)?,
+                    Value::Int(number) if !cases.is_some_and(|cases| cases.closed) => number,
+                    other => return Err(place.mismatch(expected_enum(cases).as_str(), other)),
+                };
+                let number = i32::try_from(number).map_err(|_| {
+                    place.refuse(format_args!("holds {number}, which is no 32-bit number"))
+                })?;
+                put_varint(out, i64::from(number) as u64);
+                Ok(())
+            }
+            kind => scalar(out, place, kind, field.utf8, value),
+        }
+    }
+
+    fn nested(
+        &self,
+        out: &mut Vec<u8>,
+        place: Place<'_>,
+        field: &Field,
+        value: Value,
+        depth: usize,
+    ) -> PhpResult<()> {
+        if let Kind::Group(_) = field.kind {
+            self.child(out, place, field, value, depth)?;
+            put_varint(
+                out,
+                u64::from(field.number) << 3 | u64::from(wire::GROUP_END),
+            );
+            return Ok(());
+        }
+        let start = wire::open(out);
+        match field.well_known {
+            None => self.child(out, place, field, value, depth)?,
+            Some(WellKnown::Timestamp) => timestamp(out, place, value)?,
+            Some(WellKnown::Wrapper(kind)) => wrapper(out, place, kind, value)?,
+            Some(kind) => {
+                dynamic::put(out, kind, value, depth).map_err(|problem| place.refuse(problem))?
+            }
+        }
+        wire::close(out, start);
+        Ok(())
+    }
+
+    fn child(
+        &self,
+        out: &mut Vec<u8>,
+        place: Place<'_>,
+        field: &Field,
+        value: Value,
+        depth: usize,
+    ) -> PhpResult<()> {
+        let Some(layout) = field.kind.layout() else {
+            return Ok(());
+        };
+        let binding = registry::of_layout(layout)?;
+        match value {
+            // SAFETY: the object lives: its message or an array that is held holds it.
+            Value::Object(object) if unsafe { (*object).ce } == binding.class => {
+                // SAFETY: as above.
+                let _held = unsafe { Held::object(object) };
+                self.message(out, object, &binding, depth)
+            }
+            Value::Object(object) => {
+                // SAFETY: as above.
+                let found = unsafe { (*object).ce.as_ref() }
+                    .and_then(|class| class.name())
+                    .unwrap_or_default();
+                Err(place.refuse(format_args!(
+                    "holds {found}, expected {}",
+                    binding.class_name
+                )))
+            }
+            other => Err(place.mismatch(&binding.class_name, other)),
+        }
+    }
+
+    fn list(
+        &self,
+        out: &mut Vec<u8>,
+        place: Place<'_>,
+        cases: Option<&EnumBinding>,
+        array: *mut HashTable,
+        packed: bool,
+        depth: usize,
+    ) -> PhpResult<()> {
+        // SAFETY: the object holds the array; from here on we do as well, so PHP would write to a copy.
+        let _held = unsafe {
+            if slot::length(array) == 0 {
+                return Ok(());
+            }
+            Held::array(array)
+        };
+        let field = place.field;
+        if packed {
+            put_varint(out, field.packed_tag());
+            let start = wire::open(out);
+            // SAFETY: held.
+            unsafe {
+                slot::each(array, |_, value| {
+                    self.value(out, place, field, cases, value, depth)
+                })?;
+            }
+            wire::close(out, start);
+            return Ok(());
+        }
+        // SAFETY: held.
+        unsafe {
+            slot::each(array, |_, value| {
+                put_varint(out, field.tag());
+                self.value(out, place, field, cases, value, depth)
+            })
+        }
+    }
+
+    fn map(
+        &self,
+        out: &mut Vec<u8>,
+        place: Place<'_>,
+        entry: &MapEntry,
+        cases: Option<&EnumBinding>,
+        array: *mut HashTable,
+        depth: usize,
+    ) -> PhpResult<()> {
+        // SAFETY: the object holds the array; from here on we do as well, so PHP would write to a copy.
+        let _held = unsafe {
+            if slot::length(array) == 0 {
+                return Ok(());
+            }
+            Held::array(array)
+        };
+        // SAFETY: held.
+        unsafe {
+            slot::each(array, |key, value| {
+                put_varint(out, place.field.tag());
+                let start = wire::open(out);
+                put_varint(out, entry.key.tag());
+                map_key(out, place, &entry.key, key)?;
+                put_varint(out, entry.value.tag());
+                self.value(out, place, &entry.value, cases, value, depth)?;
+                wire::close(out, start);
+                Ok(())
+            })
+        }
+    }
+}
+
+/// At most one member of a oneof can be sent.
+fn check_oneofs(layout: &Layout, object: *mut zend_object, binding: &Binding) -> PhpResult<()> {
+    for oneof in &layout.oneofs {
+        if oneof.members.len() < 2 {
+            continue;
+        }
+        let mut chosen: Option<usize> = None;
+        for &member in &oneof.members {
+            let Some(&index) = binding.slots.get(member) else {
+                continue;
+            };
+            // SAFETY: the object lives, and the slot is one of its class.
+            if let Value::Absent = unsafe { slot::read(slot::at(object, index)) } {
+                continue;
+            }
+            if let Some(other) = chosen.replace(member) {
+                let name = |index: usize| {
+                    layout
+                        .fields
+                        .get(index)
+                        .map_or("", |field| field.name.as_str())
+                };
+                let text = format!(
+                    "Cannot encode {}: {} and {} are both set, and only one field of the oneof {} can be",
+                    layout.name,
+                    name(other),
+                    name(member),
+                    oneof.name
+                );
+                return Err(Failure::new("protobuf.encode", text).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn expected_enum(cases: Option<&EnumBinding>) -> String {
+    cases.map_or_else(String::new, |cases| match cases.closed {
+        true => cases.class_name.clone(),
+        false => format!("{} or int", cases.class_name),
+    })
+}
+
+#[inline]
+fn number_of(
+    place: Place<'_>,
+    cases: Option<&EnumBinding>,
+    object: *mut zend_object,
+) -> PhpResult<i64> {
+    // SAFETY: the message holds the object.
+    match cases.and_then(|cases| unsafe { cases.number(object) }) {
+        Some(number) => Ok(number),
+        None => Err(place.mismatch(&expected_enum(cases), Value::Object(object))),
+    }
+}
+
+fn map_key(out: &mut Vec<u8>, place: Place<'_>, field: &Field, key: Key) -> PhpResult<()> {
+    match (field.kind, key) {
+        (Kind::String, Key::Index(number)) => put_delimited(out, number.to_string().as_bytes()),
+        (Kind::String, Key::Text(string)) => {
+            return scalar(out, place, Kind::String, field.utf8, Value::Text(string));
+        }
+        (Kind::Bool, Key::Index(number @ (0 | 1))) => put_varint(out, number as u64),
+        (Kind::Bool, Key::Index(number)) => {
+            return Err(place.refuse(format_args!(
+                "has the key {number}, expected 0 or 1 for a bool"
+            )));
+        }
+        (kind, Key::Index(number)) => {
+            return scalar(out, place, kind, field.utf8, Value::Int(number));
+        }
+        (_, Key::Text(string)) => {
+            // SAFETY: the array that is held holds its keys.
+            let text = String::from_utf8_lossy(unsafe { slot::bytes(string) }).into_owned();
+            return Err(place.refuse(format_args!("has the key \"{text}\", expected an int")));
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+fn scalar(
+    out: &mut Vec<u8>,
+    place: Place<'_>,
+    kind: Kind,
+    utf8: bool,
+    value: Value,
+) -> PhpResult<()> {
+    match kind {
+        Kind::String | Kind::Bytes => {
+            let Value::Text(string) = value else {
+                return Err(place.mismatch("string", value));
+            };
+            // SAFETY: the message, or an array that is held, holds the string.
+            let bytes = unsafe { slot::bytes(string) };
+            if kind == Kind::String && utf8 && std::str::from_utf8(bytes).is_err() {
+                return Err(place.refuse("is not UTF-8; binary data needs the type bytes"));
+            }
+            put_delimited(out, bytes);
+        }
+        Kind::Double => out.extend_from_slice(&float(place, value)?.to_le_bytes()),
+        Kind::Float => out.extend_from_slice(&(float(place, value)? as f32).to_le_bytes()),
+        Kind::Bool => match value {
+            Value::Bool(value) => out.push(value.into()),
+            other => return Err(place.mismatch("bool", other)),
+        },
+        _ => {
+            let Value::Int(number) = value else {
+                return Err(place.mismatch("int", value));
+            };
+            return integer(out, place, kind, number);
+        }
+    }
+    Ok(())
+}
+
+fn float(place: Place<'_>, value: Value) -> PhpResult<f64> {
+    match value {
+        Value::Float(number) => Ok(number),
+        Value::Int(number) => Ok(number as f64),
+        other => Err(place.mismatch("float", other)),
+    }
+}
+
+#[inline]
+fn integer(out: &mut Vec<u8>, place: Place<'_>, kind: Kind, number: i64) -> PhpResult<()> {
+    let signed = || {
+        i32::try_from(number).map_err(|_| {
+            place.refuse(format_args!(
+                "holds {number}, which is no signed 32-bit number"
+            ))
+        })
+    };
+    let unsigned = || {
+        u32::try_from(number).map_err(|_| {
+            place.refuse(format_args!(
+                "holds {number}, which is no unsigned 32-bit number"
+            ))
+        })
+    };
+    match kind {
+        Kind::Int64 | Kind::Uint64 => put_varint(out, number as u64),
+        Kind::Int32 => put_varint(out, i64::from(signed()?) as u64),
+        Kind::Uint32 => put_varint(out, u64::from(unsigned()?)),
+        Kind::Sint32 => put_varint(out, u64::from(wire::zag32(signed()?))),
+        Kind::Sint64 => put_varint(out, wire::zag64(number)),
+        Kind::Fixed32 => out.extend_from_slice(&unsigned()?.to_le_bytes()),
+        Kind::Sfixed32 => out.extend_from_slice(&signed()?.to_le_bytes()),
+        _ => out.extend_from_slice(&number.to_le_bytes()),
+    }
+    Ok(())
+}
+
+fn wrapper(out: &mut Vec<u8>, place: Place<'_>, kind: Kind, value: Value) -> PhpResult<()> {
+    let is_default = match value {
+        Value::Int(number) => number == 0,
+        Value::Float(number) => number.to_bits() == 0,
+        Value::Bool(value) => !value,
+        // SAFETY: the message, or an array that is held, holds the string.
+        Value::Text(string) => unsafe { slot::bytes(string) }.is_empty(),
+        _ => false,
+    };
+    if is_default {
+        return Ok(());
+    }
+    put_varint(out, 1 << 3 | u64::from(kind.wire()));
+    scalar(out, place, kind, true, value)
+}
+
+fn timestamp(out: &mut Vec<u8>, place: Place<'_>, value: Value) -> PhpResult<()> {
+    let Value::Object(object) = value else {
+        return Err(place.mismatch("DateTimeInterface", value));
+    };
+    // SAFETY: the message, or an array that is held, holds the object.
+    let held = unsafe { Held::object(object) };
+    let parts = crate::convert::call("Weft\\Protobuf\\Internal\\Instants::parts", vec![&held.0])?;
+    let part = |index| {
+        parts
+            .array()
+            .and_then(|parts| parts.get_index(index))
+            .and_then(Zval::long)
+    };
+    let (Some(seconds), Some(nanos)) = (part(0), part(1)) else {
+        return Err(place.refuse(parts.string().unwrap_or_default()));
+    };
+    if seconds != 0 {
+        out.push(0x08);
+        put_varint(out, seconds as u64);
+    }
+    if nanos != 0 {
+        out.push(0x10);
+        put_varint(out, nanos as u64);
+    }
+    Ok(())
+}
+
+/// The properties of a plain object, as a struct of them is written.
+pub fn properties(object: *mut zend_object) -> *mut HashTable {
+    // SAFETY: the object lives; PHP builds or returns its table.
+    unsafe { ffi::zend_std_get_properties(object) }
+}

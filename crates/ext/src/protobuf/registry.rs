@@ -1,0 +1,164 @@
+//! What is known about message classes, until the request ends.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use ext_php_rs::exception::PhpResult;
+use ext_php_rs::ffi::{zend_class_entry, zend_lookup_class_ex};
+use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
+use ext_php_rs::zend::ClassEntry;
+
+use weft_core::protobuf::{LayoutId, Schema};
+
+use super::binding::Binding;
+use super::{schema as refused, unusable};
+
+/// No borrow of it is held while PHP runs: binding a class loads files, which may use this again.
+#[derive(Default)]
+struct Registry {
+    schema: Rc<Schema>,
+    /// From a type's full name to the class it was generated as.
+    classes: HashMap<String, String>,
+    by_layout: Vec<Option<Rc<Binding>>>,
+    by_class: HashMap<usize, Rc<Binding>>,
+}
+
+thread_local! {
+    static REGISTRY: RefCell<Registry> = RefCell::default();
+}
+
+fn with<T>(visit: impl FnOnce(&mut Registry) -> T) -> T {
+    REGISTRY.with(|registry| visit(&mut registry.borrow_mut()))
+}
+
+/// Drops all of it: classes and enum cases do not outlive the request.
+pub fn forget() {
+    let _ = REGISTRY.try_with(RefCell::take);
+}
+
+/// The schema as it is now; files that are added later are in a later one.
+pub fn schema() -> Rc<Schema> {
+    with(|registry| Rc::clone(&registry.schema))
+}
+
+pub fn class_of(type_name: &str) -> Option<String> {
+    with(|registry| registry.classes.get(type_name).cloned())
+}
+
+/// The binding of a class, by its name.
+pub fn of_name(name: &ZendStr) -> PhpResult<Rc<Binding>> {
+    // SAFETY: the name is alive; PHP loads the class if it must and returns none when there is none.
+    let class = unsafe {
+        zend_lookup_class_ex(std::ptr::from_ref(name).cast_mut(), std::ptr::null_mut(), 0)
+    };
+    if class.is_null() {
+        let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
+        return Err(refused(format!("the class {name} does not exist")));
+    }
+    of_class(class)
+}
+
+/// The binding of a class.
+#[inline]
+pub fn of_class(class: *mut zend_class_entry) -> PhpResult<Rc<Binding>> {
+    let known = with(|registry| registry.by_class.get(&(class as usize)).map(Rc::clone));
+    match known {
+        Some(binding) => Ok(binding),
+        None => bind(class),
+    }
+}
+
+/// The binding of the class that a layout was generated as.
+#[inline]
+pub fn of_layout(layout: LayoutId) -> PhpResult<Rc<Binding>> {
+    let known = with(|registry| match registry.by_layout.get(layout.index()) {
+        Some(Some(binding)) => Some(Rc::clone(binding)),
+        _ => None,
+    });
+    match known {
+        Some(binding) => Ok(binding),
+        None => load(layout),
+    }
+}
+
+#[cold]
+fn load(layout: LayoutId) -> PhpResult<Rc<Binding>> {
+    let schema = schema();
+    let name = schema
+        .layout(layout)
+        .map_or("", |layout| layout.name.as_str());
+    match class_of(name) {
+        Some(class) => of_name(&ZendStr::new(&class, false)),
+        None => Err(refused(format!(
+            "no class was generated for the message {name}"
+        ))),
+    }
+}
+
+#[cold]
+fn bind(class: *mut zend_class_entry) -> PhpResult<Rc<Binding>> {
+    let binding = Rc::new(Binding::of(class)?);
+    with(|registry| {
+        registry
+            .by_class
+            .insert(class as usize, Rc::clone(&binding));
+        let index = binding.layout.index();
+        if registry.by_layout.len() <= index {
+            registry.by_layout.resize(index + 1, None);
+        }
+        if let Some(slot) = registry.by_layout.get_mut(index) {
+            *slot = Some(Rc::clone(&binding));
+        }
+    });
+    Ok(binding)
+}
+
+/// Adds a generated file and, before it, what it imports. `file` is the name of its class.
+pub fn add_file(file: &str, depth: usize) -> PhpResult<()> {
+    if depth > 1000 {
+        return Err(refused(format!("{file} imports itself")));
+    }
+    let name = text(&call(file, "name")?, file, "name")?;
+    if schema().contains_file(&name) {
+        return Ok(());
+    }
+    for dependency in strings(&call(file, "dependencies")?) {
+        // Imports that only bring options along are often not generated, and nothing here needs them.
+        if ClassEntry::try_find(&dependency.1).is_some() {
+            add_file(&dependency.1, depth + 1)?;
+        }
+    }
+    let descriptor = call(file, "descriptor")?;
+    let types = call(file, "types")?;
+    let bytes = descriptor
+        .zend_str()
+        .map(ZendStr::as_bytes)
+        .unwrap_or_default();
+    let mut schema = schema();
+    Rc::make_mut(&mut schema)
+        .add(bytes)
+        .map_err(|error| unusable(&error))?;
+    with(|registry| {
+        registry.schema = schema;
+        registry.classes.extend(strings(&types));
+    });
+    Ok(())
+}
+
+pub fn call(class: &str, method: &str) -> PhpResult<Zval> {
+    crate::convert::call(&format!("{class}::{method}"), vec![])
+}
+
+pub fn text(value: &Zval, class: &str, method: &str) -> PhpResult<String> {
+    value
+        .string()
+        .ok_or_else(|| refused(format!("{class}::{method}() must return a string")))
+}
+
+fn strings(array: &Zval) -> Vec<(String, String)> {
+    let entries = array.array().map(ZendHashTable::iter).into_iter().flatten();
+    entries
+        .filter_map(|(key, value)| Some((key.to_string(), value.string()?)))
+        .collect()
+}

@@ -1,0 +1,57 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc\Client;
+
+/**
+ * What a generated client needs to make calls. `$method` is the path, such as `/api.Users/Get`; messages go through
+ * `Weft\Protobuf\Codec`.
+ *
+ * `$timeout` is in seconds from now, null leaves it to the channel. Names in `$metadata` are lower case; values of names that
+ * end in `-bin` are bytes, all others printable ASCII.
+ */
+interface Channel
+{
+    /**
+     * @template T of object
+     *
+     * @param class-string<T> $response
+     * @param array<string, string|list<string>> $metadata
+     *
+     * @return T
+     */
+    public function unary(string $method, object $request, string $response, ?float $timeout, array $metadata): object;
+
+    /**
+     * @template T of object
+     *
+     * @param class-string<T> $response
+     * @param array<string, string|list<string>> $metadata
+     *
+     * @return iterable<T> as they arrive; leaving the loop early cancels the call
+     */
+    public function serverStreaming(string $method, object $request, string $response, ?float $timeout, array $metadata): iterable;
+
+    /**
+     * @template T of object
+     *
+     * @param iterable<object> $requests sent as they come, no faster than the server takes them
+     * @param class-string<T> $response
+     * @param array<string, string|list<string>> $metadata
+     *
+     * @return T
+     */
+    public function clientStreaming(string $method, iterable $requests, string $response, ?float $timeout, array $metadata): object;
+
+    /**
+     * @template T of object
+     *
+     * @param iterable<object> $requests sent as they come, no faster than the server takes them
+     * @param class-string<T> $response
+     * @param array<string, string|list<string>> $metadata
+     *
+     * @return iterable<T> as they arrive, while requests are still being sent; leaving the loop early cancels the call
+     */
+    public function bidiStreaming(string $method, iterable $requests, string $response, ?float $timeout, array $metadata): iterable;
+}

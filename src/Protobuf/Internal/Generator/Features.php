@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Protobuf\Internal\Generator;
+
+use Weft\Protobuf\Descriptor\Edition;
+use Weft\Protobuf\Descriptor\FeatureSet;
+use Weft\Protobuf\Descriptor\FeatureSet\EnumType;
+use Weft\Protobuf\Descriptor\FeatureSet\FieldPresence;
+use Weft\Protobuf\Descriptor\FileDescriptorProto;
+
+/**
+ * What differs between proto2, proto3 and the editions, as far as PHP types depend on it.
+ *
+ * @internal
+ */
+final class Features
+{
+    private function __construct(
+        public readonly bool $implicitPresence,
+        public readonly bool $openEnums,
+    ) {
+    }
+
+    public static function of(FileDescriptorProto $file): self
+    {
+        $proto3 = $file->syntax === 'proto3' || $file->edition === Edition::EDITION_PROTO3;
+        $proto2 = \in_array($file->syntax ?? '', ['', 'proto2'], true) || $file->edition === Edition::EDITION_PROTO2;
+
+        return (new self($proto3, !$proto2))->with($file->options?->features);
+    }
+
+    public function with(?FeatureSet $overrides): self
+    {
+        return new self(
+            match ($overrides?->fieldPresence) {
+                null, FieldPresence::FIELD_PRESENCE_UNKNOWN => $this->implicitPresence,
+                default => $overrides->fieldPresence === FieldPresence::IMPLICIT,
+            },
+            match ($overrides?->enumType) {
+                null, EnumType::ENUM_TYPE_UNKNOWN => $this->openEnums,
+                default => $overrides->enumType === EnumType::OPEN,
+            },
+        );
+    }
+}

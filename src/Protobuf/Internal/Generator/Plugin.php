@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Protobuf\Internal\Generator;
+
+use Weft\Protobuf\Codec;
+use Weft\Protobuf\Compiler\CodeGeneratorRequest;
+use Weft\Protobuf\Compiler\CodeGeneratorResponse;
+use Weft\Protobuf\Compiler\CodeGeneratorResponse\Feature;
+use Weft\Protobuf\Compiler\CodeGeneratorResponse\File;
+use Weft\Protobuf\Descriptor\DescriptorProto;
+use Weft\Protobuf\Descriptor\Edition;
+
+/**
+ * What protoc asks a plugin: a serialized request in, a serialized response out.
+ *
+ * @internal
+ */
+final class Plugin
+{
+    /** @return string a serialized `CodeGeneratorResponse`, with what was wrong in its `error` */
+    public static function run(string $request): string
+    {
+        $request = Codec::decode(CodeGeneratorRequest::class, $request);
+        $response = new CodeGeneratorResponse(
+            supportedFeatures: Feature::PROTO3_OPTIONAL->value | Feature::SUPPORTS_EDITIONS->value,
+            minimumEdition: Edition::EDITION_PROTO2->value,
+            maximumEdition: Edition::EDITION_2024->value,
+        );
+        try {
+            $response->file = self::files($request);
+        } catch (GenerationFailed $e) {
+            $response->error = $e->getMessage();
+        }
+
+        return Codec::encode($response);
+    }
+
+    /** @return list<File> */
+    private static function files(CodeGeneratorRequest $request): array
+    {
+        $root = self::root($request->parameter ?? '');
+        $catalogue = new Catalogue($request->protoFile);
+        $files = [];
+        foreach ($request->fileToGenerate as $name) {
+            foreach (self::texts($catalogue, $catalogue->file($name)) as [$code, $body]) {
+                $files[] = new File(name: $code->path($root), content: $code->text($body));
+            }
+        }
+
+        return $files;
+    }
+
+    /** @return iterable<array{Code, string}> */
+    private static function texts(Catalogue $catalogue, SourceFile $file): iterable
+    {
+        foreach ($catalogue->typesOf($file) as $type) {
+            $code = new Code($type->class, $file);
+            $descriptor = $type->descriptor;
+            yield [$code, $descriptor instanceof DescriptorProto
+                ? MessageWriter::body($catalogue, $type, $descriptor, $code)
+                : EnumWriter::body($type, $descriptor, $code)];
+        }
+        foreach ($file->descriptor->service as $index => $service) {
+            $writer = new ServiceWriter($catalogue, $file, $service, $index);
+            $code = new Code($catalogue->serviceClass($file, $service->name ?? ''), $file);
+            yield [$code, $writer->interface($code)];
+            $code = new Code($catalogue->serviceClass($file, "{$service->name}Client"), $file);
+            yield [$code, $writer->client($code)];
+        }
+        $code = new Code($file->fileClass(), $file);
+        yield [$code, FileWriter::body($catalogue, $file, $code)];
+    }
+
+    /** The one option there is: `psr4=Example\Api`, the namespace that the output folder stands for. */
+    private static function root(string $parameter): string
+    {
+        $root = '';
+        foreach (\array_filter(\explode(',', $parameter), static fn(string $part): bool => $part !== '') as $option) {
+            [$name, $value] = \explode('=', $option, 2) + [1 => ''];
+            $root = $name === 'psr4' ? \trim($value, '\\') : throw new GenerationFailed("unknown option \"{$option}\"; there is psr4=NAMESPACE");
+        }
+
+        return $root;
+    }
+}

@@ -1,0 +1,103 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Protobuf\Internal\Generator;
+
+use Weft\Protobuf\Descriptor\FileDescriptorProto;
+use Weft\Protobuf\Internal\Names;
+
+/**
+ * A .proto file: the namespace of its classes, and its comments.
+ *
+ * @internal
+ */
+final class SourceFile
+{
+    /** Classes of these come with Weft, beside those that google/protobuf may have of them. */
+    private const OWN = [
+        'google/protobuf/descriptor.proto' => 'Weft\Protobuf\Descriptor',
+        'google/protobuf/compiler/plugin.proto' => 'Weft\Protobuf\Compiler',
+        'google/protobuf/' => 'Weft\Protobuf\WellKnown',
+    ];
+
+    public readonly string $name;
+    public readonly string $package;
+    public readonly string $namespace;
+    public readonly string $prefix;
+    /** @var array<string, string> */
+    private readonly array $comments;
+
+    public function __construct(public readonly FileDescriptorProto $descriptor)
+    {
+        $this->name = $descriptor->name ?? '';
+        $this->package = $descriptor->package ?? '';
+        $this->namespace = self::own($this->name) ?? $this->chosenNamespace();
+        $this->prefix = self::own($this->name) === null ? $descriptor->options->phpClassPrefix ?? '' : '';
+        $comments = [];
+        foreach ($descriptor->sourceCodeInfo->location ?? [] as $location) {
+            $comment = \trim($location->leadingComments ?? '') !== '' ? $location->leadingComments : $location->trailingComments;
+            $comments[\implode(',', $location->path)] = self::tidy($comment ?? '');
+        }
+        $this->comments = $comments;
+    }
+
+    /** The namespace of the class that stands for the file itself. */
+    public function fileNamespace(): string
+    {
+        $chosen = $this->descriptor->options->phpMetadataNamespace ?? '';
+
+        return self::own($this->name) === null && $chosen !== '' ? \trim($chosen, '\\') : $this->namespace;
+    }
+
+    public function fileClass(): string
+    {
+        return self::qualified($this->fileNamespace(), Names::file($this->name));
+    }
+
+    /** @param list<int> $path */
+    public function comment(array $path): string
+    {
+        return $this->comments[\implode(',', $path)] ?? '';
+    }
+
+    public static function qualified(string $namespace, string $name): string
+    {
+        return $namespace === '' ? $name : "{$namespace}\\{$name}";
+    }
+
+    private function chosenNamespace(): string
+    {
+        $chosen = $this->descriptor->options?->phpNamespace;
+        if ($chosen === null) {
+            return Names::namespace($this->package);
+        }
+        $chosen = \trim($chosen, '\\');
+        if ($chosen !== '' && !\preg_match('/^[A-Za-z_]\w*(\\\\[A-Za-z_]\w*)*$/D', $chosen)) {
+            throw new GenerationFailed("{$this->name}: the option php_namespace = \"{$chosen}\" is no PHP namespace");
+        }
+
+        return $chosen;
+    }
+
+    private static function own(string $file): ?string
+    {
+        foreach (self::OWN as $path => $namespace) {
+            if ($file === $path || (\str_ends_with($path, '/') && \str_starts_with($file, $path))) {
+                return $namespace;
+            }
+        }
+
+        return null;
+    }
+
+    private static function tidy(string $comment): string
+    {
+        $lines = \array_map(
+            static fn(string $line): string => \rtrim(\str_starts_with($line, ' ') ? \substr($line, 1) : $line),
+            \explode("\n", \str_replace('*/', '* /', $comment)),
+        );
+
+        return \trim(\implode("\n", $lines), "\n");
+    }
+}
