@@ -49,6 +49,13 @@ final class UsersTest extends TestCase
         self::assertEquals(new ListUserRequest, Codec::decode(ListUserRequest::class, ''));
     }
 
+    public function testTextOfOneByteIsPhpsOwnAndIsNotReleased(): void
+    {
+        for ($i = 0; $i < 100; $i++) {
+            self::assertSame('x', Codec::decode(User::class, "\x12\x01x")->email);
+        }
+    }
+
     public function testFieldsThatAreNotKnownTravelAlong(): void
     {
         $bytes = "\x08\x01" . "\x2A\x03new" . "\x33\x08\x07\x34";

@@ -12,6 +12,8 @@ use ext_php_rs::ffi::{
 /// PHP's `HASH_FLAG_PACKED`.
 const PACKED: u32 = 1 << 2;
 const TYPE_FLAGS_SHIFT: u32 = 8;
+/// PHP's `GC_IMMUTABLE`: such a string or array is not counted.
+const IMMUTABLE: u32 = 1 << 6;
 
 /// What a slot holds, references followed.
 #[derive(Clone, Copy)]
@@ -114,10 +116,17 @@ pub fn string(bytes: &[u8]) -> zval {
     if bytes.is_empty() {
         return empty_string();
     }
-    // SAFETY: PHP copies `len` bytes; the result has one reference, which the zval takes.
-    let string =
-        unsafe { ffi::ext_php_rs_zend_string_init(bytes.as_ptr().cast(), bytes.len(), false) };
-    raw(ffi::zend_value { str_: string }, IS_STRING_EX)
+    // SAFETY: PHP copies `len` bytes, or returns one of its own strings of one byte.
+    let (string, interned) = unsafe {
+        let string = ffi::ext_php_rs_zend_string_init(bytes.as_ptr().cast(), bytes.len(), false);
+        (string, (*string).gc.u.type_info & IMMUTABLE != 0)
+    };
+    let type_info = if interned {
+        IS_INTERNED_STRING_EX
+    } else {
+        IS_STRING_EX
+    };
+    raw(ffi::zend_value { str_: string }, type_info)
 }
 
 unsafe extern "C" {
@@ -217,8 +226,6 @@ pub fn new_array(size: usize) -> (*mut HashTable, zval) {
 /// # Safety
 /// The array must be alive.
 pub unsafe fn shared_array(array: *mut HashTable) -> zval {
-    /// PHP's `GC_IMMUTABLE`: such an array is not counted.
-    const IMMUTABLE: u32 = 1 << 6;
     // SAFETY: the caller's promise.
     unsafe {
         if (*array).gc.u.type_info & IMMUTABLE != 0 {
