@@ -8,23 +8,33 @@ use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Cron;
+use Weft\Bus\Internal\Delays;
 use Weft\Bus\Internal\Dispatcher;
 use Weft\Bus\Internal\Dsn;
+use Weft\Bus\Internal\Due;
 use Weft\Bus\Internal\Envelopes;
 use Weft\Bus\Internal\HandlerCompiler;
 use Weft\Bus\Internal\Handlers;
 use Weft\Bus\Internal\Handling;
 use Weft\Bus\Internal\Invoker;
 use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\Ledger\Ledger;
+use Weft\Bus\Internal\Outage;
+use Weft\Bus\Internal\RetryPolicy;
+use Weft\Bus\Internal\Suspicion;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Internal\Worker;
 use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Sqlite;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Runtime\Local;
 use Weft\Sql\Database;
 
 use function Weft\current;
 use function Weft\run;
+use function Weft\shield;
 
 /**
  * Sends commands to the one handler each has, publishes events to whoever listens, and runs the handlers of a queue.
@@ -51,6 +61,12 @@ final class Bus
 
     private readonly Wakeup $ended;
 
+    /** Null without a database. */
+    private readonly ?Ledger $ledger;
+
+    private readonly ?Delays $delays;
+    private readonly RetryPolicy $retries;
+
     private function __construct(
         private readonly Transport $transport,
         private readonly ?Database $database,
@@ -58,6 +74,8 @@ final class Bus
         ?ContainerInterface $container,
         private readonly LoggerInterface $logger,
         private readonly ?Observer $observer,
+        Retry $retry,
+        Recording $recording,
     ) {
         $this->codec = new Codec();
         $this->envelopes = new Envelopes($this->codec);
@@ -66,14 +84,21 @@ final class Bus
         $this->progress = new Progress();
         $this->current = new Local();
         $this->ended = new Wakeup('the end of what the bus consumes');
+        $this->retries = new RetryPolicy($retry);
+        $ledgers = $database ?? ($transport instanceof Sqlite ? $transport->database() : null);
+        $this->ledger = $ledgers === null ? null : new Ledger($ledgers, $transport, $this->envelopes, $recording, $logger);
+        $this->delays = $this->ledger?->delayed ?? ($transport instanceof Memory ? $transport->delays() : null);
     }
 
     /**
      * @param string|Transport        $transport `amqp://user:password@host:5672/vhost`, `amqps://…`, `sqlite:path.db`,
      *                                           `memory:`, or a transport with options of its own
-     * @param Database|null           $database  where handlers with a Transaction parameter run theirs; when an SQLite
-     *                                           transport names the same file, messages commit together with them
+     * @param Database|null           $database  where handlers with a Transaction parameter run theirs, and where is
+     *                                           noted what was handled and sent; when an SQLite transport names the same
+     *                                           file, messages commit together with them
      * @param Publishing              $publishing when what handlers publish leaves
+     * @param Retry                   $retry     how messages are tried again whose failure may pass by itself
+     * @param Recording               $recording how long is remembered what was handled
      * @param ContainerInterface|null $container provides further parameters of handlers, by type
      *
      * @throws \ValueError     when the DSN is none
@@ -82,14 +107,16 @@ final class Bus
     public static function connect(
         string|Transport $transport,
         ?Database $database = null,
-        Publishing $publishing = Publishing::AfterCommit,
+        Publishing $publishing = Publishing::Recorded,
         ?ContainerInterface $container = null,
         ?LoggerInterface $logger = null,
         ?Observer $observer = null,
+        Retry $retry = new Retry(immediate: 3, delayed: 5),
+        Recording $recording = new Recording(),
     ): self {
         $transport = \is_string($transport) ? Dsn::connect($transport, $database) : $transport;
 
-        return new self($transport, $database, $publishing, $container, $logger ?? new NullLogger(), $observer);
+        return new self($transport, $database, $publishing, $container, $logger ?? new NullLogger(), $observer, $retry, $recording);
     }
 
     /**
@@ -127,7 +154,8 @@ final class Bus
     }
 
     /**
-     * Makes the queue, its dead-letter queue and a binding for each message type that has a handler here.
+     * Makes the queue, its dead-letter queue and a binding for each message type that has a handler here, and with a database
+     * the bus's own tables `weft_*`, where they are missing.
      *
      * @param string $queue 1 to 250 bytes of UTF-8
      */
@@ -137,31 +165,102 @@ final class Bus
             throw new \ValueError('The name of a queue has 1 to 250 bytes of UTF-8, got "' . \mb_scrub($queue, 'UTF-8') . '" of ' . \strlen($queue));
         }
         $this->transport->declare($queue, $this->handlers->types());
+        $this->ledger?->prepare();
     }
 
     /**
      * Sends a command; returns when the broker has it. Inside a handler it is {@see Context::send()}: it leaves when the
      * handler's effects are certain.
      *
-     * @throws UnroutableMessage     when no queue is declared for it
+     * A message that is to leave later waits in the database and returns when it is safe there. Workers of any process that
+     * consume with the same database send it when it is due, about 0.25 seconds later at most; without one it waits until
+     * there is one. The time is the wall clock's.
+     *
+     * @param float|null              $delay seconds before it leaves, to the millisecond
+     * @param \DateTimeInterface|null $at    when it leaves, instead of a delay; a time that is over means now
+     * @return string the message's id, for {@see cancel()}
+     *
+     * @throws UnroutableMessage     when no queue is declared for it; not when it leaves later, then it waits for one
      * @throws PublishFailed         when the broker refused it or cannot be reached
      * @throws MessageEncodingFailed
+     * @throws \Weft\Sql\SqlException when it is to leave later and cannot be stored
      */
-    public function send(object $command): void
+    public function send(object $command, ?float $delay = null, ?\DateTimeInterface $at = null): string
     {
-        $this->dispatchOne(Kind::Command, $command);
+        return $this->dispatchOne(Kind::Command, $command, Due::of($delay, $at));
     }
 
     /**
      * Publishes an event; returns when the broker has it. Inside a handler it is {@see Context::publish()}: it leaves
-     * when the handler's effects are certain.
+     * when the handler's effects are certain. With a delay or a time as {@see send()}.
+     *
+     * @return string the message's id
      *
      * @throws PublishFailed         when the broker refused it or cannot be reached
      * @throws MessageEncodingFailed
      */
-    public function publish(object $event): void
+    public function publish(object $event, ?float $delay = null, ?\DateTimeInterface $at = null): string
     {
-        $this->dispatchOne(Kind::Event, $event);
+        return $this->dispatchOne(Kind::Event, $event, Due::of($delay, $at));
+    }
+
+    /**
+     * Takes back a message that was to leave later.
+     *
+     * @param string $id as {@see send()} returned it
+     * @return bool false when nothing of that id waits: it was never there, was cancelled before, or has left
+     */
+    public function cancel(string $id): bool
+    {
+        $this->ledger?->prepare();
+
+        return $this->delays?->cancel($id) ?? false;
+    }
+
+    /**
+     * Has a command sent again and again while any bus with the same database and this schedule consumes: once each time,
+     * however many there are. Times at which none was there are made up for by one command.
+     *
+     * @param string            $name    of the schedule, the same everywhere; 1 to 200 bytes
+     * @param string            $cron    minute, hour, day, month and weekday as in a crontab
+     * @param \Closure(): object $command makes the command of each time
+     *
+     * @throws \ValueError when it is no such rule or one that never comes
+     */
+    public function schedule(string $name, string $cron, \Closure $command, \DateTimeZone $zone = new \DateTimeZone('UTC')): static
+    {
+        if ($name === '' || \strlen($name) > 200) {
+            throw new \ValueError("The name of a schedule has 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
+        }
+        $this->ledger ?? throw new \Error("The schedule \"{$name}\" needs a database that says whose turn it is: give Bus::connect() one");
+        $this->ledger->schedules->add($name, new Cron($cron, $zone), $command);
+
+        return $this;
+    }
+
+    /**
+     * Forgets what was handled longer ago than the {@see Recording} says. While a bus consumes, that happens by itself.
+     *
+     * @return int rows deleted
+     */
+    public function forget(): int
+    {
+        $this->ledger?->prepare();
+
+        return $this->ledger?->caretaker->forget() ?? 0;
+    }
+
+    /**
+     * Sends what handlers have sent and crashes have kept from leaving, everything at once. While a bus consumes, that
+     * happens by itself.
+     *
+     * @return int how many messages; they may arrive twice, under the same ids
+     */
+    public function relay(): int
+    {
+        $this->ledger?->prepare();
+
+        return $this->ledger?->relay->all() ?? 0;
     }
 
     /**
@@ -305,9 +404,12 @@ final class Bus
         $consumer = $this->transport->consume($queue, $prefetch);
         $worker = new Worker($consumer, $this->handlingOf($consumer, $queue), $this->transport, $queue, $concurrency, $prefetch, $limit);
         $this->workers[\spl_object_id($worker)] = $worker;
+        $this->ledger?->caretaker->start();
         try {
             return $worker->run($stopWhenEmpty, $signals);
         } finally {
+            $this->ledger?->caretaker->stop();
+            shield(fn() => $this->ledger?->flush());
             unset($this->workers[\spl_object_id($worker)]);
             $this->ended->notify();
         }
@@ -344,16 +446,22 @@ final class Bus
         return $sent;
     }
 
-    private function dispatchOne(Kind $kind, object $message): void
+    private function dispatchOne(Kind $kind, object $message, ?float $due = null): string
     {
         $context = $this->handling();
         if ($context !== null) {
-            $kind === Kind::Command ? $context->send($message) : $context->publish($message);
-
-            return;
+            return $context->add($kind, $message, $due);
         }
-        $this->transport->publish([$this->envelopes->wrap($kind, $message, null)]);
+        $outgoing = $this->envelopes->wrap($kind, $message, null);
+        if ($due === null) {
+            $this->transport->publish([$outgoing]);
+        } else {
+            $this->ledger?->prepare();
+            ($this->delays ?? throw Due::nowhere($message))->keep($outgoing, $due);
+        }
         $this->progress->sent++;
+
+        return $outgoing->headers[Header::MESSAGE_ID];
     }
 
     /** The context of the handler that called, directly or from a task it has started. */
@@ -368,9 +476,24 @@ final class Bus
     {
         $shared = $this->database !== null && $consumer instanceof TransactionalConsumer && $consumer->shares($this->database);
         $direct = $this->publishing === Publishing::BeforeCommitUnconfirmed && !$shared ? $this->transport : null;
-        $invoker = new Invoker($this->envelopes, $direct, $this->database, $this->current, $this->progress, $this->logger, $queue);
-        $dispatcher = new Dispatcher($consumer, $shared ? $consumer : null, $this->transport, $this->handlers, $this->codec, $invoker, $this->progress);
+        $ledger = $this->publishing === Publishing::Recorded && $this->database !== null ? $this->ledger : null;
+        $outage = $this->database === null ? null : new Outage($this->database, $this->logger);
+        $invoker = new Invoker($this->envelopes, $direct, $this->database, $ledger, $this->delays, $this->current, $this->progress, $this->logger, $queue);
+        $dispatcher = new Dispatcher(
+            $consumer,
+            $shared ? $consumer : null,
+            $this->transport,
+            $this->handlers,
+            $this->codec,
+            $invoker,
+            $this->retries,
+            $outage,
+            $ledger,
+            $this->progress,
+            $this->logger,
+        );
+        $suspicion = $ledger === null || $outage === null ? null : new Suspicion($ledger, $outage, $queue);
 
-        return new Handling($consumer, $queue, $dispatcher, $this->progress, $this->logger, $this->observer);
+        return new Handling($consumer, $queue, $dispatcher, $suspicion, $this->delays, $this->progress, $this->logger, $this->observer);
     }
 }

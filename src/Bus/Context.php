@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\Due;
+use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Outbox;
 use Weft\Bus\Transport\Delivery;
 
@@ -28,23 +30,41 @@ final class Context
      *
      * It is encoded now and leaves when the handler has returned and its transaction has committed, see {@see Publishing}.
      *
+     * @param float|null              $delay seconds before it leaves; see {@see Bus::send()}
+     * @param \DateTimeInterface|null $at    when it leaves, instead of a delay
+     * @return string its id, for {@see Bus::cancel()}
+     *
      * @throws MessageEncodingFailed
      * @throws InvalidMessageClass
      */
-    public function publish(object $event): void
+    public function publish(object $event, ?float $delay = null, ?\DateTimeInterface $at = null): string
     {
-        $this->outbox->publish($event, $this);
+        return $this->outbox->add(Kind::Event, $event, $this, Due::of($delay, $at));
     }
 
     /**
      * Sends a command to the service that handles it, at the same time as {@see publish()}.
      *
+     * @param float|null              $delay seconds before it leaves; see {@see Bus::send()}
+     * @param \DateTimeInterface|null $at    when it leaves, instead of a delay
+     * @return string its id, for {@see Bus::cancel()}
+     *
      * @throws MessageEncodingFailed
      * @throws InvalidMessageClass
      */
-    public function send(object $command): void
+    public function send(object $command, ?float $delay = null, ?\DateTimeInterface $at = null): string
     {
-        $this->outbox->send($command, $this);
+        return $this->outbox->add(Kind::Command, $command, $this, Due::of($delay, $at));
+    }
+
+    /**
+     * @internal
+     *
+     * @param float|null $due as microtime(true) has it
+     */
+    public function add(Kind $kind, object $message, ?float $due): string
+    {
+        return $this->outbox->add($kind, $message, $this, $due);
     }
 
     /** Stays the same when the message is delivered again. */

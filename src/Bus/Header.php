@@ -39,7 +39,10 @@ final class Header
     /** On dead letters: the error's stack, at most 8,000 bytes. */
     public const ERROR_STACK = 'weft-error-stack';
 
-    /** On dead letters: which handlers failed, as `Class::method`, separated by commas; empty when none was reached. */
+    /**
+     * On dead letters and on messages that come back for another try: which handlers failed, as `Class::method`, separated
+     * by commas; empty when none was reached. Other listeners of the event do not run again.
+     */
     public const FAILED_HANDLER = 'weft-failed-handler';
 
     /** On dead letters: when, as ISO 8601 in UTC. */
@@ -50,6 +53,9 @@ final class Header
 
     /** How often handling was tried and has failed. */
     public const ATTEMPTS = 'weft-attempts';
+
+    /** How often the message has come back later after it had failed; absent means never. */
+    public const RETRIES = 'weft-retries';
 
     /** On dead letters: how many headers were left out because the broker does not take so many bytes; else absent. */
     public const LEFT_OUT = 'weft-headers-left-out';

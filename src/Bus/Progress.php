@@ -13,11 +13,17 @@ final class Progress
     /** Events whose listeners all succeeded, or that had none. */
     public int $events = 0;
 
-    /** Messages whose handling failed; each was parked or, where that failed too, given back to its queue. */
+    /** Messages whose handling failed; each comes back later, was parked or, where that failed too, given back to its queue. */
     public int $failed = 0;
 
     /** Failed messages that reached the dead-letter queue. */
     public int $parked = 0;
+
+    /** Handlers that had nothing to do, because they have handled the message before. */
+    public int $duplicates = 0;
+
+    /** Failed messages that come back later. */
+    public int $retried = 0;
 
     /** Messages sent and published, from handlers and outside. */
     public int $sent = 0;

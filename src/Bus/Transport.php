@@ -37,6 +37,15 @@ interface Transport
     public function publish(iterable $messages, bool $confirmed = true): void;
 
     /**
+     * Puts messages into one queue and no other, whatever is bound to their types, durable and confirmed.
+     *
+     * @param list<Outgoing> $messages
+     *
+     * @throws UndefinedQueue|PublishFailed
+     */
+    public function put(string $queue, array $messages): void;
+
+    /**
      * @param positive-int $prefetch how many deliveries may be waiting for their acknowledgement at once
      *
      * @throws UndefinedQueue when the queue was never declared

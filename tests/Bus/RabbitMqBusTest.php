@@ -77,7 +77,7 @@ final class RabbitMqBusTest extends BusTestCase
 
     public static function modes(): iterable
     {
-        yield 'confirmed, after the commit' => [Publishing::AfterCommit, true];
+        yield 'confirmed, after the commit' => [Publishing::AfterCommitUnrecorded, true];
         yield 'at once, transient' => [Publishing::BeforeCommitUnconfirmed, false];
     }
 

@@ -62,11 +62,12 @@ run(static function (): void {
     $queue = \getenv('BENCH_QUEUE') ?: 'customers';
     $database = Database::connect(environment('DATABASE_URL'), new PoolOptions(size: POOL_SIZE));
     $customers = new Customers($total);
-    $bus = Bus::connect(
-        transport($database),
-        $database,
-        $isPlain ? Publishing::BeforeCommitUnconfirmed : Publishing::AfterCommit,
-    )->handlers($customers);
+    $publishing = match (environment('MODE')) {
+        'plain' => Publishing::BeforeCommitUnconfirmed,
+        'confirmed' => Publishing::AfterCommitUnrecorded,
+        'safe' => Publishing::Recorded,
+    };
+    $bus = Bus::connect(transport($database), $database, $publishing)->handlers($customers);
     $bus->declare($queue);
 
     $started = \microtime(true);

@@ -28,6 +28,12 @@ final class Contender
         return $names === [] || in_array($this->name, $names, true) || in_array($this->system, $names, true);
     }
 
+    /** Whether its messages survive the broker, whatever is asked of the others. */
+    public function isPersistent(): bool
+    {
+        return $this->mode === Mode::Safe || $this->transport === Transport::Sqlite;
+    }
+
     /** @return list<string> */
     public function missingFiles(): array
     {

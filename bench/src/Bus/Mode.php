@@ -10,4 +10,6 @@ enum Mode: string
     case Plain = 'plain';
     /** What a handler publishes leaves only if its transaction commits, and the broker confirms it. */
     case Confirmed = 'confirmed';
+    /** That with inbox, outbox and persistent messages: each effect exactly once. */
+    case Safe = 'safe';
 }

@@ -15,8 +15,8 @@ final class Options
 
           --commands    messages per run, 100000 unless the variable COMMANDS says otherwise
           --runs        runs of each contender, 3; they take turns
-          --only        contenders: weft-plain weft-confirmed weft-embedded go pure-php symfony-messenger,
-                        or weft for its three; all of them by default
+          --only        contenders: weft-plain weft-confirmed weft-safe weft-embedded go pure-php
+                        symfony-messenger, or weft for its four; all of them by default
           --persistent  messages survive a restart of the broker (delivery mode 2), for everyone
           --timeout     seconds after which a run is ended and counts as failed, 1200
           --extension   libweft.so, target/release/libweft.so

@@ -88,7 +88,7 @@ final class Race
     {
         return [
             'COMMANDS' => (string) $this->commands,
-            'PERSISTENT' => $this->persistent ? '1' : '0',
+            'PERSISTENT' => $this->persistent || $contender->isPersistent() ? '1' : '0',
             'MODE' => $contender->mode->value,
         ];
     }

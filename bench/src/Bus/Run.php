@@ -91,8 +91,8 @@ final class Run
             'system' => $contender->system,
             'mode' => $contender->mode->value,
             'transport' => $contender->transport->value,
-            'persistent' => $persistent || $contender->transport === Transport::Sqlite,
-            'confirms' => $contender->mode === Mode::Confirmed,
+            'persistent' => $persistent || $contender->isPersistent(),
+            'confirms' => $contender->mode !== Mode::Plain,
         ];
     }
 

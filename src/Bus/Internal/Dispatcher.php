@@ -4,18 +4,23 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
+use Psr\Log\LoggerInterface;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Codec\MessageClass;
-use Weft\Bus\ListenersFailed;
+use Weft\Bus\Internal\Ledger\AlreadyHandled;
+use Weft\Bus\Internal\Ledger\Ledger;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\NoHandler;
 use Weft\Bus\Progress;
+use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Bus\UnknownMessageType;
+use Weft\Bus\UnroutableMessage;
 
 /**
  * Gives a delivery to its handlers, publishes what they send and acknowledges it.
@@ -24,7 +29,10 @@ use Weft\Bus\UnknownMessageType;
  */
 final class Dispatcher
 {
-    /** @param TransactionalConsumer|null $shared the consumer again, when its broker lives in the handlers' database */
+    /**
+     * @param TransactionalConsumer|null $shared the consumer again, when its broker lives in the handlers' database
+     * @param Ledger|null                $ledger where what handlers send is noted until the broker has it
+     */
     public function __construct(
         private readonly Consumer $consumer,
         private readonly ?TransactionalConsumer $shared,
@@ -32,7 +40,11 @@ final class Dispatcher
         private readonly Handlers $handlers,
         private readonly Codec $codec,
         private readonly Invoker $invoker,
+        private readonly RetryPolicy $retries,
+        private readonly ?Outage $outage,
+        private readonly ?Ledger $ledger,
         private readonly Progress $progress,
+        private readonly LoggerInterface $logger,
     ) {}
 
     /**
@@ -41,16 +53,34 @@ final class Dispatcher
     public function dispatch(Delivery $delivery, Worker $worker): void
     {
         $handlers = $this->handlers->of($delivery->type);
+        $isCommand = $handlers !== [] && $handlers[0]->kind === Kind::Command;
+        if (!$isCommand && isset($delivery->headers[Header::FAILED_HANDLER])) {
+            $handlers = self::failedBefore($handlers, $delivery);
+        }
         match (\count($handlers)) {
             0 => $this->unhandled($delivery),
             1 => $this->single($handlers[0], $delivery, $worker),
             default => $this->several($handlers, $delivery, $worker),
         };
-        if ($handlers !== [] && $handlers[0]->kind === Kind::Command) {
-            $this->progress->commands++;
-        } else {
-            $this->progress->events++;
+        $isCommand ? $this->progress->commands++ : $this->progress->events++;
+    }
+
+    /**
+     * The listeners a message comes back for.
+     *
+     * @param list<Handler> $handlers
+     * @return list<Handler>
+     * @throws NoHandler when one of them is no longer there
+     */
+    private static function failedBefore(array $handlers, Delivery $delivery): array
+    {
+        $names = \array_filter(\explode(', ', $delivery->headers[Header::FAILED_HANDLER]));
+        $missing = \array_diff($names, \array_map(static fn(Handler $handler): string => $handler->name, $handlers));
+        if ($missing !== []) {
+            throw new NoHandler('The message comes back for ' . \implode(', ', $missing) . ", which no longer listens to \"{$delivery->type}\"");
         }
+
+        return $names === [] ? $handlers : \array_values(\array_filter($handlers, static fn(Handler $handler): bool => \in_array($handler->name, $names, true)));
     }
 
     /** An event that this program knows may have no listener; anything else must not vanish. */
@@ -66,18 +96,17 @@ final class Dispatcher
 
     private function single(Handler $handler, Delivery $delivery, Worker $worker): void
     {
-        $message = self::decode($handler->message, $delivery);
-        try {
-            if ($handler->transactional && $this->shared !== null) {
-                $publish = $this->invoker->invoke($handler, $message, $delivery, $this->shared);
-                $this->shared->settled($delivery);
-            } else {
-                $publish = $this->invoker->invoke($handler, $message, $delivery);
-                $worker->free($delivery);
-                $this->consumer->ack($delivery, $publish);
+        $enlist = $handler->transactional ? $this->shared : null;
+        $publish = $this->call($handler, $delivery, $worker, $enlist);
+        if ($enlist !== null) {
+            $enlist->settled($delivery);
+        } else {
+            $worker->free($delivery);
+            try {
+                $this->settle($delivery, $publish);
+            } catch (\Throwable $thrown) {
+                throw new Failure($thrown, [$handler->name]);
             }
-        } catch (\Throwable $thrown) {
-            throw new Failure($thrown, [$handler->name]);
         }
         $this->progress->sent += \count($publish);
     }
@@ -88,23 +117,86 @@ final class Dispatcher
         $publish = [];
         $failed = [];
         foreach ($handlers as $handler) {
-            $message = self::decode($handler->message, $delivery);
             try {
-                \array_push($publish, ...$this->invoker->invoke($handler, $message, $delivery));
-            } catch (\Throwable $thrown) {
-                $failed[$handler->name] = $thrown;
+                \array_push($publish, ...$this->call($handler, $delivery, $worker));
+            } catch (Failure $failure) {
+                $failed[] = $failure;
             }
         }
         $worker->free($delivery);
         if ($failed === []) {
-            $this->consumer->ack($delivery, $publish);
+            $this->settle($delivery, $publish);
         } elseif ($publish !== []) {
             // What the others have published leaves all the same: their effects are there.
-            $this->transport->publish($publish);
+            $this->publish($publish);
         }
         $this->progress->sent += \count($publish);
         if ($failed !== []) {
-            throw self::listenersFailed($failed, \count($handlers));
+            throw Failure::together($failed, \count($handlers));
+        }
+    }
+
+    /**
+     * Calls a handler, and calls it again at once as long as that may help.
+     *
+     * @return list<Outgoing> what it has sent
+     * @throws Failure
+     * @throws MessageDecodingFailed
+     */
+    private function call(Handler $handler, Delivery $delivery, Worker $worker, ?TransactionalConsumer $enlist = null): array
+    {
+        $calls = $outages = 0;
+        while (true) {
+            $message = self::decode($handler->message, $delivery);
+            try {
+                return $this->invoker->invoke($handler, $message, $delivery, $enlist);
+            } catch (AlreadyHandled) {
+                $this->progress->duplicates++;
+
+                return [];
+            } catch (\Throwable $thrown) {
+                if ($worker->isForced()) {
+                    throw $thrown;
+                }
+                if ($this->outage?->wait($thrown, ++$outages, $worker)) {
+                    continue;
+                }
+                $calls++;
+                $retry = $this->retries->of($handler, $thrown);
+                if ($calls > ($retry?->immediate ?? 0)) {
+                    throw new Failure($thrown, [$handler->name], $calls, $retry);
+                }
+            }
+        }
+    }
+
+    /** @param list<Outgoing> $publish */
+    private function settle(Delivery $delivery, array $publish): void
+    {
+        if ($this->ledger === null || $publish === []) {
+            $this->consumer->ack($delivery, $publish);
+
+            return;
+        }
+        $this->publish($publish);
+        $this->consumer->ack($delivery);
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @throws UnroutableMessage|PublishFailed only where they are not noted
+     */
+    private function publish(array $messages): void
+    {
+        try {
+            $this->transport->publish($messages);
+            $this->ledger?->sent($messages);
+        } catch (UnroutableMessage | PublishFailed $exception) {
+            if ($this->ledger === null) {
+                throw $exception;
+            }
+            // They are in the outbox, and the handler has done its part.
+            $this->logger->error('{count} messages stay in the outbox: {error}', ['count' => \count($messages), 'error' => $exception->getMessage(), 'exception' => $exception]);
         }
     }
 
@@ -116,18 +208,5 @@ final class Dispatcher
         }
 
         return $class->decode($delivery->body);
-    }
-
-    /** @param non-empty-array<string, \Throwable> $failed by handler */
-    private static function listenersFailed(array $failed, int $of): Failure
-    {
-        $names = \array_keys($failed);
-        $first = $failed[$names[0]];
-        if (\count($failed) === 1) {
-            return new Failure($first, $names);
-        }
-        $error = new ListenersFailed(\count($failed) . " of {$of} listeners failed: " . \implode(', ', $names) . "; first: {$first->getMessage()}", $first);
-
-        return new Failure($error, $names);
     }
 }

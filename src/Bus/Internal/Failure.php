@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 use Weft\Bus\Header;
+use Weft\Bus\ListenersFailed;
+use Weft\Bus\Retry;
 use Weft\Bus\Transport\Delivery;
 
 /**
@@ -17,12 +19,48 @@ final class Failure extends \Exception
     private const MESSAGE_BYTES = 2_000;
     private const STACK_BYTES = 8_000;
 
-    /** @param list<string> $handlers which failed */
+    /**
+     * @param list<string> $handlers which failed
+     * @param int          $calls    how often the handler was called this time
+     * @param Retry|null   $retry    null when there is no point in trying again
+     * @param list<self>   $parts    one for each handler, where several failed
+     */
     public function __construct(
         public readonly \Throwable $error,
         public readonly array $handlers = [],
+        public readonly int $calls = 1,
+        public readonly ?Retry $retry = null,
+        private readonly array $parts = [],
     ) {
         parent::__construct($error->getMessage(), previous: $error);
+    }
+
+    /**
+     * @param non-empty-list<self> $failed
+     * @param int                  $of     how many listeners there are
+     */
+    public static function together(array $failed, int $of = 0): self
+    {
+        if (\count($failed) === 1) {
+            return $failed[0];
+        }
+        $names = \array_merge(...\array_map(static fn(self $failure): array => $failure->handlers, $failed));
+        $first = $failed[0]->error;
+        $error = new ListenersFailed(\count($failed) . " of {$of} listeners failed: " . \implode(', ', $names) . "; first: {$first->getMessage()}", $first);
+
+        return new self($error, $names, \max(\array_map(static fn(self $failure): int => $failure->calls, $failed)), parts: $failed);
+    }
+
+    /** @return non-empty-list<self> one for each handler */
+    public function parts(): array
+    {
+        return $this->parts === [] ? [$this] : $this->parts;
+    }
+
+    /** How often handling the message has failed by now. */
+    public function attempts(Delivery $delivery): int
+    {
+        return $this->calls + (int) ($delivery->headers[Header::ATTEMPTS] ?? 0);
     }
 
     /** @return array<string, string> */
@@ -35,7 +73,7 @@ final class Failure extends \Exception
             Header::FAILED_HANDLER => \implode(', ', $this->handlers),
             Header::FAILED_AT => (new \DateTimeImmutable('now', new \DateTimeZone('UTC')))->format('Y-m-d\TH:i:s.up'),
             Header::FAILED_QUEUE => $queue,
-            Header::ATTEMPTS => (string) (1 + (int) ($delivery->headers[Header::ATTEMPTS] ?? 0)),
+            Header::ATTEMPTS => (string) $this->attempts($delivery),
         ] + $delivery->headers;
     }
 

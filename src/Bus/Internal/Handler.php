@@ -16,6 +16,7 @@ final class Handler
     /**
      * @param string                                                                $name          `Class::method`
      * @param bool                                                                  $transactional whether it takes a Transaction
+     * @param list<\Weft\Bus\Retry>                                                 $retries       the first that fits an exception decides
      * @param \Closure(object, \Weft\Bus\Context, ?\Weft\Sql\Transaction): mixed $invoke
      */
     public function __construct(
@@ -24,5 +25,6 @@ final class Handler
         public readonly MessageClass $message,
         public readonly bool $transactional,
         public readonly \Closure $invoke,
+        public readonly array $retries = [],
     ) {}
 }

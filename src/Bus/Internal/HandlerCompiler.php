@@ -11,6 +11,7 @@ use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\InvalidHandler;
+use Weft\Bus\Retry;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
@@ -85,7 +86,23 @@ final class HandlerCompiler
             $this->codec->of($message),
             \in_array(Transaction::class, $arguments, true),
             self::invoker($method->getClosure($service), $arguments),
+            self::retries($method, $service, $message),
         );
+    }
+
+    /**
+     * @param class-string $message
+     * @return list<Retry> those of the method, of its class and of the message
+     */
+    private static function retries(\ReflectionMethod $method, object $service, string $message): array
+    {
+        $attributes = [
+            ...$method->getAttributes(Retry::class),
+            ...(new \ReflectionObject($service))->getAttributes(Retry::class),
+            ...(new \ReflectionClass($message))->getAttributes(Retry::class),
+        ];
+
+        return \array_map(static fn(\ReflectionAttribute $attribute): Retry => $attribute->newInstance(), $attributes);
     }
 
     /**

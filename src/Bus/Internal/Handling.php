@@ -11,11 +11,12 @@ use Weft\Bus\Observer;
 use Weft\Bus\Progress;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
 
 use function Weft\delay;
 
 /**
- * The life of one delivery: dispatched; or parked; or given back.
+ * The life of one delivery: dispatched; or put off; or parked; or given back.
  *
  * @internal
  */
@@ -24,10 +25,16 @@ final class Handling
     /** Seconds before a message goes back to the queue when not even parking succeeded. */
     private const PAUSE = 1.0;
 
+    /**
+     * @param Suspicion|null $suspicion what to do with messages that may have crashed a worker; null does not ask
+     * @param Delays|null    $delays    where messages wait for another try; null parks them instead
+     */
     public function __construct(
         private readonly Consumer $consumer,
         private readonly string $queue,
         private readonly Dispatcher $dispatcher,
+        private readonly ?Suspicion $suspicion,
+        private readonly ?Delays $delays,
         private readonly Progress $progress,
         private readonly LoggerInterface $logger,
         private readonly ?Observer $observer,
@@ -42,8 +49,13 @@ final class Handling
         $started = $this->observer === null ? 0 : \hrtime(true);
         $this->progress->inFlight++;
         try {
-            $this->dispatcher->dispatch($delivery, $worker);
+            $this->suspicion === null || !$delivery->redelivered
+                ? $this->dispatcher->dispatch($delivery, $worker)
+                : $this->suspicion->guard($delivery, $worker, fn() => $this->dispatcher->dispatch($delivery, $worker));
             $this->observer === null || $this->tell(fn() => $this->observer->handled($delivery->type, (\hrtime(true) - $started) / 1e9));
+        } catch (Interrupted) {
+            $worker->free($delivery);
+            $this->consumer->requeue($delivery);
         } catch (\Throwable $thrown) {
             // A forced stop cancels handlers: their messages stay unsettled and go back when the consumer closes.
             if (!$worker->isForced()) {
@@ -58,17 +70,83 @@ final class Handling
     private function fail(Delivery $delivery, Failure $failure): void
     {
         $this->progress->failed++;
-        $this->log(LogLevel::ERROR, $failure->handlers === []
+        $later = [];
+        $dead = [];
+        foreach ($failure->parts() as $part) {
+            $this->delays !== null && $part->retry !== null && self::rounds($delivery) < $part->retry->delayed ? $later[] = $part : $dead[] = $part;
+        }
+        $this->report($delivery, $failure, $dead === []);
+        $settled = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : Failure::together($dead, \count($dead)), $dead !== []);
+        $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $settled && $dead !== []));
+    }
+
+    private function report(Delivery $delivery, Failure $failure, bool $comesBack): void
+    {
+        $this->log($comesBack ? LogLevel::WARNING : LogLevel::ERROR, $failure->handlers === []
             ? 'Message {type} {id} could not be handled: {error}'
             : 'Message {type} {id} failed in {handler}: {error}', [
             'type' => $delivery->type,
             'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
             'handler' => \implode(', ', $failure->handlers),
+            'attempts' => $failure->attempts($delivery),
             'error' => $failure->error->getMessage(),
             'exception' => $failure->error,
         ]);
-        $parked = $this->park($delivery, $failure);
-        $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $parked));
+    }
+
+    private static function rounds(Delivery $delivery): int
+    {
+        return (int) ($delivery->headers[Header::RETRIES] ?? 0);
+    }
+
+    /**
+     * Copies of the message for those who try again later, then the dead letter, then the acknowledgement.
+     *
+     * @param list<Failure> $later
+     */
+    private function settle(Delivery $delivery, array $later, Failure $failure, bool $park): bool
+    {
+        try {
+            if ($later !== []) {
+                $this->comeBack($delivery, $later);
+            }
+            if ($park) {
+                $this->consumer->park($delivery, $failure->headers($delivery, $this->queue));
+                $this->progress->parked++;
+            } else {
+                $this->consumer->ack($delivery);
+            }
+
+            return true;
+        } catch (\Throwable $thrown) {
+            $this->log(LogLevel::CRITICAL, 'Message {type} {id} could not be parked and goes back to the queue: {error}', [
+                'type' => $delivery->type,
+                'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
+                'error' => $thrown->getMessage(),
+                'exception' => $thrown,
+            ]);
+            // The message holds its place in the prefetch meanwhile, so that a broker in trouble is not asked in a hot loop.
+            delay(self::PAUSE);
+            $this->consumer->requeue($delivery);
+
+            return false;
+        }
+    }
+
+    /** @param non-empty-list<Failure> $failures */
+    private function comeBack(Delivery $delivery, array $failures): void
+    {
+        $round = self::rounds($delivery) + 1;
+        $failure = Failure::together($failures, \count($failures));
+        $pause = \max(\array_map(static fn(Failure $part): float => $part->retry?->pause($round, \lcg_value()) ?? 0.0, $failures));
+        $headers = [
+            Header::ATTEMPTS => (string) $failure->attempts($delivery),
+            Header::RETRIES => (string) $round,
+            Header::FAILED_HANDLER => \implode(', ', $failure->handlers),
+        ] + $delivery->headers;
+        \assert($this->delays !== null);
+        $this->delays->comeBack(new Outgoing($delivery->type, $delivery->body, $headers), $this->queue, $pause);
+        $this->progress->retried++;
     }
 
     /** Who watches must not change what becomes of a message. */
@@ -92,28 +170,6 @@ final class Handling
             $this->logger->log($level, $message, $context);
         } catch (\Throwable $thrown) {
             \error_log("Weft: the logger of queue {$this->queue} failed: {$thrown->getMessage()}; it was told of: {$context['error']}");
-        }
-    }
-
-    private function park(Delivery $delivery, Failure $failure): bool
-    {
-        try {
-            $this->consumer->park($delivery, $failure->headers($delivery, $this->queue));
-            $this->progress->parked++;
-
-            return true;
-        } catch (\Throwable $thrown) {
-            $this->log(LogLevel::CRITICAL, 'Message {type} {id} could not be parked and goes back to the queue: {error}', [
-                'type' => $delivery->type,
-                'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
-                'error' => $thrown->getMessage(),
-                'exception' => $thrown,
-            ]);
-            // The message holds its place in the prefetch meanwhile, so that a broker in trouble is not asked in a hot loop.
-            delay(self::PAUSE);
-            $this->consumer->requeue($delivery);
-
-            return false;
         }
     }
 }

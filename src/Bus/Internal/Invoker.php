@@ -6,6 +6,10 @@ namespace Weft\Bus\Internal;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Context;
+use Weft\Bus\Internal\Ledger\AlreadyHandled;
+use Weft\Bus\Internal\Ledger\Delayed;
+use Weft\Bus\Internal\Ledger\Entry;
+use Weft\Bus\Internal\Ledger\Ledger;
 use Weft\Bus\Progress;
 use Weft\Bus\TransactionFinished;
 use Weft\Bus\Transport;
@@ -24,6 +28,7 @@ use Weft\Sql\Transaction;
 final class Invoker
 {
     /**
+     * @param Ledger|null         $ledger  where it is noted what was handled and sent; null for nowhere
      * @param Transport|null      $direct  where messages of handlers go at once; null keeps them until the handler is done
      * @param Local<Context|null> $current
      */
@@ -31,6 +36,8 @@ final class Invoker
         private readonly Envelopes $envelopes,
         private readonly ?Transport $direct,
         private readonly ?Database $database,
+        private readonly ?Ledger $ledger,
+        private readonly ?Delays $delays,
         private readonly Local $current,
         private readonly Progress $progress,
         private readonly LoggerInterface $logger,
@@ -40,19 +47,25 @@ final class Invoker
     /**
      * @param TransactionalConsumer|null $enlist publishes and acknowledges in the handler's transaction
      * @return list<Outgoing> what the handler has sent and did not leave at once; nothing of it when the handler throws
+     *
+     * @throws AlreadyHandled when the handler has handled the message before; then it had no effect this time
      */
     public function invoke(Handler $handler, object $message, Delivery $delivery, ?TransactionalConsumer $enlist = null): array
     {
-        $outbox = new Outbox($this->envelopes, $this->progress, $this->direct);
+        $outbox = new Outbox($this->envelopes, $this->progress, $this->direct, $this->delays);
         $context = new Context($delivery, $outbox, $this->logger, $this->queue);
+        $entry = $enlist === null ? $this->ledger?->entry($delivery, $handler->name, $this->queue) : null;
         $this->current->set($context);
         try {
-            if ($handler->transactional) {
-                $ack = $enlist === null ? null : static fn(Transaction $tx) => $enlist->enlist($tx, $delivery, $outbox->close());
-                $this->inTransaction($handler, $message, $context, $ack);
-            } else {
-                ($handler->invoke)($message, $context, null);
+            $this->run($handler, $message, $context, $outbox, $entry, $enlist === null ? null : function (Transaction $transaction) use ($enlist, $delivery, $outbox): void {
+                $enlist->enlist($transaction, $delivery, $outbox->close());
+                $this->putOff($transaction, $outbox);
+            });
+        } catch (\Throwable $thrown) {
+            if ($entry?->wasHandled()) {
+                throw new AlreadyHandled(previous: $thrown);
             }
+            throw $thrown;
         } finally {
             $publish = $outbox->close();
         }
@@ -60,12 +73,61 @@ final class Invoker
         return $publish;
     }
 
+    /** @param (\Closure(Transaction): void)|null $enlist */
+    private function run(Handler $handler, object $message, Context $context, Outbox $outbox, ?Entry $entry, ?\Closure $enlist): void
+    {
+        if ($handler->transactional) {
+            $this->inTransaction($handler, $message, $context, $entry, $enlist
+                ?? ($entry === null ? null : fn(Transaction $transaction) => $this->note($transaction, $entry, $outbox)));
+            $entry === null && $enlist === null && $this->keep($outbox);
+
+            return;
+        }
+        if ($entry !== null && $context->redelivered() && $entry->wasHandled()) {
+            throw new AlreadyHandled();
+        }
+        ($handler->invoke)($message, $context, null);
+        if ($entry === null) {
+            $this->keep($outbox);
+        } elseif ($outbox->close() !== [] || $outbox->putOff() !== []) {
+            // Its effects are where the bus cannot see them; what it sends leaves once all the same.
+            $this->database?->transaction(function (Transaction $transaction) use ($entry, $outbox): void {
+                $entry->open($transaction);
+                $this->note($transaction, $entry, $outbox);
+            });
+        }
+    }
+
+    private function note(Transaction $transaction, Entry $entry, Outbox $outbox): void
+    {
+        $entry->send($transaction, $outbox->close());
+        $this->putOff($transaction, $outbox);
+    }
+
+    /** Messages that are to leave later wait in the handler's own database. */
+    private function putOff(Transaction $transaction, Outbox $outbox): void
+    {
+        \assert($this->delays instanceof Delayed || $outbox->putOff() === []);
+        foreach ($outbox->putOff() as [$message, $due]) {
+            $this->delays->add($transaction, $message, $due);
+        }
+    }
+
+    private function keep(Outbox $outbox): void
+    {
+        $outbox->close();
+        foreach ($outbox->putOff() as [$message, $due]) {
+            $this->delays?->keep($message, $due);
+        }
+    }
+
     /** @param (\Closure(Transaction): void)|null $last joins the transaction when the handler is done */
-    private function inTransaction(Handler $handler, object $message, Context $context, ?\Closure $last): void
+    private function inTransaction(Handler $handler, object $message, Context $context, ?Entry $entry, ?\Closure $last): void
     {
         \assert($this->database !== null);
         $transaction = $this->database->begin();
         try {
+            $entry?->open($transaction);
             ($handler->invoke)($message, $context, $transaction);
             if (!$transaction->isOpen()) {
                 throw new TransactionFinished("{$handler->name}() committed or rolled back the Transaction it was given; the bus does");

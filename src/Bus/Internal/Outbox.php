@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 use Weft\Bus\Context;
+use Weft\Bus\Header;
 use Weft\Bus\Progress;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;
@@ -19,6 +20,9 @@ final class Outbox
     /** @var list<Outgoing> */
     private array $kept = [];
 
+    /** @var list<array{Outgoing, float}> with the time each is due */
+    private array $putOff = [];
+
     private bool $isOpen = true;
 
     /** @param Transport|null $direct where messages go at once; null keeps them */
@@ -26,16 +30,34 @@ final class Outbox
         private readonly Envelopes $envelopes,
         private readonly Progress $progress,
         private readonly ?Transport $direct,
+        private readonly ?Delays $delays,
     ) {}
 
-    public function publish(object $event, Context $cause): void
+    /** @return string the message's id */
+    public function add(Kind $kind, object $message, Context $cause, ?float $due = null): string
     {
-        $this->add(Kind::Event, $event, $cause);
+        if (!$this->isOpen) {
+            throw new \Error('The Context of a handler that has ended cannot send ' . $message::class
+                . '; what the handler starts must end before it returns');
+        }
+        $outgoing = $this->envelopes->wrap($kind, $message, $cause);
+        if ($due !== null) {
+            $this->delays ?? throw Due::nowhere($message);
+            $this->putOff[] = [$outgoing, $due];
+        } elseif ($this->direct === null) {
+            $this->kept[] = $outgoing;
+        } else {
+            $this->direct->publish([$outgoing], confirmed: false);
+            $this->progress->sent++;
+        }
+
+        return $outgoing->headers[Header::MESSAGE_ID];
     }
 
-    public function send(object $command, Context $cause): void
+    /** @return list<array{Outgoing, float}> messages that are to leave later, and when */
+    public function putOff(): array
     {
-        $this->add(Kind::Command, $command, $cause);
+        return $this->putOff;
     }
 
     public function isOpen(): bool
@@ -49,20 +71,5 @@ final class Outbox
         $this->isOpen = false;
 
         return $this->kept;
-    }
-
-    private function add(Kind $kind, object $message, Context $cause): void
-    {
-        if (!$this->isOpen) {
-            throw new \Error('The Context of a handler that has ended cannot send ' . $message::class
-                . '; what the handler starts must end before it returns');
-        }
-        $outgoing = $this->envelopes->wrap($kind, $message, $cause);
-        if ($this->direct === null) {
-            $this->kept[] = $outgoing;
-        } else {
-            $this->direct->publish([$outgoing], confirmed: false);
-            $this->progress->sent++;
-        }
     }
 }

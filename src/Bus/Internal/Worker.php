@@ -87,6 +87,12 @@ final class Worker
         $this->stop();
     }
 
+    /** Whether no more messages are taken. */
+    public function isStopping(): bool
+    {
+        return $this->stopping;
+    }
+
     /** Whether what is in flight was told to stop at once. */
     public function isForced(): bool
     {

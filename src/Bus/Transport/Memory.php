@@ -6,6 +6,7 @@ namespace Weft\Bus\Transport;
 
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Memory\MemoryConsumer;
+use Weft\Bus\Internal\Memory\MemoryDelays;
 use Weft\Bus\Internal\Memory\MemoryQueue;
 use Weft\Bus\Transport;
 use Weft\Bus\UndefinedQueue;
@@ -22,6 +23,33 @@ final class Memory implements Transport
 
     /** @var array<int, MemoryConsumer> not closed yet */
     private array $consumers = [];
+
+    private readonly MemoryDelays $delays;
+
+    public function __construct()
+    {
+        $this->delays = new MemoryDelays(
+            function (Outgoing $message, ?string $queue): void {
+                try {
+                    $queue === null ? $this->publish([$message]) : $this->put($queue, [$message]);
+                } catch (UnroutableMessage) {
+                    // It comes again when there may be a queue.
+                    $this->delays->keep($message, \microtime(true) + 1.0);
+                }
+            },
+            function (): void {
+                foreach ($this->queues as $queue) {
+                    $queue->arrival->notify();
+                }
+            },
+        );
+    }
+
+    /** @internal */
+    public function delays(): MemoryDelays
+    {
+        return $this->delays;
+    }
 
     public function declare(string $queue, array $types): void
     {
@@ -45,6 +73,14 @@ final class Memory implements Transport
         }
         if ($lost !== null) {
             throw new UnroutableMessage("No queue is declared for commands of type \"{$lost->type}\"");
+        }
+    }
+
+    public function put(string $queue, array $messages): void
+    {
+        $into = $this->queue($queue);
+        foreach ($messages as $message) {
+            $into->push($message->type, $message->body, $message->headers);
         }
     }
 

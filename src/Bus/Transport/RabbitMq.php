@@ -87,6 +87,11 @@ final class RabbitMq implements Transport
         }
     }
 
+    public function put(string $queue, array $messages): void
+    {
+        $this->publishing->into($queue, $messages);
+    }
+
     public function consume(string $queue, int $prefetch): Consumer
     {
         $this->consuming ??= self::open($this->dsn);

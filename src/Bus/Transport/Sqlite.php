@@ -67,6 +67,11 @@ final class Sqlite implements Transport
         $this->store->publish($messages);
     }
 
+    public function put(string $queue, array $messages): void
+    {
+        $this->store->put($queue, $messages);
+    }
+
     public function consume(string $queue, int $prefetch): Consumer
     {
         $consumer = SqliteConsumer::open($this->store, $queue, $prefetch);
@@ -78,6 +83,12 @@ final class Sqlite implements Transport
     public function depth(string $queue): int
     {
         return $this->store->depth($this->store->queueId($queue));
+    }
+
+    /** @internal where the broker's tables are */
+    public function database(): Database
+    {
+        return $this->store->database;
     }
 
     public function close(): void

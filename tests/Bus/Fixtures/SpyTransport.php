@@ -18,6 +18,9 @@ final class SpyTransport implements Transport
     /** How many times parking fails. */
     public int $parkingFails = 0;
 
+    /** Whether acknowledgements get lost on their way. */
+    public bool $loseAcks = false;
+
     public function __construct(private readonly Transport $inner) {}
 
     public function declare(string $queue, array $types): void
@@ -45,6 +48,9 @@ final class SpyTransport implements Transport
             public function ack(Delivery $delivery, array $publish = []): void
             {
                 $this->spy->tell('ack', $publish);
+                if ($this->spy->loseAcks) {
+                    return;
+                }
                 $this->inner->ack($delivery, $publish);
             }
 
@@ -72,6 +78,12 @@ final class SpyTransport implements Transport
                 $this->inner->close();
             }
         };
+    }
+
+    public function put(string $queue, array $messages): void
+    {
+        $this->tell("put into {$queue}", $messages);
+        $this->inner->put($queue, $messages);
     }
 
     public function depth(string $queue): int

@@ -28,6 +28,7 @@ final class MemoryConsumer implements Consumer
     {
         $deadline = $wait === null ? null : \microtime(true) + $wait;
         while (!$this->stopped) {
+            $this->broker->delays()->release();
             $taken = $this->queue->take(\min($max, $this->prefetch - \count($this->unsettled)));
             if ($taken !== []) {
                 foreach ($taken as $delivery) {
@@ -36,7 +37,8 @@ final class MemoryConsumer implements Consumer
 
                 return $taken;
             }
-            if (!$this->queue->arrival->wait($deadline)) {
+            $due = $this->broker->delays()->next();
+            if (!$this->queue->arrival->wait($deadline === null ? $due : \min($deadline, $due ?? \INF)) && $deadline !== null && \microtime(true) >= $deadline) {
                 break;
             }
         }

@@ -8,6 +8,7 @@ use Weft\Amqp\AmqpException;
 use Weft\Amqp\Unroutable;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UndefinedQueue;
 use Weft\Bus\UnroutableMessage;
 use Weft\Native\AmqpConnection;
 use Weft\Native\AmqpPublisher;
@@ -71,17 +72,44 @@ final class Publishing
     }
 
     /**
-     * Puts a message into one queue, persistent and confirmed.
+     * Puts messages into one queue, persistent and confirmed.
      *
-     * @throws PublishFailed
+     * @param list<Outgoing> $messages
+     * @throws UndefinedQueue|PublishFailed
      */
-    public function into(string $queue, Outgoing $message): void
+    public function into(string $queue, array $messages): void
     {
         try {
             $publisher = $this->single ??= $this->open(true);
-            Scheduler::await($this->hand($publisher, '', $queue, $message, true, true));
+            $watched = [];
+            foreach ($messages as $message) {
+                $message = $message->mustRoute ? $message : new Outgoing($message->type, $message->body, $message->headers, mustRoute: true);
+                $watched[] = $this->hand($publisher, '', $queue, $message, true, true);
+            }
+            $this->awaitAll($watched);
+        } catch (Unroutable $unroutable) {
+            throw new UndefinedQueue("Queue \"{$queue}\" is not declared on the broker: {$unroutable->getMessage()}", $unroutable);
         } catch (AmqpException $exception) {
             throw new PublishFailed("Cannot publish to queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
+    /**
+     * @param list<int> $operations
+     * @throws AmqpException the first failure, once all have ended
+     */
+    private function awaitAll(array $operations): void
+    {
+        $failure = null;
+        foreach ($operations as $operation) {
+            try {
+                Scheduler::await($operation);
+            } catch (AmqpException $exception) {
+                $failure ??= $exception;
+            }
+        }
+        if ($failure !== null) {
+            throw $failure;
         }
     }
 

@@ -9,10 +9,12 @@ use Weft\Amqp\UsageError;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Wakeup;
+use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\TransportFailed;
+use Weft\Bus\UndefinedQueue;
 use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
@@ -131,7 +133,11 @@ final class RabbitMqConsumer implements Consumer
     private function bury(Delivery $delivery, array $headers): void
     {
         $letter = new Outgoing($delivery->type, $delivery->body, $headers, mustRoute: true);
-        $this->publishing->into(DeadLetters::queueOf($this->queue), $letter);
+        try {
+            $this->publishing->into(DeadLetters::queueOf($this->queue), [$letter]);
+        } catch (UndefinedQueue $undefined) {
+            throw new PublishFailed("Cannot park a message of \"{$this->queue}\": {$undefined->getMessage()}", $undefined);
+        }
     }
 
     /**

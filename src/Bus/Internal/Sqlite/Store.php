@@ -73,7 +73,7 @@ final class Store
     private array $routed = [];
 
     private function __construct(
-        private readonly Database $database,
+        public readonly Database $database,
         public readonly string $file,
     ) {
         $this->arrival = new Wakeup('messages in ' . ($file === '' ? 'an in-memory database' : $file));
@@ -180,6 +180,26 @@ final class Store
         $this->arrival->notify();
 
         return $lost;
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @throws UndefinedQueue|PublishFailed
+     */
+    public function put(string $queue, array $messages): void
+    {
+        $id = $this->queueId($queue);
+        try {
+            $this->database->transaction(static function (Transaction $transaction) use ($id, $messages): void {
+                foreach ($messages as $message) {
+                    $transaction->execute('INSERT INTO weft_messages (id, type, redelivered, headers, body)
+                        SELECT ' . self::NEXT_ID . ', ?, 0, ?, ? FROM weft_queues q WHERE q.id = ?', [$message->type, self::encode($message->headers), $message->body, $id]);
+                }
+            });
+        } catch (SqlException $exception) {
+            throw new PublishFailed("Cannot publish to queue \"{$queue}\" in {$this->file}: {$exception->getMessage()}", $exception);
+        }
+        $this->arrival->notify();
     }
 
     /**

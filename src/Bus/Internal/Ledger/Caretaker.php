@@ -1,0 +1,134 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Ledger;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\BusException;
+use Weft\Bus\Recording;
+use Weft\Runtime\Task;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+
+use function Weft\delay;
+use function Weft\detach;
+
+/**
+ * Looks after the ledger while a bus consumes: sends what was left behind, what is due, and forgets what is old. Every worker
+ * does; they take different rows.
+ *
+ * @internal
+ */
+final class Caretaker
+{
+    /** Seconds between two looks for messages that other processes have put off. */
+    private const TICK = 0.25;
+
+    /** Seconds between two looks at the outbox, and the part of that which is random. */
+    private const LOOK = 1.0;
+
+    private const PURGE = 60.0;
+    private const PURGE_ROWS = 5_000;
+
+    /** Longest pause after failures. */
+    private const LONGEST_PAUSE = 10.0;
+
+    /** @var list<Task> */
+    private array $tasks = [];
+
+    private int $users = 0;
+
+    public function __construct(
+        private readonly Database $database,
+        private readonly Relay $relay,
+        private readonly Delayed $delayed,
+        private readonly Schedules $schedules,
+        private readonly Recording $recording,
+        private readonly LoggerInterface $logger,
+    ) {}
+
+    public function start(): void
+    {
+        if ($this->users++ === 0) {
+            $this->tasks = [
+                detach(fn() => $this->again('relay', $this->look(...))),
+                detach(fn() => $this->again('clock', $this->tick(...))),
+                detach(fn() => $this->again('purge', $this->purge(...))),
+            ];
+        }
+    }
+
+    public function stop(): void
+    {
+        if (--$this->users === 0) {
+            foreach ($this->tasks as $task) {
+                $task->cancel('the bus no longer consumes');
+            }
+            $this->tasks = [];
+        }
+    }
+
+    /**
+     * Forgets messages that were handled so long ago that they are not delivered again.
+     *
+     * @return int rows deleted
+     */
+    public function forget(): int
+    {
+        $dialect = new Dialect($this->database);
+        $before = \time() - (int) $this->recording->retention;
+        $deleted = 0;
+        foreach ([['weft_inbox', 'handled_at'], ['weft_attempts', 'noted_at']] as [$table, $column]) {
+            do {
+                $rows = $this->database->execute($dialect->deleteBelow($table, 'message_id, consumer', $column, self::PURGE_ROWS), [$before])->affected();
+                $deleted += $rows;
+            } while ($rows === self::PURGE_ROWS);
+        }
+
+        return $deleted;
+    }
+
+    /** @param \Closure(): void $turn does its work and waits for the next time */
+    private function again(string $name, \Closure $turn): never
+    {
+        $pause = self::TICK;
+        while (true) {
+            try {
+                $turn();
+                $pause = self::TICK;
+            } catch (SqlException | BusException $exception) {
+                $this->logger->warning('The {name} of the bus has failed and tries again: {error}', ['name' => $name, 'error' => $exception->getMessage(), 'exception' => $exception]);
+                delay($pause);
+                $pause = \min(self::LONGEST_PAUSE, 2 * $pause);
+            }
+        }
+    }
+
+    private function look(): void
+    {
+        $this->relay->look();
+        // At random, so that the workers do not look all at once.
+        delay(self::LOOK * (0.75 + \lcg_value() / 2));
+    }
+
+    private function tick(): void
+    {
+        $generation = $this->delayed->earlier->generation;
+        $this->schedules->fire();
+        $next = $this->delayed->next();
+        $now = \microtime(true);
+        if ($next !== null && $next <= $now) {
+            $this->delayed->release();
+
+            return;
+        }
+        $this->delayed->earlier->wait(\min($now + self::TICK, $next ?? \INF), $generation);
+    }
+
+    private function purge(): void
+    {
+        delay(self::PURGE * (0.75 + \lcg_value() / 2));
+        $this->forget();
+    }
+}

@@ -1,0 +1,127 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Ledger;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UnroutableMessage;
+use Weft\Sql\Connection;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+
+/**
+ * Publishes rows of a table and deletes those the broker has. Several processes take different rows; where a database cannot
+ * lock rows they may take the same, and those messages arrive twice, with one id.
+ *
+ * @internal
+ */
+final class Courier
+{
+    /** Rows published in one confirm window and deleted by one statement. */
+    public const BATCH = 1000;
+
+    private readonly Dialect $dialect;
+
+    public function __construct(
+        private readonly Database $database,
+        private readonly Transport $transport,
+        private readonly LoggerInterface $logger,
+        private readonly string $table,
+    ) {
+        $this->dialect = new Dialect($database);
+    }
+
+    /**
+     * @param string      $condition which rows, in which order
+     * @param list<mixed> $parameters
+     * @return array{list<array<string, mixed>>, list<array<string, mixed>>} rows taken, and those of them that are still
+     *         there because they have no queue
+     *
+     * @throws \Weft\Bus\PublishFailed the rows are still there
+     * @throws \Weft\Sql\SqlException
+     */
+    public function carry(string $condition, array $parameters): array
+    {
+        $select = "SELECT * FROM {$this->table} WHERE {$condition} LIMIT " . self::BATCH;
+        if (!$this->dialect->locksRows()) {
+            return $this->publish($this->database, $this->database->execute($select, $parameters)->rows());
+        }
+
+        return $this->database->transaction(fn(Transaction $transaction): array
+            => $this->publish($transaction, $transaction->execute($select . $this->dialect->skipLocked(), $parameters)->rows()));
+    }
+
+    /**
+     * @param list<array<string, mixed>> $rows
+     * @return array{list<array<string, mixed>>, list<array<string, mixed>>}
+     */
+    private function publish(Connection $connection, array $rows): array
+    {
+        $stuck = [];
+        foreach ($this->byQueue($rows) as $queue => $group) {
+            $stuck = [...$stuck, ...$this->send((string) $queue, $group)];
+        }
+        $sent = \array_diff(\array_column($rows, 'id'), \array_column($stuck, 'id'));
+        if ($sent !== []) {
+            [$among, $parameters] = $this->dialect->among('id', \array_values($sent));
+            $connection->execute("DELETE FROM {$this->table} WHERE {$among}", $parameters);
+        }
+
+        return [$rows, $stuck];
+    }
+
+    /**
+     * @param list<array<string, mixed>> $rows
+     * @return list<array<string, mixed>> those without a queue
+     */
+    private function send(string $queue, array $rows): array
+    {
+        try {
+            $this->hand($queue, \array_map(self::message(...), $rows));
+
+            return [];
+        } catch (UnroutableMessage $unroutable) {
+            if (\count($rows) === 1) {
+                $this->logger->error('Message {id} of type {type} waits in {table}: {error}', [
+                    'id' => $rows[0]['id'],
+                    'type' => $rows[0]['type'],
+                    'table' => $this->table,
+                    'error' => $unroutable->getMessage(),
+                ]);
+
+                return $rows;
+            }
+        }
+        // The others are published already; told apart they are once more, under the same ids.
+        return \array_merge(...\array_map(fn(array $row): array => $this->send($queue, [$row]), $rows));
+    }
+
+    /** @param list<Outgoing> $messages */
+    private function hand(string $queue, array $messages): void
+    {
+        $queue === '' ? $this->transport->publish($messages) : $this->transport->put($queue, $messages);
+    }
+
+    /**
+     * @param list<array<string, mixed>> $rows
+     * @return array<string, list<array<string, mixed>>>
+     */
+    private function byQueue(array $rows): array
+    {
+        $groups = [];
+        foreach ($rows as $row) {
+            $groups[$row['queue'] ?? ''][] = $row;
+        }
+
+        return $groups;
+    }
+
+    /** @param array<string, mixed> $row */
+    private static function message(array $row): Outgoing
+    {
+        return new Outgoing($row['type'], $row['body'], Headers::decode($row['headers']), mustRoute: $row['must_route'] === 1);
+    }
+}

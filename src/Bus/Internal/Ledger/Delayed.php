@@ -1,0 +1,111 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Ledger;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\Delays;
+use Weft\Bus\Internal\Wakeup;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Bytes;
+use Weft\Sql\Connection;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+
+/**
+ * Messages that wait in a table, by the time they are due.
+ *
+ * @internal
+ */
+final class Delayed implements Delays
+{
+    private const KEEP = 'INSERT INTO weft_delayed (id, due, queue, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)';
+    private const DROP = 'DELETE FROM weft_delayed WHERE id = ?';
+
+    /** Seconds until a message that is due and has no queue is looked at again. */
+    private const STUCK = 30.0;
+
+    /** Woken when this process has put something off that may be due before everything else. */
+    public readonly Wakeup $earlier;
+
+    private readonly Courier $courier;
+
+    public function __construct(
+        private readonly Database $database,
+        Transport $transport,
+        LoggerInterface $logger,
+    ) {
+        $this->earlier = new Wakeup('a message that is put off');
+        $this->courier = new Courier($database, $transport, $logger, 'weft_delayed');
+    }
+
+    public function keep(Outgoing $message, float $due): void
+    {
+        $this->add($this->database, $message, $due);
+        $this->earlier->notify();
+    }
+
+    /** Puts a message off as part of a transaction. After its commit the clock may be told by {@see $earlier}. */
+    public function add(Connection $connection, Outgoing $message, float $due): void
+    {
+        $connection->execute(self::KEEP, self::row(Ledger::idOf($message->headers), $message, '', $due));
+    }
+
+    public function comeBack(Outgoing $message, string $queue, float $seconds): void
+    {
+        // Two services that share the database may both wait for one event.
+        $id = Ledger::idOf($message->headers) . '@' . \hash('xxh3', $queue);
+        $row = self::row($id, $message, $queue, \microtime(true) + $seconds);
+        $this->database->transaction(static function (Transaction $transaction) use ($id, $row): void {
+            $transaction->execute(self::DROP, [$id]);
+            $transaction->execute(self::KEEP, $row);
+        });
+        $this->earlier->notify();
+    }
+
+    public function cancel(string $messageId): bool
+    {
+        return $this->database->execute(self::DROP, [$messageId])->affected() === 1;
+    }
+
+    /** When the next one is due, as microtime(true) has it; null when nothing waits. */
+    public function next(): ?float
+    {
+        $due = $this->database->execute('SELECT min(due) FROM weft_delayed')->value();
+
+        return $due === null ? null : $due / 1000;
+    }
+
+    /**
+     * Publishes what is due.
+     *
+     * @return int how many messages
+     * @throws \Weft\Bus\PublishFailed|\Weft\Sql\SqlException
+     */
+    public function release(): int
+    {
+        $sent = 0;
+        do {
+            [$rows, $stuck] = $this->courier->carry('due <= ? ORDER BY due', [self::milliseconds(\microtime(true))]);
+            foreach ($stuck as $row) {
+                $this->database->execute('UPDATE weft_delayed SET due = ? WHERE id = ?', [self::milliseconds(\microtime(true) + self::STUCK), $row['id']]);
+            }
+            $sent += \count($rows) - \count($stuck);
+        } while (\count($rows) === Courier::BATCH);
+
+        return $sent;
+    }
+
+    /** @return list<mixed> */
+    private static function row(string $id, Outgoing $message, string $queue, float $due): array
+    {
+        return [$id, self::milliseconds($due), $queue, $message->type, (int) $message->mustRoute, Headers::encode($message->headers), new Bytes($message->body)];
+    }
+
+    private static function milliseconds(float $time): int
+    {
+        return (int) \ceil($time * 1000);
+    }
+}

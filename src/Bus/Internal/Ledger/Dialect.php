@@ -1,0 +1,128 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Ledger;
+
+use Weft\Sql\Database;
+
+/**
+ * Where the databases' SQL differs.
+ *
+ * @internal
+ */
+final class Dialect
+{
+    private const POSTGRES = 'postgres';
+    private const SQLITE = 'sqlite';
+
+    private readonly string $driver;
+
+    public function __construct(Database $database)
+    {
+        $this->driver = $database->driver()->value;
+    }
+
+    /** Whether tables can be locked row by row, so that several processes take different ones. */
+    public function locksRows(): bool
+    {
+        return $this->driver !== self::SQLITE;
+    }
+
+    public function skipLocked(): string
+    {
+        return $this->locksRows() ? ' FOR UPDATE SKIP LOCKED' : '';
+    }
+
+    /**
+     * `$column` is one of the values. The statement's text does not depend on how many there are, or hardly, so that it stays
+     * prepared.
+     *
+     * @param non-empty-list<string> $values
+     * @return array{string, list<mixed>} condition and parameters
+     */
+    public function among(string $column, array $values): array
+    {
+        return match ($this->driver) {
+            self::POSTGRES => ["{$column} = ANY(?)", [$values]],
+            self::SQLITE => ["{$column} IN (SELECT value FROM json_each(?))", [\json_encode($values, \JSON_THROW_ON_ERROR)]],
+            default => self::padded($column, $values),
+        };
+    }
+
+    /** What makes the commit of a transaction not wait for the disk; null where nothing does. */
+    public function commitsLazily(): ?string
+    {
+        return $this->driver === self::POSTGRES ? 'SET LOCAL synchronous_commit = off' : null;
+    }
+
+    /** Deletes up to `$limit` rows whose `$column` is below the one parameter. */
+    public function deleteBelow(string $table, string $key, string $column, int $limit): string
+    {
+        return match ($this->driver) {
+            self::POSTGRES, self::SQLITE => "DELETE FROM {$table} WHERE ({$key}) IN (SELECT {$key} FROM {$table} WHERE {$column} < ? ORDER BY {$column} LIMIT {$limit})",
+            default => "DELETE FROM {$table} WHERE {$column} < ? ORDER BY {$column} LIMIT {$limit}",
+        };
+    }
+
+    /**
+     * @return list<string> what has to run once, in a transaction
+     */
+    public function schema(): array
+    {
+        $bytes = match ($this->driver) {
+            self::POSTGRES => 'BYTEA',
+            self::SQLITE => 'BLOB',
+            default => 'LONGBLOB',
+        };
+        $tables = [
+            "weft_inbox (
+                message_id VARCHAR(64) NOT NULL, consumer BIGINT NOT NULL, body BIGINT NOT NULL, handled_at BIGINT NOT NULL,
+                PRIMARY KEY (message_id, consumer)",
+            "weft_outbox (
+                id VARCHAR(64) NOT NULL PRIMARY KEY, type VARCHAR(200) NOT NULL, must_route SMALLINT NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL",
+            'weft_attempts (
+                message_id VARCHAR(64) NOT NULL, consumer BIGINT NOT NULL, attempts INT NOT NULL, noted_at BIGINT NOT NULL,
+                PRIMARY KEY (message_id, consumer)',
+        ];
+        $tables[] = "weft_delayed (
+                id VARCHAR(96) NOT NULL PRIMARY KEY, due BIGINT NOT NULL, queue VARCHAR(250) NOT NULL, type VARCHAR(200) NOT NULL,
+                must_route SMALLINT NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL";
+        $tables[] = 'weft_schedules (
+                name VARCHAR(200) NOT NULL PRIMARY KEY, rule VARCHAR(200) NOT NULL, due BIGINT NOT NULL';
+        $indexes = ['weft_inbox' => 'handled_at', 'weft_attempts' => 'noted_at', 'weft_delayed' => 'due'];
+        $statements = $this->driver === self::POSTGRES ? ["SELECT pg_advisory_xact_lock(hashtext('weft tables'))"] : [];
+        foreach ($tables as $table) {
+            $name = \strstr($table, ' ', true);
+            $inline = isset($indexes[$name]) && !$this->indexesByName() ? ", INDEX ({$indexes[$name]})" : '';
+            $statements[] = "CREATE TABLE IF NOT EXISTS {$table}{$inline})";
+            if (isset($indexes[$name]) && $this->indexesByName()) {
+                $statements[] = "CREATE INDEX IF NOT EXISTS {$name}_{$indexes[$name]} ON {$name} ({$indexes[$name]})";
+            }
+        }
+
+        return $statements;
+    }
+
+    private function indexesByName(): bool
+    {
+        return \in_array($this->driver, [self::POSTGRES, self::SQLITE], true);
+    }
+
+    /**
+     * Repeats the last value until there is a number of them that is a power of two.
+     *
+     * @param non-empty-list<string> $values
+     * @return array{string, list<string>}
+     */
+    private static function padded(string $column, array $values): array
+    {
+        $count = 1;
+        while ($count < \count($values)) {
+            $count *= 2;
+        }
+        $values = \array_pad($values, $count, $values[\count($values) - 1]);
+
+        return ["{$column} IN (" . \implode(', ', \array_fill(0, $count, '?')) . ')', $values];
+    }
+}

@@ -1,0 +1,131 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Ledger;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\CrashedTooOften;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Envelopes;
+use Weft\Bus\Recording;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Database;
+
+/**
+ * What the database remembers of messages: inbox, outbox, attempts, and what waits for its time.
+ *
+ * @internal
+ */
+final class Ledger
+{
+    /** Longest id that is kept as it is; a longer one is kept as its SHA-256. */
+    private const ID_BYTES = 64;
+
+    /** @var array<string, int> by queue and handler */
+    private array $consumers = [];
+
+    public readonly Relay $relay;
+    public readonly Delayed $delayed;
+    public readonly Schedules $schedules;
+    public readonly Caretaker $caretaker;
+    private readonly Attempts $attempts;
+    private readonly Erasure $sent;
+    private bool $isReady = false;
+
+    public function __construct(
+        private readonly Database $database,
+        Transport $transport,
+        Envelopes $envelopes,
+        public readonly Recording $recording,
+        LoggerInterface $logger,
+    ) {
+        $this->relay = new Relay($database, $transport, $logger, $recording->relayAfter);
+        $this->delayed = new Delayed($database, $transport, $logger);
+        $this->schedules = new Schedules($database, $this->delayed, $envelopes);
+        $this->caretaker = new Caretaker($database, $this->relay, $this->delayed, $this->schedules, $recording, $logger);
+        $this->attempts = new Attempts($database, $logger);
+        $this->sent = new Erasure($database, 'weft_outbox', 'id', $logger);
+    }
+
+    /** Makes the tables, once, where they are missing. */
+    public function prepare(): void
+    {
+        if (!$this->isReady) {
+            Tables::ensure($this->database);
+            $this->isReady = true;
+        }
+    }
+
+    public function entry(Delivery $delivery, string $handler, string $queue): Entry
+    {
+        return new Entry($this->database, $delivery, self::idOf($delivery->headers), $this->consumer("{$queue}\0{$handler}"));
+    }
+
+    /** @param list<Outgoing> $messages the broker has them: their rows can go, and do so together with others */
+    public function sent(array $messages): void
+    {
+        foreach ($messages as $message) {
+            $this->sent->add(self::idOf($message->headers));
+        }
+    }
+
+    /** How often whoever handled a message has gone away, as far as it is noted. */
+    public function crashes(Delivery $delivery, string $queue): int
+    {
+        $id = self::idOf($delivery->headers);
+
+        return $id === '' ? 0 : $this->attempts->of($id, $this->consumer($queue));
+    }
+
+    /**
+     * Notes that a message which may have crashed a worker is about to be handled once more.
+     *
+     * @return int how often whoever handled it has gone away
+     * @throws CrashedTooOften when that is enough
+     */
+    public function suspect(Delivery $delivery, string $queue): int
+    {
+        $id = self::idOf($delivery->headers);
+        if ($id === '') {
+            return 0;
+        }
+        $crashes = $this->attempts->note($id, $this->consumer($queue));
+        if ($crashes >= $this->recording->crashes) {
+            throw new CrashedTooOften("The workers that handled message {$id} of queue \"{$queue}\" went away {$crashes} times without an answer");
+        }
+
+        return $crashes;
+    }
+
+    /** The message was settled: what {@see suspect()} has noted is void. */
+    public function clear(Delivery $delivery, string $queue): void
+    {
+        $id = self::idOf($delivery->headers);
+        if ($id !== '') {
+            $this->attempts->forget($id, $this->consumer($queue));
+        }
+    }
+
+    /** Waits until rows that can go are gone. */
+    public function flush(): void
+    {
+        $this->sent->flush();
+    }
+
+    /** @param array<string, string> $headers */
+    public static function idOf(array $headers): string
+    {
+        $id = $headers[Header::MESSAGE_ID] ?? '';
+
+        return \strlen($id) <= self::ID_BYTES ? $id : \hash('sha256', $id);
+    }
+
+    /** 64 bits of a name: short in every row of the inbox, and the same in every process. */
+    private function consumer(string $name): int
+    {
+        return $this->consumers[$name] ??= \unpack('q', \hash('xxh3', $name, true))[1];
+    }
+}

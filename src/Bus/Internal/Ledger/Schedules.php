@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Ledger;
+
+use Weft\Bus\Internal\Cron;
+use Weft\Bus\Internal\Envelopes;
+use Weft\Bus\Internal\Kind;
+use Weft\Sql\ConstraintViolation;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+
+/**
+ * Recurring messages. Whichever worker moves a schedule on to its next time puts the message off in the same transaction, so
+ * that each time gives one message, however many workers there are.
+ *
+ * @internal
+ */
+final class Schedules
+{
+    /** @var array<string, array{Cron, \Closure(): object}> by name */
+    private array $known = [];
+
+    /** When to look next, as microtime(true) has it. */
+    private float $due = 0.0;
+
+    public function __construct(
+        private readonly Database $database,
+        private readonly Delayed $delayed,
+        private readonly Envelopes $envelopes,
+    ) {}
+
+    /** @param \Closure(): object $command makes the message of each time */
+    public function add(string $name, Cron $cron, \Closure $command): void
+    {
+        $this->known[$name] = [$cron, $command];
+        $this->due = 0.0;
+    }
+
+    /** Sends what is due. Times that nobody was there for are made up for by one message. */
+    public function fire(): void
+    {
+        $now = \microtime(true);
+        if ($this->known === [] || $now < $this->due) {
+            return;
+        }
+        $rows = \array_column($this->database->execute('SELECT name, rule, due FROM weft_schedules')->rows(), null, 'name');
+        $due = $now + 60.0;
+        foreach ($this->known as $name => [$cron, $command]) {
+            $due = \min($due, $this->advance((string) $name, $cron, $command, $rows[$name] ?? null, $now));
+        }
+        $this->due = $due;
+    }
+
+    /** @param array<string, mixed>|null $row */
+    private function advance(string $name, Cron $cron, \Closure $command, ?array $row, float $now): float
+    {
+        if ($row !== null && $row['rule'] === $cron->rule && $row['due'] > $now) {
+            return (float) $row['due'];
+        }
+        $next = $cron->after((int) $now);
+        if ($row === null) {
+            $this->begin($name, $cron, $next);
+
+            return (float) $next;
+        }
+        $fires = $row['rule'] === $cron->rule;
+        $this->database->transaction(function (Transaction $transaction) use ($name, $cron, $command, $row, $next, $now, $fires): void {
+            $moved = $transaction->execute('UPDATE weft_schedules SET rule = ?, due = ? WHERE name = ? AND rule = ? AND due = ?', [$cron->rule, $next, $name, $row['rule'], $row['due']]);
+            if ($moved->affected() === 1 && $fires) {
+                $this->delayed->add($transaction, $this->envelopes->wrap(Kind::Command, $command(), null), $now);
+            }
+        });
+
+        return (float) $next;
+    }
+
+    private function begin(string $name, Cron $cron, int $due): void
+    {
+        try {
+            $this->database->execute('INSERT INTO weft_schedules (name, rule, due) VALUES (?, ?, ?)', [$name, $cron->rule, $due]);
+        } catch (ConstraintViolation) {
+            // Another worker was first; the next look finds its row.
+        }
+    }
+}

@@ -1,0 +1,50 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Ledger;
+
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+/**
+ * Makes the ledger's tables where they are missing.
+ *
+ * @internal
+ */
+final class Tables
+{
+    public const NAMES = ['weft_inbox', 'weft_outbox', 'weft_attempts', 'weft_delayed', 'weft_schedules'];
+
+    /**
+     * An account that may not make tables can use those that are there.
+     *
+     * @throws SqlException when they are missing and cannot be made
+     */
+    public static function ensure(Database $database): void
+    {
+        if (self::missing($database) === []) {
+            return;
+        }
+        $database->transaction(static function (Transaction $transaction) use ($database): void {
+            foreach ((new Dialect($database))->schema() as $statement) {
+                $transaction->execute($statement);
+            }
+        });
+    }
+
+    /**
+     * @return list<string> names of tables that are not there
+     * @throws SqlException when the database cannot be asked
+     */
+    public static function missing(Database $database): array
+    {
+        $catalogue = $database->driver()->value === 'sqlite'
+            ? "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'weft%'"
+            : "SELECT table_name AS name FROM information_schema.tables WHERE table_name LIKE 'weft%' AND table_schema = "
+                . ($database->driver()->value === 'postgres' ? 'ANY(current_schemas(false))' : 'database()');
+
+        return \array_values(\array_diff(self::NAMES, $database->execute($catalogue)->column()));
+    }
+}

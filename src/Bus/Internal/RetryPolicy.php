@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Weft\Bus\CrashedTooOften;
+use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\MessageEncodingFailed;
+use Weft\Bus\NoHandler;
+use Weft\Bus\Recoverable;
+use Weft\Bus\Retry;
+use Weft\Bus\TransactionFinished;
+use Weft\Bus\UnknownMessageType;
+use Weft\Bus\Unrecoverable;
+use Weft\Sql\ConnectionFailed;
+use Weft\Sql\ConnectionLost;
+use Weft\Sql\LockNotAvailable;
+use Weft\Sql\PoolExhausted;
+use Weft\Sql\TransactionAborted;
+
+/**
+ * Which exception of which handler is worth another try.
+ *
+ * @internal
+ */
+final class RetryPolicy
+{
+    private const FINAL = [
+        Unrecoverable::class, MessageDecodingFailed::class, MessageEncodingFailed::class, InvalidMessageClass::class, NoHandler::class,
+        UnknownMessageType::class, TransactionFinished::class, DuplicateMessageId::class, CrashedTooOften::class,
+    ];
+
+    private const TRANSIENT = [Recoverable::class, TransactionAborted::class, LockNotAvailable::class, ConnectionLost::class, ConnectionFailed::class, PoolExhausted::class];
+
+    private readonly Retry $transient;
+
+    public function __construct(private readonly Retry $default)
+    {
+        $this->transient = new Retry(on: self::TRANSIENT);
+    }
+
+    /** @return Retry|null null when the message is to be parked */
+    public function of(Handler $handler, \Throwable $thrown): ?Retry
+    {
+        foreach (self::FINAL as $class) {
+            if ($thrown instanceof $class) {
+                return null;
+            }
+        }
+        foreach ($handler->retries as $retry) {
+            if ($retry->fits($thrown)) {
+                return $retry;
+            }
+        }
+
+        return $this->transient->fits($thrown) ? $this->default : null;
+    }
+}

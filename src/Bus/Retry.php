@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/**
+ * How often and when a handler that has thrown is tried again before its message is parked.
+ *
+ * On a handler method, on its class, or on the message class; the first of these, in this order, whose `$on` fits the
+ * exception decides. Without any, exceptions marked {@see Recoverable} and SQL failures that pass by themselves (deadlock,
+ * serialization failure, lock not available, connection lost, pool exhausted) are tried again as {@see Bus::connect()} was
+ * told; everything else is parked at once. {@see Unrecoverable} always is.
+ *
+ * With all retries a handler is called `(1 + immediate) × (1 + delayed)` times. A message that waits for a delayed retry
+ * holds no place in the prefetch: a copy of the same id comes back later, and only for the handlers that failed.
+ */
+#[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS | \Attribute::IS_REPEATABLE)]
+final class Retry
+{
+    /**
+     * @param int<0, max>              $immediate  further calls at once, each in a transaction of its own
+     * @param int<0, max>              $delayed    rounds after that, each with its immediate retries
+     * @param float                    $delay      seconds before the first round
+     * @param float                    $multiplier factor from one round to the next, at least 1
+     * @param float                    $max        most seconds before a round
+     * @param float                    $jitter     0 to 1: the part of the delay that is random, half of it up and half down,
+     *                                             so that what failed together does not come back together
+     * @param list<class-string<\Throwable>> $on   exceptions it is for, themselves or as a previous one; empty: all
+     */
+    public function __construct(
+        public readonly int $immediate = 0,
+        public readonly int $delayed = 0,
+        public readonly float $delay = 1.0,
+        public readonly float $multiplier = 2.0,
+        public readonly float $max = 60.0,
+        public readonly float $jitter = 0.25,
+        public readonly array $on = [],
+    ) {
+        if ($immediate < 0 || $delayed < 0) {
+            throw new \ValueError("Retries are counted from 0, got {$immediate} immediate and {$delayed} delayed");
+        }
+        if (!($delay >= 0.0) || !($max >= 0.0) || !($multiplier >= 1.0) || !($jitter >= 0.0 && $jitter <= 1.0)) {
+            throw new \ValueError("A retry has a delay and a maximum of at least 0 seconds, a multiplier of at least 1 and a jitter of 0 to 1, got {$delay}, {$max}, {$multiplier} and {$jitter}");
+        }
+    }
+
+    /** Whether it is for an exception or for one of those that led to it. */
+    public function fits(\Throwable $thrown): bool
+    {
+        for ($error = $thrown; $error !== null; $error = $error->getPrevious()) {
+            foreach ($this->on as $class) {
+                if ($error instanceof $class) {
+                    return true;
+                }
+            }
+        }
+
+        return $this->on === [];
+    }
+
+    /**
+     * Seconds before a round.
+     *
+     * @param int<1, max> $round  the first is 1
+     * @param float       $random from 0 to 1
+     */
+    public function pause(int $round, float $random): float
+    {
+        $delay = \min($this->max, $this->delay * $this->multiplier ** ($round - 1));
+
+        return \min($this->max, $delay * (1.0 + $this->jitter * ($random - 0.5)));
+    }
+}

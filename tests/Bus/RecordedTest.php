@@ -1,0 +1,366 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\EventListener;
+use Weft\Bus\Header;
+use Weft\Bus\PublishFailed;
+use Weft\Bus\Recording;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\ForgetCustomer;
+use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\SpyTransport;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+
+use function Weft\async;
+use function Weft\delay;
+use function Weft\Native\messageId;
+
+/** Inbox and outbox: what `Publishing::Recorded` promises, on RabbitMQ and PostgreSQL. */
+final class RecordedTest extends BusTestCase
+{
+    use Servers;
+
+    public function testAMessageThatArrivesTwiceHasOneEffectAndOneEvent(): void
+    {
+        $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
+            $bus->handlers(self::inserting(), self::effect());
+            $bus->declare(self::QUEUE);
+            $broker->publish([self::message('1'), self::message('1'), self::message('2')]);
+            self::drain($bus);
+
+            self::assertSame([['1', 'heard'], ['1', 'stored'], ['2', 'heard'], ['2', 'stored']], self::effects($database));
+            self::assertSame([1, 0, 0], [$bus->progress()->duplicates, $bus->progress()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+        });
+    }
+
+    public function testADuplicateThatIsHandledAtTheSameTimeWaitsForTheOtherAndIsUndone(): void
+    {
+        $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
+            $runs = 0;
+            $bus->handlers(self::inserting(static function (Transaction $transaction) use (&$runs): void {
+                $runs++;
+                delay(0.1);
+            }));
+            $bus->declare(self::QUEUE);
+            $broker->publish([self::message('1'), self::message('1'), self::message('1')]);
+            self::drain($bus);
+
+            self::assertSame([3, [['1', 'stored']], 2], [$runs, self::effects($database), $bus->progress()->duplicates]);
+        });
+    }
+
+    public function testAHandlerThatSwallowsTheErrorOfADuplicateHasNoSecondEffect(): void
+    {
+        $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
+            $bus->handlers(self::inserting(static function (Transaction $transaction): void {
+                try {
+                    $transaction->execute('SELECT 1')->value();
+                } catch (\Throwable) {
+                }
+            }));
+            $bus->declare(self::QUEUE);
+            $broker->publish([self::message('1')]);
+            $broker->publish([self::message('1')]);
+            self::drain($bus);
+
+            self::assertSame([[['1', 'stored']], 1, 0], [self::effects($database), $bus->progress()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
+        });
+    }
+
+    public function testARedeliveredMessageThatWasHandledIsAcknowledgedWithoutRunningItsHandler(): void
+    {
+        $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
+            $runs = 0;
+            $bus->handlers(self::inserting(static function () use (&$runs): void {
+                $runs++;
+            }));
+            $bus->declare(self::QUEUE);
+            $broker->publish([self::message('1')]);
+            $broker->loseAcks = true;
+            self::assertSame(1, $bus->consume(self::QUEUE, limit: 1));
+            $broker->loseAcks = false;
+            self::drain($bus);
+
+            self::assertSame([1, [['1', 'stored']], 1, 0], [$runs, self::effects($database), $bus->progress()->duplicates, $bus->depth(self::QUEUE)]);
+        });
+    }
+
+    public function testTwoMessagesOfOneIdAndDifferentBodiesAreAnErrorThatIsParked(): void
+    {
+        $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
+            $bus->handlers(self::inserting());
+            $bus->declare(self::QUEUE);
+            $broker->publish([self::message('1', id: 'same')]);
+            $broker->publish([self::message('2', id: 'same')]);
+            $bus->consume(self::QUEUE, concurrency: 1, stopWhenEmpty: true);
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([DuplicateMessageId::class, self::message('2')->body], [$letter->errorClass(), $letter->body]);
+            self::assertSame([['1', 'stored']], self::effects($database));
+        });
+    }
+
+    public function testAMessageWithoutAnIdIsHandledAsOftenAsItArrives(): void
+    {
+        $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
+            $bus->handlers(self::inserting());
+            $bus->declare(self::QUEUE);
+            $broker->publish([new Outgoing(StoreCustomer::class, self::message('1')->body, []), new Outgoing(StoreCustomer::class, self::message('1')->body, [])]);
+            self::drain($bus);
+
+            self::assertCount(2, self::effects($database));
+        });
+    }
+
+    public function testEachListenerOfAnEventHasItsEffectOnce(): void
+    {
+        $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
+            $bus->handlers(self::effect(), new class {
+                #[EventListener]
+                public function other(CustomerStored $event, Transaction $transaction): void
+                {
+                    $transaction->execute('INSERT INTO effects VALUES (?, ?)', [$event->id, 'other']);
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $event = new Outgoing(CustomerStored::class, '{"id":"1"}', [Header::MESSAGE_ID => messageId()]);
+            $broker->publish([$event, $event]);
+            self::drain($bus);
+
+            self::assertSame([['1', 'heard'], ['1', 'other']], self::effects($database));
+            self::assertSame(2, $bus->progress()->duplicates);
+        });
+    }
+
+    public function testWhatAHandlerWithoutTransactionSendsLeavesOnceHoweverOftenItRuns(): void
+    {
+        $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
+            $bus->handlers(self::effect(), self::storing(static fn(StoreCustomer $command, Context $context) => $context->publish(new CustomerStored($command->id))));
+            $bus->declare(self::QUEUE);
+            $broker->publish([self::message('1'), self::message('1')]);
+            self::drain($bus);
+
+            self::assertSame([['1', 'heard']], self::effects($database));
+        });
+    }
+
+    public function testWhatCouldNotBePublishedAfterTheCommitIsSentByTheRelay(): void
+    {
+        $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
+            $bus->handlers(self::inserting(), self::effect());
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(20));
+            $broker->before = static function (string $what) use ($broker): void {
+                if ($what === 'publish') {
+                    throw new PublishFailed('the broker is gone');
+                }
+            };
+            $bus->consume(self::QUEUE, limit: 20);
+            self::assertSame([20, 20, 0], [self::rows($database, 'weft_outbox'), self::rows($database, 'effects'), $bus->depth(self::QUEUE)]);
+            $broker->before = null;
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            while (self::rows($database, 'effects') < 40 || self::rows($database, 'weft_outbox') > 0) {
+                delay(0.02);
+            }
+            $bus->stop();
+            $consuming->await();
+
+            self::assertSame(40, $database->execute('SELECT count(DISTINCT (id, listener)) FROM effects')->value());
+            self::assertSame([40, 0], [self::rows($database, 'effects'), $bus->deadLetters(self::QUEUE)->count()]);
+        });
+    }
+
+    public function testTheOutboxIsEmptyAfterwardsAndWasNeverRead(): void
+    {
+        $this->with(function (Bus $bus, Database $database): void {
+            $bus->handlers(self::inserting(), self::effect());
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(2_000));
+            self::drain($bus);
+
+            self::assertSame([0, 4_000, 4_000], [self::rows($database, 'weft_outbox'), self::rows($database, 'weft_inbox'), self::rows($database, 'effects')]);
+            self::assertSame(0, $bus->progress()->duplicates, 'the relay kept out of it');
+        });
+    }
+
+    public function testTheRelaySendsWhatIsCommittedLateWithASmallerId(): void
+    {
+        $this->with(function (Bus $bus, Database $database): void {
+            $bus->handlers(self::effect());
+            $bus->declare(self::QUEUE);
+            $late = $database->begin();
+            self::leave($late, '1', messageId());
+            $late->flush();
+            self::leave($database, '2', messageId());
+            self::assertSame(1, $bus->relay());
+            $late->commit();
+            self::assertSame(1, $bus->relay());
+            self::drain($bus);
+
+            self::assertSame([['1', 'heard'], ['2', 'heard']], self::effects($database));
+        });
+    }
+
+    public function testTheRelaySendsEverythingThatManyWritersCommitInAnyOrder(): void
+    {
+        $this->with(function (Bus $bus, Database $database): void {
+            $bus->handlers(self::effect());
+            $bus->declare(self::QUEUE);
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            $writers = [];
+            for ($writer = 0; $writer < 8; $writer++) {
+                $writers[] = async(static function () use ($database, $writer): void {
+                    for ($i = 0; $i < 25; $i++) {
+                        $transaction = $database->begin();
+                        self::leave($transaction, (string) (100 * $writer + $i), messageId());
+                        $transaction->flush();
+                        delay(\random_int(0, 30) / 1000);
+                        $transaction->commit();
+                    }
+                });
+            }
+            foreach ($writers as $writer) {
+                $writer->await();
+            }
+            while (self::rows($database, 'weft_outbox') > 0 || self::rows($database, 'effects') < 200) {
+                delay(0.02);
+            }
+            $bus->stop();
+            $consuming->await();
+
+            self::assertSame([200, 200], [self::rows($database, 'effects'), $database->execute('SELECT count(DISTINCT id) FROM effects')->value()]);
+        });
+    }
+
+    public function testAMessageNobodyCanReceiveDoesNotHoldUpTheRelay(): void
+    {
+        $this->with(function (Bus $bus, Database $database): void {
+            $bus->handlers(self::effect());
+            $bus->declare(self::QUEUE);
+            $database->execute("INSERT INTO weft_outbox VALUES ('0', ?, 1, '{}', '{}')", [ForgetCustomer::class]);
+            self::leave($database, '1', messageId());
+
+            self::assertSame(1, $bus->relay());
+            self::drain($bus);
+            self::assertSame([1, ['0']], [self::rows($database, 'effects'), $database->execute('SELECT id FROM weft_outbox')->column()]);
+        });
+    }
+
+    public function testACommandWithoutQueueStaysInTheOutboxUntilThereIsOne(): void
+    {
+        $this->with(function (Bus $bus, Database $database): void {
+            $bus->handlers(self::inserting(null, static fn(Context $context) => $context->send(new ForgetCustomer('1'))));
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer('1'));
+            self::drain($bus);
+            self::assertContains('customer.forget', $database->execute('SELECT type FROM weft_outbox')->column());
+
+            $forgotten = 0;
+            $other = Bus::connect($this->brokerDsn(), $database)->handlers(new class ($forgotten) {
+                public function __construct(private int &$forgotten) {}
+
+                #[CommandHandler]
+                public function forget(ForgetCustomer $command): void
+                {
+                    $this->forgotten++;
+                }
+            });
+            $other->declare('forgetting');
+            $other->relay();
+            $other->consume('forgetting', stopWhenEmpty: true);
+            $other->close();
+
+            self::assertSame([1, 0], [$forgotten, self::rows($database, 'weft_outbox')]);
+        });
+    }
+
+    public function testWhatWasHandledLongAgoIsForgottenAndNothingElse(): void
+    {
+        $this->with(function (Bus $bus, Database $database): void {
+            $bus->handlers(self::inserting());
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(3));
+            self::drain($bus);
+            $database->execute('INSERT INTO weft_inbox SELECT n::text, 1, 1, ? FROM generate_series(1, 12000) n', [\time() - 8 * 86_400]);
+
+            self::assertSame(12_000, $bus->forget());
+            self::assertSame(3, self::rows($database, 'weft_inbox'));
+        });
+    }
+
+    /** @param \Closure(Bus, Database, SpyTransport): void $test */
+    private function with(\Closure $test): void
+    {
+        $this->inRuntime(function () use ($test): void {
+            $database = $this->database();
+            $broker = new SpyTransport(RabbitMq::connect($this->brokerDsn()));
+            $bus = Bus::connect($broker, $database, recording: new Recording(relayAfter: 0.5));
+            try {
+                $test($bus, $database, $broker);
+            } finally {
+                $bus->close();
+                $database->close();
+            }
+        });
+    }
+
+    private static function message(string $customer, ?string $id = null): Outgoing
+    {
+        return new Outgoing(StoreCustomer::class, "{\"id\":\"{$customer}\",\"name\":\"a\",\"email\":\"b\"}", [Header::MESSAGE_ID => $id ?? "message {$customer}"]);
+    }
+
+    /** An event in the outbox whose worker is gone. */
+    private static function leave(Database|Transaction $connection, string $customer, string $id): void
+    {
+        $connection->execute('INSERT INTO weft_outbox VALUES (?, ?, 0, ?, ?)', [$id, CustomerStored::class, \json_encode([Header::MESSAGE_ID => $id]), "{\"id\":\"{$customer}\"}"]);
+    }
+
+    private static function inserting(?\Closure $then = null, ?\Closure $send = null): object
+    {
+        return new class ($then ?? static fn() => null, $send ?? static fn() => null) {
+            public function __construct(private readonly \Closure $then, private readonly \Closure $send) {}
+
+            #[CommandHandler]
+            public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
+            {
+                $transaction->execute('INSERT INTO effects VALUES (?, ?)', [$command->id, 'stored']);
+                $context->publish(new CustomerStored($command->id));
+                ($this->then)($transaction);
+                ($this->send)($context);
+            }
+        };
+    }
+
+    private static function effect(): object
+    {
+        return new class {
+            #[EventListener]
+            public function heard(CustomerStored $event, Transaction $transaction): void
+            {
+                $transaction->execute('INSERT INTO effects VALUES (?, ?)', [$event->id, 'heard']);
+            }
+        };
+    }
+
+    /** @return list<list<string>> */
+    private static function effects(Database $database): array
+    {
+        return \array_map('array_values', $database->execute('SELECT id, listener FROM effects ORDER BY id, listener')->rows());
+    }
+
+    private static function rows(Database $database, string $table): int
+    {
+        return $database->execute("SELECT count(*) FROM {$table}")->value();
+    }
+}
