@@ -1,0 +1,246 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\Sqlite;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+use function Weft\async;
+use function Weft\delay;
+
+/** Messages that leave later, and those that come again and again. */
+final class DelayTest extends BusTestCase
+{
+    use Servers;
+    use TemporaryDatabase;
+
+    public static function buses(): iterable
+    {
+        yield 'memory, no database' => [static fn(): Bus => Bus::connect(new Memory())];
+        yield 'SQLite' => [static fn(self $test): Bus => Bus::connect(Sqlite::connect($test->dsn()))];
+        yield 'RabbitMQ and PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->brokerDsn(), $test->database())];
+    }
+
+    /** @dataProvider buses */
+    public function testAShortDelayBehindALongOneIsOnTime(\Closure $connect): void
+    {
+        $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
+            $bus->publish(new CustomerStored('an hour'), delay: 3600.0);
+            $sent = \microtime(true);
+            $bus->publish(new CustomerStored('now'));
+            $bus->publish(new CustomerStored('0.3'), delay: 0.3);
+            $bus->publish(new CustomerStored('0.15'), at: new \DateTimeImmutable('+150 milliseconds'));
+            self::until(static fn(): bool => \count($heard) === 3);
+
+            self::assertSame(['now', '0.15', '0.3'], \array_keys($heard->getArrayCopy()));
+            self::assertEqualsWithDelta(0.15, $heard['0.15'] - $sent, 0.1);
+            self::assertEqualsWithDelta(0.3, $heard['0.3'] - $sent, 0.1);
+            self::assertGreaterThanOrEqual(0.3, $heard['0.3'] - $sent);
+        });
+    }
+
+    /** @dataProvider buses */
+    public function testAMessageIsCancelledByItsIdUntilItHasLeft(\Closure $connect): void
+    {
+        $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
+            $cancelled = $bus->publish(new CustomerStored('cancelled'), delay: 0.2);
+            $left = $bus->publish(new CustomerStored('left'), delay: 0.05);
+            self::assertTrue($bus->cancel($cancelled));
+            self::assertFalse($bus->cancel($cancelled));
+            $bus->publish(new CustomerStored('last'), delay: 0.35);
+            self::until(static fn(): bool => isset($heard['last']));
+
+            self::assertSame(['left', 'last'], \array_keys($heard->getArrayCopy()));
+            self::assertFalse($bus->cancel($left));
+            self::assertFalse($bus->cancel('no id of anything'));
+        });
+    }
+
+    /** @dataProvider buses */
+    public function testATimeThatIsOverMeansNow(\Closure $connect): void
+    {
+        $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
+            $bus->publish(new CustomerStored('past'), at: new \DateTimeImmutable('2001-01-01'));
+            $bus->publish(new CustomerStored('none'), delay: 0.0);
+            self::until(static fn(): bool => \count($heard) === 2);
+
+            self::assertSame(['past', 'none'], \array_keys($heard->getArrayCopy()));
+        });
+    }
+
+    public function testWhatAHandlerPutsOffIsGoneWhenItsTransactionIs(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $bus = Bus::connect($this->brokerDsn(), $database)->handlers(new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
+                {
+                    $context->publish(new CustomerStored($command->id), delay: 60.0);
+                    if ($command->id === '1') {
+                        throw new \DomainException('no');
+                    }
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(2));
+            self::drain($bus);
+
+            self::assertSame(['{"id":"2"}'], $database->execute('SELECT body FROM weft_delayed')->column());
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testThousandsOfDelayedMessagesArriveOnceAndOnTimeThoughSeveralWorkersLook(): void
+    {
+        $this->inRuntime(function (): void {
+            $late = [];
+            $handler = self::listening(static function (CustomerStored $event) use (&$late): void {
+                [$id, $due] = \explode(' ', $event->id);
+                $late[$id][] = \microtime(true) - (float) $due;
+            });
+            $buses = \array_map(fn(): Bus => Bus::connect($this->brokerDsn(), $this->database())->handlers($handler), [1, 2, 3]);
+            $buses[0]->declare(self::QUEUE);
+            $consuming = \array_map(static fn(Bus $bus): object => async(static fn(): int => $bus->consume(self::QUEUE)), $buses);
+            for ($id = 0; $id < 1_000; $id++) {
+                $seconds = \random_int(100, 2_000) / 1000;
+                $buses[$id % 3]->publish(new CustomerStored($id . ' ' . (\microtime(true) + $seconds)), delay: $seconds);
+            }
+            self::until(static function () use (&$late): bool {
+                return \count($late) === 1_000;
+            });
+            foreach ($buses as $index => $bus) {
+                $bus->stop();
+                $consuming[$index]->await();
+                $bus->close();
+            }
+
+            self::assertSame(1_000, \array_sum(\array_map('count', $late)));
+            self::assertGreaterThan(-0.002, \min(\array_merge(...$late)), 'none came too early');
+            self::assertLessThan(2.0, \max(\array_merge(...$late)));
+        });
+    }
+
+    public function testAScheduleFiresOnceEachTimeHoweverManyWorkersThereAre(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $heard = 0;
+            $handler = self::storing(static function () use (&$heard): void {
+                $heard++;
+            });
+            $buses = \array_map(fn(): Bus => Bus::connect($this->brokerDsn(), $this->database())->handlers($handler)
+                ->schedule('customers', '* * * * *', static fn(): StoreCustomer => self::customer(1)), [1, 2, 3]);
+            $buses[0]->declare(self::QUEUE);
+            $minute = \intdiv(\time(), 60);
+            // As if nobody had been there for an hour.
+            $database->execute("INSERT INTO weft_schedules VALUES ('customers', '* * * * * UTC', ?)", [\time() - 3600]);
+            $consuming = \array_map(static fn(Bus $bus): object => async(static fn(): int => $bus->consume(self::QUEUE)), $buses);
+            self::until(static function () use (&$heard): bool {
+                return $heard > 0;
+            });
+            delay(0.6);
+            foreach ($buses as $index => $bus) {
+                $bus->stop();
+                $consuming[$index]->await();
+                $bus->close();
+            }
+
+            $due = $database->execute('SELECT due FROM weft_schedules')->value();
+            self::assertGreaterThan(\time() - 1, $due);
+            self::assertLessThanOrEqual(\time() + 60, $due);
+            self::assertLessThanOrEqual(1 + \intdiv(\time(), 60) - $minute, $heard, 'one for the hour that was missed, and one should a minute have begun since');
+            $database->close();
+        });
+    }
+
+    public function testAScheduleWhoseRuleWasChangedFollowsTheNewOne(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $heard = 0;
+            $bus = Bus::connect($this->brokerDsn(), $database)->handlers(self::storing(static function () use (&$heard): void {
+                $heard++;
+            }))->schedule('customers', '0 3 1 1 *', static fn(): StoreCustomer => self::customer(1));
+            $bus->declare(self::QUEUE);
+            $database->execute("INSERT INTO weft_schedules VALUES ('customers', '* * * * * UTC', ?)", [\time() - 30]);
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            self::until(static fn(): bool => $database->execute('SELECT rule FROM weft_schedules')->value() === '0 3 1 1 * UTC');
+            $bus->stop();
+            $consuming->await();
+
+            self::assertSame([0, '01-01 03:00'], [$heard, \gmdate('m-d H:i', $database->execute('SELECT due FROM weft_schedules')->value())]);
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testABrokerWithoutADatabaseSaysThatItCannotPutOff(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect(RabbitMq::connect($this->brokerDsn()));
+            try {
+                $bus->publish(new CustomerStored('1'), delay: 1.0);
+                self::fail('it was put off');
+            } catch (\Error $error) {
+                self::assertStringContainsString('give Bus::connect() a Database', $error->getMessage());
+            } finally {
+                $bus->close();
+            }
+        });
+    }
+
+    /** @dataProvider nonsense */
+    public function testADelayThatMakesNoSenseIsRefused(?float $delay, ?\DateTimeImmutable $at): void
+    {
+        $this->inRuntime(function () use ($delay, $at): void {
+            $bus = Bus::connect(new Memory());
+            $this->expectException(\ValueError::class);
+            $bus->publish(new CustomerStored('1'), delay: $delay, at: $at);
+        });
+    }
+
+    public static function nonsense(): iterable
+    {
+        yield 'negative' => [-1.0, null];
+        yield 'not a number' => [\NAN, null];
+        yield 'endless' => [\INF, null];
+        yield 'both' => [1.0, new \DateTimeImmutable()];
+    }
+
+    private function consuming(\Closure $connect, \Closure $test): void
+    {
+        $this->inRuntime(function () use ($connect, $test): void {
+            $heard = new \ArrayObject();
+            $bus = $connect($this)->handlers(self::listening(static function (CustomerStored $event) use ($heard): void {
+                $heard[$event->id] = \microtime(true);
+            }));
+            $bus->declare(self::QUEUE);
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            $test($bus, $heard);
+            $bus->stop();
+            $consuming->await();
+            $bus->close();
+        });
+    }
+
+    private static function until(\Closure $done): void
+    {
+        while (!$done()) {
+            delay(0.005);
+        }
+    }
+}

@@ -1,0 +1,381 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\EventListener;
+use Weft\Bus\Header;
+use Weft\Bus\NoHandler;
+use Weft\Bus\Recoverable;
+use Weft\Bus\Retry;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\Sqlite;
+use Weft\Bus\Unrecoverable;
+use Weft\Sql\ConnectionRefused;
+use Weft\Sql\Database;
+use Weft\Sql\Deadlock;
+use Weft\Sql\PoolOptions;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\Sql\Support\Proxy;
+
+use function Weft\async;
+use function Weft\delay;
+
+/** What becomes of messages whose handler throws. */
+final class RetryTest extends BusTestCase
+{
+    use Servers;
+    use TemporaryDatabase;
+
+    public static function buses(): iterable
+    {
+        yield 'memory, no database' => [static fn(): Bus => Bus::connect(new Memory())];
+        yield 'SQLite' => [static fn(self $test): Bus => Bus::connect(Sqlite::connect($test->dsn()))];
+        yield 'RabbitMQ and PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->brokerDsn(), $test->database())];
+    }
+
+    /** @dataProvider buses */
+    public function testAHandlerIsCalledAgainAtOnceAndLaterAndThenItsMessageIsParked(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            $handler = new class {
+                /** @var list<int> */
+                public array $attempts = [];
+
+                #[CommandHandler]
+                #[Retry(immediate: 2, delayed: 2, delay: 0.05, jitter: 0.0)]
+                public function store(StoreCustomer $command, Context $context): void
+                {
+                    $this->attempts[] = $context->failedAttempts();
+                    throw new \DomainException('no');
+                }
+            };
+            $bus->handlers($handler)->declare(self::QUEUE);
+            $id = $bus->send(self::customer(1));
+            self::consumeUntil($bus, static fn(): bool => $bus->progress()->parked === 1);
+
+            self::assertSame([0, 0, 0, 3, 3, 3, 6, 6, 6], $handler->attempts);
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([9, $id, \DomainException::class, '{"id":"1","name":"name_1","email":"name@example.org"}'], [$letter->attempts(), $letter->messageId(), $letter->errorClass(), $letter->body]);
+            self::assertSame([2, 1, 0], [$bus->progress()->retried, $bus->progress()->parked, $bus->depth(self::QUEUE)]);
+        });
+    }
+
+    /** @dataProvider buses */
+    public function testOnlyTheListenerThatFailedRunsAgain(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            $listeners = new class {
+                /** @var array<string, int> */
+                public array $calls = ['first' => 0, 'second' => 0, 'third' => 0];
+
+                #[EventListener]
+                public function first(CustomerStored $event): void
+                {
+                    $this->calls['first']++;
+                }
+
+                #[EventListener]
+                #[Retry(delayed: 5, delay: 0.02)]
+                public function second(CustomerStored $event): void
+                {
+                    if (++$this->calls['second'] < 3) {
+                        throw new \DomainException('not yet');
+                    }
+                }
+
+                #[EventListener]
+                public function third(CustomerStored $event): void
+                {
+                    $this->calls['third']++;
+                }
+            };
+            $bus->handlers($listeners)->declare(self::QUEUE);
+            $bus->publish(new CustomerStored('1'));
+            self::consumeUntil($bus, static fn(): bool => $listeners->calls['second'] === 3);
+
+            self::assertSame(['first' => 1, 'second' => 3, 'third' => 1], $listeners->calls);
+            self::assertSame(0, $bus->deadLetters(self::QUEUE)->count());
+        });
+    }
+
+    /** @dataProvider buses */
+    public function testOfTwoListenersThatFailOneIsTriedAgainAndTheOtherIsParked(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            $listeners = new class {
+                public int $calls = 0;
+
+                #[EventListener]
+                #[Retry(delayed: 5, delay: 0.02)]
+                public function patient(CustomerStored $event): void
+                {
+                    if (++$this->calls < 3) {
+                        throw new \DomainException('not yet');
+                    }
+                }
+
+                #[EventListener]
+                public function impatient(CustomerStored $event): void
+                {
+                    throw new \LengthException('never');
+                }
+            };
+            $bus->handlers($listeners)->declare(self::QUEUE);
+            $bus->publish(new CustomerStored('1'));
+            self::consumeUntil($bus, static fn(): bool => $listeners->calls === 3);
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([1, \LengthException::class], [$bus->deadLetters(self::QUEUE)->count(), $letter->errorClass()]);
+            self::assertStringEndsWith('::impatient', \implode(',', $letter->failedHandlers()));
+        });
+    }
+
+    /** @dataProvider exceptions */
+    public function testTheExceptionDecides(\Throwable $thrown, int $calls): void
+    {
+        $this->with(static fn(): Bus => Bus::connect(new Memory(), retry: new Retry(immediate: 1)), function (Bus $bus) use ($thrown, $calls): void {
+            $handler = new class ($thrown) {
+                public int $calls = 0;
+
+                public function __construct(private readonly \Throwable $thrown) {}
+
+                #[CommandHandler]
+                #[Retry(immediate: 4, on: [\LengthException::class])]
+                #[Retry(immediate: 2, on: [\LogicException::class, Unrecoverable::class])]
+                public function store(StoreCustomer $command): void
+                {
+                    $this->calls++;
+                    throw $this->thrown;
+                }
+            };
+            $bus->handlers($handler)->declare(self::QUEUE);
+            $bus->send(self::customer(1));
+            self::consumeUntil($bus, static fn(): bool => $bus->progress()->parked === 1);
+
+            self::assertSame($calls, $handler->calls);
+            self::assertSame($calls, $bus->deadLetters(self::QUEUE)->peek()[0]->attempts());
+        });
+    }
+
+    public static function exceptions(): iterable
+    {
+        yield 'the first rule that fits' => [new \LengthException('no'), 5];
+        yield 'the second rule' => [new \DomainException('no'), 3];
+        yield 'a rule for the previous exception' => [new \RuntimeException('no', previous: new \DomainException('no')), 3];
+        yield 'no rule' => [new \RuntimeException('no'), 1];
+        yield 'marked as unrecoverable' => [new class ('no') extends \LengthException implements Unrecoverable {}, 1];
+        yield 'marked as recoverable' => [new class ('no') extends \RuntimeException implements Recoverable {}, 2];
+        yield 'a deadlock' => [new Deadlock('no'), 2];
+    }
+
+    public function testARuleOfTheClassAndOfTheMessageCountsWhereTheMethodHasNone(): void
+    {
+        $this->with(static fn(): Bus => Bus::connect(new Memory()), function (Bus $bus): void {
+            $handler = new #[Retry(immediate: 3)] class {
+                public int $calls = 0;
+
+                #[CommandHandler]
+                public function store(StoreCustomer $command): void
+                {
+                    $this->calls++;
+                    throw new \DomainException('no');
+                }
+            };
+            $bus->handlers($handler)->declare(self::QUEUE);
+            $bus->send(self::customer(1));
+            self::drain($bus);
+
+            self::assertSame(4, $handler->calls);
+        });
+    }
+
+    public function testAMessageThatWaitsHoldsNoPlaceInThePrefetch(): void
+    {
+        $this->with(fn(): Bus => Bus::connect($this->brokerDsn(), $this->database()), function (Bus $bus): void {
+            $handler = new class {
+                public int $calls = 0;
+
+                #[CommandHandler]
+                #[Retry(delayed: 1, delay: 0.4, jitter: 0.0)]
+                public function store(StoreCustomer $command, Context $context): void
+                {
+                    if ($context->failedAttempts() === 0 && $command->id <= 5) {
+                        throw new \DomainException('not yet');
+                    }
+                    $this->calls++;
+                }
+            };
+            $bus->handlers($handler)->declare(self::QUEUE);
+            $bus->sendAll(self::customers(10));
+            $started = \microtime(true);
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 1, prefetch: 1));
+            while ($handler->calls < 5) {
+                delay(0.005);
+            }
+            $others = \microtime(true) - $started;
+            while ($handler->calls < 10) {
+                delay(0.005);
+            }
+            $bus->stop();
+            $consuming->await();
+
+            self::assertLessThan(0.4, $others, 'those that did not fail went on meanwhile');
+            self::assertGreaterThan(0.4, \microtime(true) - $started);
+        });
+    }
+
+    public function testRulesOfDelayGrowUpToTheirMaximumAndAreSpread(): void
+    {
+        $retry = new Retry(delayed: 9, delay: 1.0, multiplier: 3.0, max: 20.0, jitter: 0.5);
+
+        self::assertSame([1.0, 3.0, 9.0, 20.0, 20.0], \array_map(static fn(int $round): float => $retry->pause($round, 0.5), [1, 2, 3, 4, 9]));
+        self::assertSame([0.75, 1.25], [$retry->pause(1, 0.0), $retry->pause(1, 1.0)]);
+        self::assertSame(20.0, $retry->pause(4, 1.0));
+    }
+
+    public function testWorkersTogetherTryAsOftenAsTheRuleSays(): void
+    {
+        $this->with(fn(): Bus => Bus::connect($this->brokerDsn(), $this->database()), function (Bus $bus): void {
+            $handler = new class {
+                public int $calls = 0;
+
+                #[CommandHandler]
+                #[Retry(immediate: 1, delayed: 3, delay: 0.02)]
+                public function store(StoreCustomer $command): void
+                {
+                    $this->calls++;
+                    throw new \DomainException('no');
+                }
+            };
+            $bus->handlers($handler)->declare(self::QUEUE);
+            $others = \array_map(fn(): Bus => Bus::connect($this->brokerDsn(), $this->database())->handlers($handler), [1, 2, 3, 4, 5]);
+            $consuming = \array_map(static fn(Bus $other): object => async(static fn(): int => $other->consume(self::QUEUE)), $others);
+            $bus->sendAll(self::customers(5));
+            while ($bus->deadLetters(self::QUEUE)->count() < 5) {
+                delay(0.02);
+            }
+            foreach ($others as $index => $other) {
+                $other->stop();
+                $consuming[$index]->await();
+                $other->close();
+            }
+
+            self::assertSame(5 * 8, $handler->calls);
+            self::assertSame(8, $bus->deadLetters(self::QUEUE)->peek()[0]->attempts());
+        });
+    }
+
+    public function testAListenerThatIsGoneWhileItsMessageWaitsParksIt(): void
+    {
+        $this->with(static fn(): Bus => Bus::connect(new Memory()), function (Bus $bus): void {
+            $calls = 0;
+            $bus->handlers(self::listening(static function () use (&$calls): void {
+                $calls++;
+            }))->declare(self::QUEUE);
+            self::transport($bus)->put(self::QUEUE, [new Outgoing(CustomerStored::class, '{"id":"1"}', [Header::MESSAGE_ID => '1', Header::FAILED_HANDLER => 'Former::listener'])]);
+            self::drain($bus);
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([0, NoHandler::class, true], [$calls, $letter->errorClass(), \str_contains($letter->errorMessage(), 'Former::listener')]);
+        });
+    }
+
+    public function testADatabaseThatGoesAwayAndComesBackParksNothing(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $server = \parse_url($this->databaseDsn());
+            $proxy = new Proxy($server['host'], $server['port']);
+            $through = Database::connect(\str_replace(":{$server['port']}/", ":{$proxy->port}/", $this->databaseDsn()), new PoolOptions(size: 10));
+            $bus = Bus::connect($this->brokerDsn(), $through)->handlers(new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction): void
+                {
+                    $transaction->execute('INSERT INTO effects VALUES (?, ?)', [$command->id, 'stored']);
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(1_500));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 20));
+            for ($cuts = 0; $cuts < 5;) {
+                delay(0.05);
+                if ($bus->progress()->commands > 150 * $cuts) {
+                    $proxy->cut();
+                    $cuts++;
+                }
+            }
+            while ($bus->depth(self::QUEUE) > 0 || $bus->progress()->commands < 1_500) {
+                delay(0.02);
+            }
+            $bus->stop();
+            $consuming->await();
+
+            self::assertSame([1_500, 1_500], \array_values($database->execute('SELECT count(*) AS a, count(DISTINCT id) AS b FROM effects')->first()));
+            self::assertSame([0, 0], [$bus->deadLetters(self::QUEUE)->count(), $bus->progress()->failed]);
+            $bus->close();
+            $through->close();
+            $proxy->stop();
+            $database->close();
+        });
+    }
+
+    public function testAWorkerThatIsStoppedWhileTheDatabaseIsDownGivesItsMessagesBack(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $bus = Bus::connect($this->brokerDsn(), $database);
+            $bus->handlers(self::storing(static fn() => throw new ConnectionRefused('nobody there')))->declare(self::QUEUE);
+            $bus->sendAll(self::customers(5));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            delay(0.1);
+            $database->close();
+            delay(0.1);
+            $bus->stop();
+            $consuming->await();
+
+            self::assertSame([5, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
+            $bus->close();
+        });
+    }
+
+    /** @param \Closure(self): Bus $connect */
+    private function with(\Closure $connect, \Closure $test): void
+    {
+        $this->inRuntime(function () use ($connect, $test): void {
+            $bus = $connect($this);
+            try {
+                $test($bus);
+            } finally {
+                $bus->close();
+            }
+        });
+    }
+
+    private static function consumeUntil(Bus $bus, \Closure $done): void
+    {
+        $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+        while (!$done()) {
+            delay(0.005);
+        }
+        // What came back too often would come now.
+        delay(0.1);
+        $bus->stop();
+        $consuming->await();
+    }
+
+    private static function transport(Bus $bus): Memory
+    {
+        return (new \ReflectionProperty($bus, 'transport'))->getValue($bus);
+    }
+}
