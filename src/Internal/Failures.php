@@ -36,6 +36,9 @@ final class Failures
             'sql.server' => self::server($message, $details),
             'sql.parameter' => new Sql\ParameterError($message, statement: self::text($details, 'statement')),
             'sql.pool_exhausted' => new Sql\PoolExhausted($message),
+            'sql.pool_slow' => new Sql\ConnectionNotReady($message),
+            'sql.pool_blocked' => new Sql\NestedBorrow($message),
+            'sql.server_down' => new Sql\ServerDown($message),
             'sql.pool_closed' => new Sql\PoolClosed($message),
             'sql.cancelled' => new Sql\StatementCancelled($message, statement: self::text($details, 'statement')),
 

@@ -49,6 +49,7 @@ impl SqlDatabase {
             size: usize::try_from(pool_size).unwrap_or(1).max(1),
             borrow_timeout: seconds(borrow_timeout),
             name: name.to_owned(),
+            ..PoolOptions::default()
         };
         let opening = Database::open(dsn, pool).map_err(failure)?;
         start(async move {
@@ -265,6 +266,9 @@ pub fn failure(error: Error) -> Failure {
             Failure::new("sql.parameter", message).with("statement", Detail::Text(Some(statement)))
         }
         Error::PoolExhausted { .. } => Failure::new("sql.pool_exhausted", message),
+        Error::PoolSlow { .. } => Failure::new("sql.pool_slow", message),
+        Error::PoolBlocked { .. } => Failure::new("sql.pool_blocked", message),
+        Error::ServerDown { .. } => Failure::new("sql.server_down", message),
         Error::PoolClosed { .. } => Failure::new("sql.pool_closed", message),
         Error::Cancelled { statement } => {
             Failure::new("sql.cancelled", message).with("statement", Detail::Text(Some(statement)))

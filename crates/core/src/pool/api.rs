@@ -1,74 +1,28 @@
-use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
 
+use tokio::time::Instant;
+
+use super::borrower::{Borrower, Holder};
 use super::inner::Inner;
-use super::{Error, Stats};
-
-/// How the pool makes, judges and ends its connections.
-pub trait Manage: 'static {
-    type Connection: 'static;
-    type Error: 'static;
-
-    fn connect(&self) -> impl Future<Output = Result<Self::Connection, Self::Error>>;
-
-    /// Asked before a connection is lent and when it comes back. Must be cheap: no round trip.
-    fn condition(&self, connection: &mut Self::Connection) -> Condition;
-
-    /// Makes a dirty connection clean again; `None` when that is impossible. Must end by itself: the connection counts
-    /// as in use meanwhile.
-    fn recover(
-        &self,
-        connection: Self::Connection,
-    ) -> impl Future<Output = Option<Self::Connection>>;
-
-    /// Says good-bye without waiting.
-    fn close(&self, connection: Self::Connection);
-}
-
-/// What a connection is good for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Condition {
-    /// Can be lent as it is.
-    Clean,
-    /// Its borrower left in the middle of something.
-    Dirty,
-    /// Of no use to anybody.
-    Broken,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PoolOptions {
-    /// Stands in every error message. Default `default`.
-    pub name: String,
-    /// The most connections, opened when somebody needs them. At least 1, default 10.
-    pub size: usize,
-    /// How long a borrower waits. Zero: only for a connection that can be opened for it. Default 30 s.
-    pub borrow_timeout: Duration,
-}
-
-impl Default for PoolOptions {
-    fn default() -> Self {
-        Self {
-            name: "default".to_owned(),
-            size: 10,
-            borrow_timeout: Duration::from_secs(30),
-        }
-    }
-}
+use super::state::Parcel;
+use super::{Error, Manage, PoolOptions, Stats};
 
 /// Lends connections, each to one borrower at a time, first come first served.
 ///
 /// Belongs to one thread and its `LocalSet`. Leases may be dropped anywhere on that thread.
 pub struct Pool<M: Manage> {
     inner: Rc<Inner<M>>,
+    /// Whoever borrows through this handle.
+    borrower: Borrower,
 }
 
 impl<M: Manage> Clone for Pool<M> {
     fn clone(&self) -> Self {
         Self {
             inner: Rc::clone(&self.inner),
+            borrower: self.borrower.clone(),
         }
     }
 }
@@ -78,7 +32,21 @@ impl<M: Manage> Pool<M> {
     pub fn new(manager: M, options: PoolOptions) -> Self {
         Self {
             inner: Rc::new(Inner::new(manager, options)),
+            borrower: Borrower::default(),
         }
+    }
+
+    /// A handle to the same pool for a borrower with a name.
+    pub fn on_behalf_of(&self, borrower: Borrower) -> Self {
+        Self {
+            inner: Rc::clone(&self.inner),
+            borrower,
+        }
+    }
+
+    /// Begins to open the minimum of idle connections, without waiting for them. Otherwise the first borrower does.
+    pub fn warm_up(&self) {
+        self.inner.attend();
     }
 
     /// Lends the connection used last, or the first that comes back or is opened.
@@ -86,32 +54,81 @@ impl<M: Manage> Pool<M> {
     /// Dropping the future leaves the queue; a connection that was just handed over goes to the next in line.
     ///
     /// # Errors
-    /// [`Error::Exhausted`] after the borrow timeout, [`Error::Connect`] when the connection opened for this borrower
-    /// could not be made, [`Error::Closed`].
+    /// [`Error::Exhausted`] or [`Error::Slow`] after the borrow timeout, [`Error::Connect`] when the attempt to connect that
+    /// it waited for failed, [`Error::Down`], [`Error::SelfBlocked`], [`Error::Closed`].
     pub async fn borrow(&self) -> Result<Lease<M>, Error<M::Error>> {
-        let connection = Inner::borrow(&self.inner).await?;
-        Ok(Lease {
-            connection: Some(connection),
+        let parcel = self.inner.borrow(self.borrower.clone()).await?;
+        Ok(self.lease(parcel))
+    }
+
+    /// Lends an idle connection without waiting, if there is one.
+    pub fn try_borrow(&self) -> Option<Lease<M>> {
+        let parcel = self.inner.lend_idle(&self.borrower)?;
+        Some(self.lease(parcel))
+    }
+
+    fn lease(&self, parcel: Parcel<M::Connection>) -> Lease<M> {
+        Lease {
+            parcel: Some(parcel),
             pool: Rc::clone(&self.inner),
-        })
+        }
     }
 
     pub fn manager(&self) -> &M {
-        self.inner.manager()
+        &self.inner.manager
     }
 
-    pub fn options(&self) -> &PoolOptions {
-        self.inner.options()
+    pub fn options(&self) -> PoolOptions {
+        self.inner.state.borrow().options().clone()
     }
 
     pub fn stats(&self) -> Stats {
-        self.inner.stats()
+        self.inner.state.borrow().stats()
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.inner.state.borrow().is_closed()
+    }
+
+    /// Who holds a connection now, the oldest first.
+    pub fn holders(&self) -> Vec<Holder> {
+        self.inner.state.borrow().holders(Instant::now())
+    }
+
+    /// Called for each connection held for longer than the leak threshold, once.
+    pub fn on_leak(&self, report: impl Fn(Holder) + 'static) {
+        self.inner.on_leak.replace(Some(Box::new(report)));
+    }
+
+    /// Changes the most and the least connections. What is too much is closed when it is idle.
+    pub fn resize(&self, size: usize, minimum_idle: usize) {
+        let surplus = self.inner.state.borrow_mut().resize(size, minimum_idle);
+        self.inner.retire(surplus);
+        self.inner.grow();
+    }
+
+    /// From now on nothing is lent or opened; borrowers wait, for at most their timeout, until [`resume`](Self::resume).
+    pub fn suspend(&self) {
+        self.inner.state.borrow_mut().suspend();
+    }
+
+    pub fn resume(&self) {
+        let surplus = self.inner.state.borrow_mut().resume(Instant::now());
+        self.inner.retire(surplus);
+        self.inner.grow();
+    }
+
+    /// Replaces every connection: the idle ones now, the others when they come back.
+    pub fn reset(&self) {
+        let idle = self.inner.state.borrow_mut().reset();
+        self.inner.retire(idle);
+        self.inner.grow();
     }
 
     /// Refuses new borrowers and those in the queue, closes what is idle, and ends when the last lease is back.
     /// Dropping the future does not reopen the pool.
     pub async fn close(&self) {
-        Inner::close(&self.inner).await;
+        self.inner.close().await;
     }
 }
 
@@ -119,16 +136,32 @@ impl<M: Manage> Pool<M> {
 /// twice or be used afterwards.
 pub struct Lease<M: Manage> {
     /// `None` only inside `drop`.
-    connection: Option<M::Connection>,
+    parcel: Option<Parcel<M::Connection>>,
     pool: Rc<Inner<M>>,
+}
+
+impl<M: Manage> Lease<M> {
+    /// Tells the pool what is about to run, for its reports.
+    pub fn note(&self, statement: &Arc<str>) {
+        if let Some(parcel) = &self.parcel {
+            self.pool.state.borrow_mut().note(parcel.loan, statement);
+        }
+    }
+
+    /// Closes the connection instead of giving it back.
+    pub fn discard(mut self) {
+        if let Some(parcel) = self.parcel.take() {
+            self.pool.discard(parcel);
+        }
+    }
 }
 
 impl<M: Manage> Deref for Lease<M> {
     type Target = M::Connection;
 
     fn deref(&self) -> &Self::Target {
-        match &self.connection {
-            Some(connection) => connection,
+        match &self.parcel {
+            Some(parcel) => &parcel.held.connection,
             None => unreachable!("a lease holds its connection until it is dropped"),
         }
     }
@@ -136,8 +169,8 @@ impl<M: Manage> Deref for Lease<M> {
 
 impl<M: Manage> DerefMut for Lease<M> {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        match &mut self.connection {
-            Some(connection) => connection,
+        match &mut self.parcel {
+            Some(parcel) => &mut parcel.held.connection,
             None => unreachable!("a lease holds its connection until it is dropped"),
         }
     }
@@ -145,8 +178,8 @@ impl<M: Manage> DerefMut for Lease<M> {
 
 impl<M: Manage> Drop for Lease<M> {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            Inner::take_back(&self.pool, connection);
+        if let Some(parcel) = self.parcel.take() {
+            self.pool.take_back(parcel);
         }
     }
 }

@@ -1,23 +1,32 @@
 use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::sync::oneshot::{self, error::TryRecvError};
+use tokio::time::Instant;
 
+use super::borrower::{Borrower, Holder};
+use super::care::{Care, Claim, Kind};
 use super::nursery::Nursery;
-use super::state::{Delivery, Refusal, State, Ticket};
-use super::{Condition, Error, Manage, PoolOptions, Stats};
+use super::options::enabled;
+use super::state::{Delivery, Held, Offer, Parcel, Refusal, Room, State, Ticket};
+use super::{Condition, Error, Manage, PoolOptions};
 
 pub(super) struct Inner<M: Manage> {
-    manager: M,
-    options: PoolOptions,
-    state: RefCell<State<M::Connection, M::Error>>,
-    nursery: Nursery,
+    pub(super) manager: M,
+    pub(super) state: RefCell<State<M::Connection, M::Error>>,
+    pub(super) nursery: Nursery,
     drained: Notify,
     /// When somebody borrowed last.
     borrowed: Cell<Instant>,
+    /// Somebody waits to try to connect again.
+    retrying: Cell<bool>,
+    pub(super) on_leak: RefCell<Option<LeakReport>>,
 }
+
+type LeakReport = Box<dyn Fn(Holder)>;
 
 /// After so long without a borrower the state of the sockets is asked for anew.
 const LULL: Duration = Duration::from_millis(50);
@@ -25,58 +34,78 @@ const LULL: Duration = Duration::from_millis(50);
 impl<M: Manage> Inner<M> {
     pub(super) fn new(manager: M, options: PoolOptions) -> Self {
         Self {
-            state: RefCell::new(State::new(options.size.max(1))),
+            state: RefCell::new(State::new(options, RandomState::new().hash_one(0))),
             manager,
-            options,
             nursery: Nursery::new(),
             drained: Notify::new(),
             borrowed: Cell::new(Instant::now()),
+            retrying: Cell::new(false),
+            on_leak: RefCell::default(),
         }
     }
 
-    pub(super) fn manager(&self) -> &M {
-        &self.manager
-    }
-
-    pub(super) fn options(&self) -> &PoolOptions {
-        &self.options
-    }
-
-    pub(super) fn stats(&self) -> Stats {
-        self.state.borrow().stats()
-    }
-
-    pub(super) async fn borrow(self: &Rc<Self>) -> Result<M::Connection, Error<M::Error>> {
-        self.nursery.open();
-        if self.state.borrow().is_closed() {
-            return Err(self.closed());
-        }
-        if self.borrowed.replace(Instant::now()).elapsed() > LULL {
+    pub(super) async fn borrow(
+        self: &Rc<Self>,
+        borrower: Borrower,
+    ) -> Result<Parcel<M::Connection>, Error<M::Error>> {
+        self.attend();
+        let now = Instant::now();
+        if now.saturating_duration_since(self.borrowed.replace(now)) > LULL {
             // A process that blocks between statements does not pump its loop: that a server has hung up meanwhile is
             // known only after the loop has looked, which it does before it resumes a task that yields.
             tokio::task::yield_now().await;
         }
-        let connection = match self.lend_idle() {
-            Some(connection) => connection,
-            None => self.wait().await?,
-        };
-        self.state.borrow_mut().count_borrowed();
-        Ok(connection)
+        match self.lend_idle(&borrower) {
+            Some(parcel) => Ok(parcel),
+            None => self.wait(borrower).await,
+        }
     }
 
-    pub(super) fn take_back(self: &Rc<Self>, mut connection: M::Connection) {
-        match self.manager.condition(&mut connection) {
-            Condition::Clean => self.give_back(connection),
-            Condition::Broken => self.discard(connection),
-            Condition::Dirty => self.send_to_recovery(connection),
+    /// Lends what is idle and needs no look at first.
+    pub(super) fn lend_idle(self: &Rc<Self>, borrower: &Borrower) -> Option<Parcel<M::Connection>> {
+        let now = Instant::now();
+        loop {
+            let offer = self.state.borrow_mut().lend_idle(borrower, now)?;
+            match offer {
+                Offer::Lent(mut parcel) => {
+                    if self.manager.condition(parcel.connection()) == Condition::Clean {
+                        return Some(parcel);
+                    }
+                    self.discard(parcel);
+                }
+                Offer::Check(held) => self.care_for(held, Kind::Check),
+                Offer::Retire(connection) => self.retire(Some(connection)),
+            }
         }
+    }
+
+    pub(super) fn take_back(self: &Rc<Self>, mut parcel: Parcel<M::Connection>) {
+        match self.manager.condition(parcel.connection()) {
+            Condition::Clean => {
+                let surplus = self.state.borrow_mut().give_back(parcel, Instant::now());
+                if surplus.is_some() {
+                    self.retire(surplus);
+                    self.grow();
+                }
+            }
+            Condition::Broken => self.discard(parcel),
+            Condition::Dirty => {
+                let held = self.state.borrow_mut().tend(parcel, Instant::now());
+                self.care_for(held, Kind::Recovery);
+            }
+        }
+    }
+
+    /// Drops a lent connection, whatever its condition.
+    pub(super) fn discard(self: &Rc<Self>, parcel: Parcel<M::Connection>) {
+        let connection = self.state.borrow_mut().discard(parcel, Instant::now());
+        self.retire(Some(connection));
+        self.grow();
     }
 
     pub(super) async fn close(self: &Rc<Self>) {
         let idle = self.state.borrow_mut().close();
-        for connection in idle {
-            self.manager.close(connection);
-        }
+        self.retire(idle);
         while !self.state.borrow().is_drained() {
             self.drained.notified().await;
         }
@@ -84,78 +113,128 @@ impl<M: Manage> Inner<M> {
         self.drained.notify_one();
     }
 
-    /// Connections that died while idle are sorted out on the way.
-    fn lend_idle(self: &Rc<Self>) -> Option<M::Connection> {
-        loop {
-            let mut connection = self.state.borrow_mut().lend_idle()?;
-            if self.manager.condition(&mut connection) == Condition::Clean {
-                return Some(connection);
-            }
-            self.discard(connection);
+    async fn wait(
+        self: &Rc<Self>,
+        borrower: Borrower,
+    ) -> Result<Parcel<M::Connection>, Error<M::Error>> {
+        if self.state.borrow().is_closed() {
+            return Err(self.closed());
         }
-    }
-
-    async fn wait(self: &Rc<Self>) -> Result<M::Connection, Error<M::Error>> {
-        let mut place = Place::take(self);
+        let now = Instant::now();
+        let refusal = self.state.borrow_mut().refuse(now);
+        if let Some((error, since, attempts, retry_in)) = refusal {
+            self.grow();
+            let pool = self.name();
+            return Err(Error::Down {
+                pool,
+                error,
+                since,
+                attempts,
+                retry_in,
+            });
+        }
+        let task = borrower.task;
+        let mut place = Place::take(self, borrower, now);
         self.grow();
+        if self.state.borrow().is_self_blocked(task) {
+            // What is being cancelled at this moment has not let go yet.
+            tokio::task::yield_now().await;
+            if self.state.borrow().is_self_blocked(task) {
+                return Err(self.self_blocked());
+            }
+        }
         match tokio::time::timeout(self.patience(), &mut place.delivery).await {
-            Ok(Ok(Ok(connection))) => Ok(connection),
+            Ok(Ok(Ok(parcel))) => Ok(parcel),
             Ok(Ok(Err(Refusal::Connect(error)))) => Err(Error::Connect(error)),
             Ok(Ok(Err(Refusal::Closed)) | Err(_)) => Err(self.closed()),
-            Err(_) => Err(self.exhausted()),
+            Err(_) => Err(self.timed_out()),
         }
     }
 
     /// Whoever waits for nobody still waits for the connection that is opened for him.
     fn patience(&self) -> Duration {
-        match self.options.borrow_timeout {
-            Duration::ZERO if self.state.borrow().opens_for_everybody() => Duration::MAX,
+        let state = self.state.borrow();
+        match state.options().borrow_timeout {
+            Duration::ZERO if state.opens_for_everybody() => Duration::MAX,
             timeout => timeout,
         }
     }
 
-    fn give_back(self: &Rc<Self>, connection: M::Connection) {
-        let surplus = self.state.borrow_mut().give_back(connection);
-        self.retire(surplus);
-    }
-
-    fn discard(self: &Rc<Self>, connection: M::Connection) {
-        self.state.borrow_mut().discard();
-        self.retire(Some(connection));
-        self.grow();
-    }
-
-    fn send_to_recovery(self: &Rc<Self>, connection: M::Connection) {
-        let recovery = Recovery(Some(Rc::clone(self)));
-        self.nursery.spawn(recovery.run(connection));
-    }
-
-    /// Opens a connection for every waiter that has none under way, as far as there is room.
-    fn grow(self: &Rc<Self>) {
-        while self.state.borrow_mut().claim_connect() {
-            let claim = Claim(Some(Rc::clone(self)));
-            self.nursery.spawn(claim.run());
+    /// Opens connections where they are wanted, as far as there is room.
+    pub(super) fn grow(self: &Rc<Self>) {
+        let now = Instant::now();
+        loop {
+            let claim = self.state.borrow_mut().claim_connect(now);
+            let Some(room) = claim else { break };
+            self.nursery.spawn(Claim::new(self, room).run());
+        }
+        let mut state = self.state.borrow_mut();
+        state.fail_hopeless(now);
+        let retry_at = state.retry_at(now);
+        drop(state);
+        if let Some(at) = retry_at
+            && !self.retrying.replace(true)
+        {
+            self.retry(at);
         }
     }
 
-    fn connected(self: &Rc<Self>, outcome: Result<M::Connection, M::Error>) {
-        match outcome {
-            Ok(connection) => {
-                let surplus = self.state.borrow_mut().connected(connection);
-                self.retire(surplus);
+    fn retry(self: &Rc<Self>, at: Instant) {
+        let pool = Rc::downgrade(self);
+        self.nursery.spawn(async move {
+            tokio::time::sleep_until(at).await;
+            if let Some(pool) = pool.upgrade() {
+                pool.retrying.set(false);
+                pool.grow();
             }
-            Err(error) => self.state.borrow_mut().connect_failed(error),
-        }
-        self.settle();
+        });
     }
 
-    fn settle(self: &Rc<Self>) {
+    pub(super) fn connected(
+        self: &Rc<Self>,
+        room: Room,
+        outcome: Result<M::Connection, Option<M::Error>>,
+    ) {
+        let now = Instant::now();
+        let surplus = match outcome {
+            Ok(connection) => self.state.borrow_mut().connected(room, connection, now),
+            Err(error) => {
+                let down = error
+                    .as_ref()
+                    .is_some_and(|error| self.manager.is_down(error));
+                self.state
+                    .borrow_mut()
+                    .connect_failed(room, error, down, now);
+                None
+            }
+        };
+        self.retire(surplus);
         self.grow();
-        self.retire(None);
     }
 
-    fn retire(&self, connection: Option<M::Connection>) {
-        if let Some(connection) = connection {
+    pub(super) fn care_for(self: &Rc<Self>, held: Held<M::Connection>, kind: Kind) {
+        self.nursery.spawn(Care::new(self, kind).run(held));
+    }
+
+    /// A connection comes out of care; one that still is not in order never does.
+    pub(super) fn cared_for(self: &Rc<Self>, healthy: Option<Held<M::Connection>>, kind: Kind) {
+        let checked = kind == Kind::Check;
+        let surplus = match healthy {
+            Some(held) => self
+                .state
+                .borrow_mut()
+                .tended(held, checked, Instant::now()),
+            None => {
+                self.state.borrow_mut().lost(checked);
+                None
+            }
+        };
+        self.retire(surplus);
+        self.grow();
+    }
+
+    pub(super) fn retire(&self, connections: impl IntoIterator<Item = M::Connection>) {
+        for connection in connections {
             self.manager.close(connection);
         }
         if self.state.borrow().is_drained() {
@@ -163,23 +242,69 @@ impl<M: Manage> Inner<M> {
         }
     }
 
+    fn name(&self) -> String {
+        self.state.borrow().options().name.clone()
+    }
+
     fn closed(&self) -> Error<M::Error> {
-        Error::Closed {
-            pool: self.options.name.clone(),
+        Error::Closed { pool: self.name() }
+    }
+
+    fn self_blocked(&self) -> Error<M::Error> {
+        let state = self.state.borrow();
+        Error::SelfBlocked {
+            pool: state.options().name.clone(),
+            size: state.options().size,
+            holders: state.holders(Instant::now()),
         }
     }
 
-    fn exhausted(&self) -> Error<M::Error> {
+    fn timed_out(&self) -> Error<M::Error> {
         let mut state = self.state.borrow_mut();
-        state.count_timeout();
-        let stats = state.stats();
-        Error::Exhausted {
-            pool: self.options.name.clone(),
-            waited: self.options.borrow_timeout,
-            size: stats.size,
-            in_use: stats.in_use,
-            waiting: stats.waiting,
+        state.totals().timeouts += 1;
+        let (now, stats) = (Instant::now(), state.stats());
+        let pool = state.options().name.clone();
+        let waited = state.options().borrow_timeout;
+        let (size, in_use, waiting) = (stats.size, stats.in_use, stats.waiting);
+        match state.slowest_creation(now) {
+            Some(age) => Error::Slow {
+                pool,
+                waited,
+                size,
+                in_use,
+                creating: stats.connecting,
+                age,
+                waiting,
+            },
+            None => Error::Exhausted {
+                pool,
+                waited,
+                size,
+                in_use,
+                waiting,
+                holders: state.holders(now),
+            },
         }
+    }
+
+    /// The upkeep and everything spawned run from now on. Inside a `LocalSet` task only.
+    pub(super) fn attend(self: &Rc<Self>) {
+        if self.nursery.open() {
+            self.keep_up();
+        }
+    }
+
+    pub(super) fn limit(&self, kind: Kind) -> Duration {
+        let state = self.state.borrow();
+        match kind {
+            Kind::Check => state.options().validation_timeout,
+            Kind::Recovery => state.options().return_timeout,
+        }
+    }
+
+    pub(super) fn create_timeout(&self) -> Duration {
+        let timeout = self.state.borrow().options().create_timeout;
+        enabled(timeout).unwrap_or(Duration::MAX)
     }
 }
 
@@ -191,8 +316,8 @@ struct Place<'a, M: Manage> {
 }
 
 impl<'a, M: Manage> Place<'a, M> {
-    fn take(pool: &'a Rc<Inner<M>>) -> Self {
-        let (ticket, delivery) = pool.state.borrow_mut().enqueue();
+    fn take(pool: &'a Rc<Inner<M>>, borrower: Borrower, now: Instant) -> Self {
+        let (ticket, delivery) = pool.state.borrow_mut().enqueue(borrower, now);
         Self {
             pool,
             ticket,
@@ -204,64 +329,9 @@ impl<'a, M: Manage> Place<'a, M> {
 impl<M: Manage> Drop for Place<'_, M> {
     fn drop(&mut self) {
         match self.delivery.try_recv() {
-            Ok(Ok(connection)) => self.pool.take_back(connection),
+            Ok(Ok(parcel)) => self.pool.take_back(parcel),
             Err(TryRecvError::Empty) => self.pool.state.borrow_mut().forget(self.ticket),
             Ok(Err(_)) | Err(TryRecvError::Closed) => {}
-        }
-    }
-}
-
-/// Room claimed for a connection that is being opened; free again when the task vanishes.
-struct Claim<M: Manage>(Option<Rc<Inner<M>>>);
-
-impl<M: Manage> Claim<M> {
-    async fn run(mut self) {
-        let Some(pool) = self.0.clone() else { return };
-        let outcome = pool.manager.connect().await;
-        self.0 = None;
-        pool.connected(outcome);
-    }
-}
-
-impl<M: Manage> Drop for Claim<M> {
-    fn drop(&mut self) {
-        if let Some(pool) = self.0.take() {
-            pool.state.borrow_mut().connect_abandoned();
-            pool.settle();
-        }
-    }
-}
-
-/// A connection being cleaned; its room is free again when the task vanishes.
-struct Recovery<M: Manage>(Option<Rc<Inner<M>>>);
-
-impl<M: Manage> Recovery<M> {
-    async fn run(mut self, connection: M::Connection) {
-        let Some(pool) = self.0.clone() else { return };
-        let recovered = pool.manager.recover(connection).await;
-        self.0 = None;
-        match recovered {
-            // Not `take_back`: what is still dirty after a recovery would be recovered for ever.
-            Some(mut connection) => match pool.manager.condition(&mut connection) {
-                Condition::Clean => pool.give_back(connection),
-                Condition::Dirty | Condition::Broken => pool.discard(connection),
-            },
-            None => pool.lose(),
-        }
-    }
-}
-
-impl<M: Manage> Inner<M> {
-    fn lose(self: &Rc<Self>) {
-        self.state.borrow_mut().discard();
-        self.settle();
-    }
-}
-
-impl<M: Manage> Drop for Recovery<M> {
-    fn drop(&mut self) {
-        if let Some(pool) = self.0.take() {
-            pool.lose();
         }
     }
 }

@@ -1,17 +1,33 @@
 //! One pool for every kind of connection.
 //!
 //! [`Pool`] is what callers see, `inner` does the waiting, `state` is the bookkeeping: a machine without `await`, so that
-//! each of its steps is indivisible on the one thread that uses it.
+//! each of its steps is indivisible on the one thread that uses it, and which is told the time, so that a model can explore
+//! it. `care` and `upkeep` are what happens beside the borrowers.
 
 mod api;
+mod borrower;
+mod care;
 mod error;
+mod histogram;
 mod inner;
+mod loans;
+mod manage;
 mod nursery;
+mod options;
+mod outage;
 mod state;
+mod stats;
+mod upkeep;
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;
 
-pub use api::{Condition, Lease, Manage, Pool, PoolOptions};
+pub use api::{Lease, Pool};
+pub use borrower::{Borrower, Holder};
 pub use error::Error;
-pub use state::Stats;
+pub use histogram::Histogram;
+pub use manage::{Condition, Manage};
+pub use options::PoolOptions;
+pub use stats::Stats;

@@ -35,12 +35,15 @@ impl Nursery {
         }
     }
 
-    /// Must be called inside a `LocalSet` task before the first [`spawn`](Self::spawn) is expected to run.
-    pub(super) fn open(&self) {
-        if !self.shared.attended.replace(true) {
-            let absence = Absence(Rc::clone(&self.shared));
-            tokio::task::spawn_local(async move { absence.0.attend().await });
+    /// Must be called inside a `LocalSet` task before the first [`spawn`](Self::spawn) is expected to run. True when it was
+    /// not open before.
+    pub(super) fn open(&self) -> bool {
+        if self.shared.attended.replace(true) {
+            return false;
         }
+        let absence = Absence(Rc::clone(&self.shared));
+        tokio::task::spawn_local(async move { absence.0.attend().await });
+        true
     }
 
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + 'static) {

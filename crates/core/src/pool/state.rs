@@ -1,31 +1,17 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
-/// What the pool holds and has done so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// The most connections there may be.
-    pub size: usize,
-    pub idle: usize,
-    /// Lent, or being cleaned after a borrower let go of them half-way.
-    pub in_use: usize,
-    /// Being opened.
-    pub connecting: usize,
-    /// Borrowers in the queue.
-    pub waiting: usize,
-    pub created: u64,
-    /// Connections that ended, broken ones included.
-    pub closed: u64,
-    pub broken: u64,
-    pub connect_failures: u64,
-    pub borrowed: u64,
-    /// Borrows that had to wait.
-    pub waited: u64,
-    pub timeouts: u64,
-}
+use super::borrower::{Borrower, Holder};
+use super::loans::{LoanId, Loans};
+use super::options::enabled;
+use super::outage::Outage;
+use super::{PoolOptions, Stats};
 
-pub(super) type Delivery<C, E> = Result<C, Refusal<E>>;
+pub(super) type Delivery<C, E> = Result<Parcel<C>, Refusal<E>>;
 
 #[derive(Debug)]
 pub(super) enum Refusal<E> {
@@ -38,170 +24,618 @@ pub(super) type Ticket = u64;
 
 struct Waiter<C, E> {
     ticket: Ticket,
+    borrower: Borrower,
+    since: Instant,
     delivery: oneshot::Sender<Delivery<C, E>>,
 }
 
-/// The bookkeeping of one pool. Every step keeps `idle + in_use + connecting <= size`, and nobody waits while something
-/// is idle.
+/// A connection with what the pool knows about it.
+#[derive(Debug)]
+pub(super) struct Held<C> {
+    pub(super) connection: C,
+    vitals: Vitals,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Vitals {
+    expires: Option<Instant>,
+    /// When it was last heard of.
+    seen: Instant,
+    /// When it became idle.
+    idle_since: Instant,
+    /// Connections of earlier generations are not kept.
+    generation: u64,
+}
+
+/// A connection on loan.
+#[derive(Debug)]
+pub(super) struct Parcel<C> {
+    pub(super) held: Held<C>,
+    pub(super) loan: LoanId,
+}
+
+/// The connection used last, and what to do with it first.
+pub(super) enum Offer<C> {
+    Lent(Parcel<C>),
+    /// Nobody has heard from it for long: see whether it answers, then [`State::tended`].
+    Check(Held<C>),
+    Retire(C),
+}
+
+/// Room for a connection that is being opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    number: u64,
+    since: Instant,
+    generation: u64,
+}
+
+/// What is due among idle and lent connections.
+pub(super) struct Due<C> {
+    pub(super) retire: Vec<C>,
+    pub(super) check: Vec<Held<C>>,
+    pub(super) leaks: Vec<Holder>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Borrowers wait, nothing is opened.
+    Suspended,
+    Closed,
+}
+
+/// The bookkeeping of one pool. Without `await` and without a clock of its own: each step is indivisible and is told what
+/// time it is.
+///
+/// Every step keeps `idle + in use + creating <= size` (after a reduction of the size, as soon as loans end), and in an open
+/// pool nobody waits while something is idle.
 pub(super) struct State<C, E> {
-    size: usize,
+    options: PoolOptions,
     /// A stack: the connection used last is lent next, so that surplus ones stay idle.
-    idle: Vec<C>,
-    in_use: usize,
-    connecting: usize,
+    idle: Vec<Held<C>>,
+    loans: Loans,
+    /// Being cleaned or checked.
+    tended: usize,
+    /// Those of them that are being checked and will most likely be lent.
+    checking: usize,
+    /// Being opened, by number.
+    creating: BTreeMap<u64, Instant>,
+    next_room: u64,
     /// First come, first served.
     waiters: VecDeque<Waiter<C, E>>,
     next_ticket: Ticket,
-    closed: bool,
+    phase: Phase,
+    generation: u64,
+    outage: Option<Outage<E>>,
+    /// Spreads the ends of lifetimes: fractions of multiples of the golden ratio never crowd.
+    spread: f64,
+    luck: u64,
     totals: Stats,
 }
 
-impl<C, E> State<C, E> {
-    pub(super) fn new(size: usize) -> Self {
+impl<C, E: Clone> State<C, E> {
+    /// `seed` makes pauses after failures differ between pools.
+    pub(super) fn new(mut options: PoolOptions, seed: u64) -> Self {
+        options.size = options.size.max(1);
+        options.minimum_idle = options.minimum_idle.min(options.size);
+        options.connect_limit = options.connect_limit.max(1);
         Self {
-            size,
+            options,
             idle: Vec::new(),
-            in_use: 0,
-            connecting: 0,
+            loans: Loans::default(),
+            tended: 0,
+            checking: 0,
+            creating: BTreeMap::new(),
+            next_room: 0,
             waiters: VecDeque::new(),
             next_ticket: 0,
-            closed: false,
+            phase: Phase::Open,
+            generation: 0,
+            outage: None,
+            spread: 0.0,
+            luck: seed | 1,
             totals: Stats::default(),
         }
     }
 
+    pub(super) fn options(&self) -> &PoolOptions {
+        &self.options
+    }
+
     pub(super) fn stats(&self) -> Stats {
         Stats {
-            size: self.size,
+            size: self.options.size,
             idle: self.idle.len(),
-            in_use: self.in_use,
-            connecting: self.connecting,
+            in_use: self.in_use(),
+            connecting: self.creating.len(),
             waiting: self.waiters.len(),
             ..self.totals
         }
     }
 
+    pub(super) fn totals(&mut self) -> &mut Stats {
+        &mut self.totals
+    }
+
+    pub(super) fn in_use(&self) -> usize {
+        self.loans.len() + self.tended
+    }
+
+    fn total(&self) -> usize {
+        self.idle.len() + self.in_use() + self.creating.len()
+    }
+
     pub(super) fn is_closed(&self) -> bool {
-        self.closed
+        self.phase == Phase::Closed
     }
 
     /// True once the pool is closed and nothing of it is left.
     pub(super) fn is_drained(&self) -> bool {
-        self.closed && self.idle.is_empty() && self.in_use == 0 && self.connecting == 0
+        self.is_closed() && self.total() == 0
     }
 
-    /// Lends the connection used last. Whoever gets `None` has to [`enqueue`](Self::enqueue).
-    pub(super) fn lend_idle(&mut self) -> Option<C> {
-        let connection = self.idle.pop()?;
-        self.in_use += 1;
-        Some(connection)
+    /// Offers the connection used last. Whoever gets `None` has to [`enqueue`](Self::enqueue).
+    pub(super) fn lend_idle(&mut self, borrower: &Borrower, now: Instant) -> Option<Offer<C>> {
+        if self.phase != Phase::Open {
+            return None;
+        }
+        let held = self.idle.pop()?;
+        if self.is_stale(&held.vitals) || held.vitals.is_expired(now) {
+            return Some(Offer::Retire(self.end(held)));
+        }
+        let silence = now.saturating_duration_since(held.vitals.seen);
+        if enabled(self.options.validate_after).is_some_and(|most| silence >= most) {
+            self.tended += 1;
+            self.checking += 1;
+            return Some(Offer::Check(held));
+        }
+        let loan = self.loans.open(borrower.clone(), now);
+        self.totals.borrowed += 1;
+        Some(Offer::Lent(Parcel { held, loan }))
     }
 
-    pub(super) fn enqueue(&mut self) -> (Ticket, oneshot::Receiver<Delivery<C, E>>) {
+    /// A place at the end of the queue.
+    pub(super) fn enqueue(
+        &mut self,
+        borrower: Borrower,
+        now: Instant,
+    ) -> (Ticket, oneshot::Receiver<Delivery<C, E>>) {
         let (delivery, receiver) = oneshot::channel();
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.waiters.push_back(Waiter { ticket, delivery });
+        self.waiters.push_back(Waiter {
+            ticket,
+            borrower,
+            since: now,
+            delivery,
+        });
         self.totals.waited += 1;
         (ticket, receiver)
     }
 
     /// Takes a waiter out of the queue, if it is still there.
     pub(super) fn forget(&mut self, ticket: Ticket) {
-        self.waiters.retain(|waiter| waiter.ticket != ticket);
+        // Those who give up after a time are the first.
+        match self.waiters.front() {
+            Some(first) if first.ticket == ticket => drop(self.waiters.pop_front()),
+            _ => self.waiters.retain(|waiter| waiter.ticket != ticket),
+        }
     }
 
-    /// Claims room for one more connection when a waiter has none under way. The claim ends in
-    /// [`connected`](Self::connected) or [`connect_failed`](Self::connect_failed).
-    pub(super) fn claim_connect(&mut self) -> bool {
-        let total = self.idle.len() + self.in_use + self.connecting;
-        let wanted = !self.closed && self.connecting < self.waiters.len() && total < self.size;
-        self.connecting += usize::from(wanted);
-        wanted
+    /// Claims room for one more connection where one is wanted: for a waiter that has none under way, or to have the
+    /// minimum ready. Ends in [`connected`](Self::connected) or [`connect_failed`](Self::connect_failed).
+    pub(super) fn claim_connect(&mut self, now: Instant) -> Option<Room> {
+        let limit = match &self.outage {
+            Some(outage) if now < outage.retry_at => 0,
+            Some(_) => 1,
+            None => self.options.connect_limit,
+        };
+        let fits = self.total() < self.options.size && self.creating.len() < limit;
+        if self.phase != Phase::Open || !fits || !self.wants_connection() {
+            return None;
+        }
+        let room = Room {
+            number: self.next_room,
+            since: now,
+            generation: self.generation,
+        };
+        self.next_room += 1;
+        self.creating.insert(room.number, now);
+        Some(room)
+    }
+
+    fn wants_connection(&self) -> bool {
+        let under_way = self.creating.len() + self.checking;
+        let missing = self.options.minimum_idle.saturating_sub(self.idle.len());
+        let asked = self.outage.as_ref().is_some_and(|outage| outage.asked);
+        under_way < self.waiters.len() + missing || asked && under_way == 0
+    }
+
+    /// When the next attempt to connect is due, if one is wanted and waits for its time.
+    pub(super) fn retry_at(&self, now: Instant) -> Option<Instant> {
+        let outage = self
+            .outage
+            .as_ref()
+            .filter(|outage| now < outage.retry_at)?;
+        (self.phase == Phase::Open && self.wants_connection()).then_some(outage.retry_at)
     }
 
     /// Whether every waiter, the last one included, has a connection under way.
     pub(super) fn opens_for_everybody(&self) -> bool {
-        self.connecting >= self.waiters.len()
+        self.creating.len() + self.checking >= self.waiters.len()
     }
 
-    /// A claimed connection is open. Returns it when the pool has closed meanwhile: the caller closes it.
-    pub(super) fn connected(&mut self, connection: C) -> Option<C> {
-        self.connecting -= 1;
+    /// Since when the oldest connection is being opened, if that is what borrowers wait for.
+    pub(super) fn slowest_creation(&self, now: Instant) -> Option<Duration> {
+        let since = self.creating.first_key_value()?.1;
+        Some(now.saturating_duration_since(*since))
+    }
+
+    /// A claimed connection is open. Returns it when it is not wanted any more: the caller closes it.
+    pub(super) fn connected(&mut self, room: Room, connection: C, now: Instant) -> Option<C> {
+        self.creating.remove(&room.number);
+        self.outage = None;
         self.totals.created += 1;
-        self.place(connection)
+        self.totals
+            .creation
+            .record(now.saturating_duration_since(room.since));
+        let vitals = Vitals {
+            expires: self.end_of_life(now),
+            seen: now,
+            idle_since: now,
+            generation: room.generation,
+        };
+        self.place(Held { connection, vitals }, now)
     }
 
-    /// A claimed connection could not be opened: the first waiter learns why.
-    pub(super) fn connect_failed(&mut self, error: E) {
-        self.connecting -= 1;
+    fn end_of_life(&mut self, now: Instant) -> Option<Instant> {
+        const GOLDEN: f64 = 0.618_033_988_749_895;
+        let lifetime = enabled(self.options.max_lifetime)?;
+        self.spread = (self.spread + GOLDEN).fract();
+        let part = 1.0 - self.options.lifetime_jitter.clamp(0.0, 1.0) * self.spread;
+        now.checked_add(lifetime.mul_f64(part))
+    }
+
+    /// A claimed connection could not be opened; without an error its opener vanished.
+    ///
+    /// Those who have nothing else to hope for learn why.
+    pub(super) fn connect_failed(
+        &mut self,
+        room: Room,
+        error: Option<E>,
+        down: bool,
+        now: Instant,
+    ) {
+        self.creating.remove(&room.number);
         self.totals.connect_failures += 1;
-        let mut refusal = Err(Refusal::Connect(error));
-        while let Some(waiter) = self.waiters.pop_front() {
-            match waiter.delivery.send(refusal) {
-                Ok(()) => return,
-                Err(unheard) => refusal = unheard,
-            }
+        if room.generation == self.generation || self.outage.is_some() {
+            let luck = self.draw();
+            let outage = self.outage.get_or_insert_with(|| Outage::begin(now));
+            outage.prolong(error, down, now, luck);
+        }
+        self.fail_hopeless(now);
+    }
+
+    /// Fails waiters that no connection can reach: none under way, and none that could come back.
+    pub(super) fn fail_hopeless(&mut self, now: Instant) {
+        if !self.is_failing_fast(now) {
+            return;
+        }
+        let Some(error) = self.outage.as_ref().and_then(|outage| outage.error.clone()) else {
+            return;
+        };
+        for waiter in self.waiters.drain(..) {
+            // A waiter that is just leaving does not need the news.
+            let _ = waiter.delivery.send(Err(Refusal::Connect(error.clone())));
         }
     }
 
-    /// The opener of a claimed connection vanished without an outcome.
-    pub(super) fn connect_abandoned(&mut self) {
-        self.connecting -= 1;
+    /// Whether a borrower would wait for a server that is known to be down.
+    fn is_failing_fast(&self, now: Instant) -> bool {
+        let Some(outage) = &self.outage else {
+            return false;
+        };
+        let hopeless = self.idle.is_empty() && (outage.down || self.in_use() == 0);
+        self.phase == Phase::Open
+            && self.options.fail_fast
+            && hopeless
+            && self.creating.is_empty()
+            && now < outage.retry_at
     }
 
-    /// A lent connection came back clean. Returns it when the pool has closed meanwhile.
-    pub(super) fn give_back(&mut self, connection: C) -> Option<C> {
-        self.in_use -= 1;
-        self.place(connection)
+    /// Refuses a borrower while the server is known to be down: error, beginning, attempts, time to the next.
+    pub(super) fn refuse(&mut self, now: Instant) -> Option<(E, Duration, u32, Duration)> {
+        if !self.is_failing_fast(now) {
+            return None;
+        }
+        let outage = self.outage.as_mut()?;
+        let error = outage.error.clone()?;
+        outage.asked = true;
+        self.totals.refused += 1;
+        let since = now.saturating_duration_since(outage.since);
+        Some((error, since, outage.attempts, outage.retry_at - now))
     }
 
-    /// A lent connection is gone; its room is free again.
-    pub(super) fn discard(&mut self) {
-        self.in_use -= 1;
-        self.totals.closed += 1;
+    /// A lent connection came back clean. Returns it when it is not wanted any more.
+    pub(super) fn give_back(&mut self, parcel: Parcel<C>, now: Instant) -> Option<C> {
+        self.end_loan(parcel.loan, now);
+        let mut held = parcel.held;
+        held.vitals.seen = now;
+        self.place(held, now)
+    }
+
+    /// A lent connection is broken; its room is free again.
+    pub(super) fn discard(&mut self, parcel: Parcel<C>, now: Instant) -> C {
+        self.end_loan(parcel.loan, now);
         self.totals.broken += 1;
+        self.end(parcel.held)
     }
 
-    pub(super) fn count_borrowed(&mut self) {
-        self.totals.borrowed += 1;
+    /// A lent connection goes into care; ends in [`tended`](Self::tended) or [`lost`](Self::lost).
+    pub(super) fn tend(&mut self, parcel: Parcel<C>, now: Instant) -> Held<C> {
+        self.end_loan(parcel.loan, now);
+        self.tended += 1;
+        parcel.held
     }
 
-    pub(super) fn count_timeout(&mut self) {
-        self.totals.timeouts += 1;
+    /// A connection comes out of care, in order. Returns it when it is not wanted any more.
+    pub(super) fn tended(&mut self, mut held: Held<C>, checked: bool, now: Instant) -> Option<C> {
+        self.leave_care(checked);
+        held.vitals.seen = now;
+        self.place(held, now)
+    }
+
+    /// A connection did not survive its care.
+    pub(super) fn lost(&mut self, checked: bool) {
+        self.leave_care(checked);
+        self.totals.broken += 1;
+        self.totals.closed += 1;
+    }
+
+    fn leave_care(&mut self, checked: bool) {
+        self.tended -= 1;
+        self.checking -= usize::from(checked);
+    }
+
+    fn end_loan(&mut self, loan: LoanId, now: Instant) {
+        let used = self.loans.end(loan, now);
+        self.totals.usage.record(used);
+    }
+
+    fn end(&mut self, held: Held<C>) -> C {
+        self.totals.closed += 1;
+        held.connection
+    }
+
+    /// To the first waiter, else to the idle ones. Returns it when it has to be closed.
+    fn place(&mut self, mut held: Held<C>, now: Instant) -> Option<C> {
+        let surplus = self.total() >= self.options.size;
+        if self.is_closed() || surplus || self.is_stale(&held.vitals) || self.is_spent(&held, now) {
+            return Some(self.end(held));
+        }
+        while self.phase == Phase::Open {
+            let Some(waiter) = self.waiters.pop_front() else {
+                break;
+            };
+            let loan = self.loans.open(waiter.borrower, now);
+            match waiter.delivery.send(Ok(Parcel { held, loan })) {
+                Ok(()) => {
+                    self.totals.borrowed += 1;
+                    self.totals
+                        .note_wait(now.saturating_duration_since(waiter.since));
+                    return None;
+                }
+                Err(Ok(unclaimed)) => {
+                    self.loans.end(unclaimed.loan, now);
+                    held = unclaimed.held;
+                }
+                Err(Err(_)) => return None,
+            }
+        }
+        held.vitals.idle_since = now;
+        self.idle.push(held);
+        None
+    }
+
+    fn is_stale(&self, vitals: &Vitals) -> bool {
+        vitals.generation != self.generation
+    }
+
+    /// Past its lifetime, and nobody waits or it has been long enough.
+    fn is_spent(&mut self, held: &Held<C>, now: Instant) -> bool {
+        let Some(expires) = held.vitals.expires else {
+            return false;
+        };
+        let patience = match self.waiters.is_empty() {
+            true => Duration::ZERO,
+            false => self.options.renewal_timeout,
+        };
+        let spent = now >= expires + patience;
+        self.totals.expired += u64::from(spent);
+        spent
+    }
+
+    /// What is due: idle connections past their time, those to be asked whether they still work, loans that last too long.
+    pub(super) fn due(&mut self, now: Instant, dead: impl FnMut(&mut C) -> bool) -> Due<C> {
+        let mut due = Due {
+            retire: Vec::new(),
+            check: Vec::new(),
+            leaks: Vec::new(),
+        };
+        self.retire_dead(&mut due.retire, dead);
+        self.retire_spent(&mut due.retire, now);
+        self.take_silent(&mut due.check, now);
+        if let Some(threshold) = enabled(self.options.leak_threshold) {
+            due.leaks = self.loans.leaks(threshold, now);
+            self.totals.leaks += due.leaks.len() as u64;
+        }
+        due
+    }
+
+    fn retire_dead(&mut self, retired: &mut Vec<C>, mut dead: impl FnMut(&mut C) -> bool) {
+        let gone: Vec<_> = self
+            .idle
+            .extract_if(.., |held| dead(&mut held.connection))
+            .collect();
+        self.totals.broken += gone.len() as u64;
+        retired.extend(gone.into_iter().map(|held| self.end(held)));
+    }
+
+    fn retire_spent(&mut self, retired: &mut Vec<C>, now: Instant) {
+        let idle_timeout = enabled(self.options.idle_timeout);
+        let mut surplus = self.idle.len().saturating_sub(self.options.minimum_idle);
+        let spent: Vec<_> = self
+            .idle
+            .extract_if(.., |held| {
+                let idle = now.saturating_duration_since(held.vitals.idle_since);
+                let unneeded = surplus > 0 && idle_timeout.is_some_and(|most| idle >= most);
+                let ends = unneeded || held.vitals.is_expired(now);
+                surplus = surplus.saturating_sub(usize::from(ends));
+                ends
+            })
+            .collect();
+        self.totals.expired += spent.len() as u64;
+        retired.extend(spent.into_iter().map(|held| self.end(held)));
+    }
+
+    /// Of those nobody has heard from for the keep-alive interval at most half, so that there is always one to lend.
+    fn take_silent(&mut self, silent: &mut Vec<Held<C>>, now: Instant) {
+        let Some(interval) = enabled(self.options.keepalive_interval) else {
+            return;
+        };
+        if self.phase == Phase::Closed {
+            return;
+        }
+        let mut most = self.idle.len().div_ceil(2);
+        let luck = self.draw();
+        let asked = self.idle.extract_if(.., |held| {
+            let due = interval.mul_f64(0.9 + luck / 10.0);
+            let silent = now.saturating_duration_since(held.vitals.seen) >= due;
+            let taken = silent && most > 0;
+            most -= usize::from(taken);
+            taken
+        });
+        silent.extend(asked);
+        self.tended += silent.len();
+        self.checking += silent.len();
+    }
+
+    /// Whether this waiter waits for itself: everything is held by tasks that are in the queue too.
+    pub(super) fn is_self_blocked(&self, task: Option<u64>) -> bool {
+        let Some(task) = task else { return false };
+        let full = self.phase == Phase::Open
+            && self.idle.is_empty()
+            && self.tended == 0
+            && self.creating.is_empty()
+            && self.loans.len() >= self.options.size;
+        full && self.loans.is_held_by(task)
+            && self.loans.all_wait(|holder| {
+                self.waiters
+                    .iter()
+                    .any(|waiter| waiter.borrower.task == Some(holder))
+            })
+    }
+
+    pub(super) fn holders(&self, now: Instant) -> Vec<Holder> {
+        self.loans.holders(now)
+    }
+
+    pub(super) fn note(&mut self, loan: LoanId, statement: &Arc<str>) {
+        self.loans.note(loan, statement);
+    }
+
+    /// Changes the size. Idle connections that do not fit any more are the caller's to close; lent ones go when they come
+    /// back.
+    pub(super) fn resize(&mut self, size: usize, minimum_idle: usize) -> Vec<C> {
+        self.options.size = size.max(1);
+        self.options.minimum_idle = minimum_idle.min(self.options.size);
+        let surplus = self
+            .total()
+            .saturating_sub(self.options.size)
+            .min(self.idle.len());
+        let gone: Vec<_> = self.idle.drain(..surplus).collect();
+        gone.into_iter().map(|held| self.end(held)).collect()
+    }
+
+    /// Nothing is lent or opened from now on; borrowers wait.
+    pub(super) fn suspend(&mut self) {
+        if self.phase == Phase::Open {
+            self.phase = Phase::Suspended;
+        }
+    }
+
+    /// Serves who waits from what is idle. Returns what had to be closed.
+    pub(super) fn resume(&mut self, now: Instant) -> Vec<C> {
+        let mut gone = Vec::new();
+        if self.phase != Phase::Suspended {
+            return gone;
+        }
+        self.phase = Phase::Open;
+        while !self.waiters.is_empty() {
+            let Some(held) = self.idle.pop() else { break };
+            gone.extend(self.place(held, now));
+        }
+        gone
+    }
+
+    /// Replaces every connection: the idle ones are the caller's to close, the others go when they come back.
+    pub(super) fn reset(&mut self) -> Vec<C> {
+        self.generation += 1;
+        self.outage = None;
+        self.give_up_idle()
     }
 
     /// Refuses everybody from now on; the idle connections are the caller's to close.
     pub(super) fn close(&mut self) -> Vec<C> {
-        self.closed = true;
+        self.phase = Phase::Closed;
         for waiter in self.waiters.drain(..) {
             // A waiter that is just leaving does not need the news.
             let _ = waiter.delivery.send(Err(Refusal::Closed));
         }
-        let idle = std::mem::take(&mut self.idle);
-        self.totals.closed += idle.len() as u64;
-        idle
+        self.give_up_idle()
     }
 
-    /// To the first waiter, else to the idle ones.
-    fn place(&mut self, connection: C) -> Option<C> {
-        if self.closed {
-            self.totals.closed += 1;
-            return Some(connection);
-        }
-        let mut parcel = Ok(connection);
-        while let Some(waiter) = self.waiters.pop_front() {
-            match waiter.delivery.send(parcel) {
-                Ok(()) => {
-                    self.in_use += 1;
-                    return None;
-                }
-                Err(unclaimed) => parcel = unclaimed,
-            }
-        }
-        if let Ok(connection) = parcel {
-            self.idle.push(connection);
-        }
-        None
+    fn give_up_idle(&mut self) -> Vec<C> {
+        let idle = std::mem::take(&mut self.idle);
+        idle.into_iter().map(|held| self.end(held)).collect()
+    }
+
+    /// The next of a row of numbers from 0 to 1 (xorshift64).
+    fn draw(&mut self) -> f64 {
+        self.luck ^= self.luck << 13;
+        self.luck ^= self.luck >> 7;
+        self.luck ^= self.luck << 17;
+        (self.luck >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+impl Vitals {
+    fn is_expired(&self, now: Instant) -> bool {
+        self.expires.is_some_and(|expires| now >= expires)
+    }
+}
+
+impl<C> Parcel<C> {
+    pub(super) fn connection(&mut self) -> &mut C {
+        &mut self.held.connection
+    }
+}
+
+#[cfg(test)]
+impl<C: Copy> Parcel<C> {
+    pub(super) fn held_socket(&self) -> C {
+        self.held.connection
+    }
+}
+
+impl<C> Held<C> {
+    /// Passes the connection through care.
+    pub(super) fn split(self) -> (C, impl FnOnce(C) -> Held<C>) {
+        let vitals = self.vitals;
+        (self.connection, move |connection| Held {
+            connection,
+            vitals,
+        })
     }
 }

@@ -216,6 +216,7 @@ fn a_borrow_that_times_out_tells_the_numbers_and_leaves_the_queue() {
                 size: 1,
                 in_use: 1,
                 waiting: 1,
+                holders: pool.holders(),
             }
         );
         assert_eq!((pool.stats().waiting, pool.stats().timeouts), (0, 1));
@@ -225,7 +226,7 @@ fn a_borrow_that_times_out_tells_the_numbers_and_leaves_the_queue() {
 }
 
 #[test]
-fn a_failed_connect_fails_the_first_waiter_and_the_next_one_gets_its_own() {
+fn a_failed_connect_wakes_everybody_who_has_nothing_else_to_wait_for() {
     run(async {
         let (pool, workshop) = pool(1);
         workshop.0.by_hand.set(true);
@@ -233,10 +234,39 @@ fn a_failed_connect_fails_the_first_waiter_and_the_next_one_gets_its_own() {
         settle().await;
         assert!(workshop.answer_next(Err("down")));
         assert_eq!(first.await.unwrap().err(), Some(Error::Connect("down")));
-        settle().await;
+        assert_eq!(second.await.unwrap().err(), Some(Error::Connect("down")));
+        assert!(matches!(
+            pool.borrow().await.err(),
+            Some(Error::Down {
+                error: "down",
+                attempts: 1,
+                ..
+            })
+        ));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        // Somebody has asked: the pool tries again by itself.
         assert!(workshop.answer_next(Ok(())));
-        assert!(second.await.unwrap().is_ok());
+        settle().await;
+        assert!(pool.borrow().await.is_ok());
         assert_eq!(pool.stats().connect_failures, 1);
+    });
+}
+
+#[test]
+fn a_failed_connect_leaves_waiters_to_the_connections_that_are_lent_and_tries_again() {
+    run(async {
+        let (pool, workshop) = pool(2);
+        let held = pool.borrow().await.unwrap();
+        workshop.0.by_hand.set(true);
+        let waiting = borrow(&pool);
+        settle().await;
+        assert!(workshop.answer_next(Err("too many connections")));
+        settle().await;
+        assert!(!waiting.is_finished() && !workshop.answer_next(Ok(())));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(workshop.answer_next(Ok(())));
+        assert_eq!(waiting.await.unwrap().unwrap().number, 2);
+        drop(held);
     });
 }
 
@@ -416,7 +446,10 @@ impl Run {
         assert!(self.leases.len() <= stats.in_use, "{stats:?}");
         assert!(self.workshop.0.alive.get() <= self.size, "{stats:?}");
         assert!(
-            stats.waiting == 0 || total == self.size || stats.connecting >= stats.waiting,
+            stats.waiting == 0
+                || total == self.size
+                || stats.connecting >= stats.waiting
+                || stats.connect_failures > 0,
             "somebody waits for nothing: {stats:?}"
         );
     }
@@ -427,13 +460,13 @@ impl Run {
         while !self.waiting.is_empty() || self.pool.stats().connecting > 0 {
             self.workshop.answer_next(Ok(()));
             self.leases.clear();
-            settle().await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
             self.collect().await;
             self.check();
         }
         self.leases.clear();
-        settle().await;
         self.workshop.0.by_hand.set(false);
+        tokio::time::sleep(Duration::from_millis(300)).await;
         for _ in 0..self.size {
             self.leases.push(self.pool.borrow().await.unwrap());
         }

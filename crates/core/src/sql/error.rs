@@ -1,5 +1,5 @@
+use crate::pool;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Statement;
 
@@ -29,16 +29,21 @@ pub enum Error {
     #[error("{message} [statement: {statement}]")]
     Parameter { statement: String, message: String },
 
-    #[error(
-        "pool \"{pool}\" had no free connection within {waited:?}: {in_use} of {size} in use, {waiting} waiting"
-    )]
-    PoolExhausted {
-        pool: String,
-        waited: Duration,
-        size: usize,
-        in_use: usize,
-        waiting: usize,
-    },
+    /// Every connection was in use for the whole borrow timeout; the message names the holders.
+    #[error("{message}")]
+    PoolExhausted { message: String },
+
+    /// There was room in the pool, but no new connection was ready within the borrow timeout.
+    #[error("{message}")]
+    PoolSlow { message: String },
+
+    /// The task holds the connections it waits for.
+    #[error("{message}")]
+    PoolBlocked { message: String },
+
+    /// Refused at once, because the last attempts to connect have failed.
+    #[error("{message}")]
+    ServerDown { message: String },
 
     #[error("{pool} is closed")]
     PoolClosed { pool: String },
@@ -58,6 +63,17 @@ impl Error {
             statement: excerpt(sql),
             message: message.into(),
         }
+    }
+
+    /// Whether it means that no server answers at all.
+    pub(crate) fn is_down(&self) -> bool {
+        let Self::Connect { failure, .. } = self else {
+            return false;
+        };
+        matches!(
+            failure,
+            ConnectFailure::Refused | ConnectFailure::Timeout | ConnectFailure::Dns
+        )
     }
 
     /// A transaction begins and ends through its object, which otherwise would not know of it.
@@ -81,6 +97,22 @@ impl Error {
             *shown = excerpt(&statement.source);
         }
         self
+    }
+}
+
+impl From<pool::Error<Error>> for Error {
+    fn from(error: pool::Error<Error>) -> Self {
+        let message = error.to_string();
+        match error {
+            pool::Error::Exhausted { .. } => Self::PoolExhausted { message },
+            pool::Error::Slow { .. } => Self::PoolSlow { message },
+            pool::Error::SelfBlocked { .. } => Self::PoolBlocked { message },
+            pool::Error::Down { .. } => Self::ServerDown { message },
+            pool::Error::Closed { pool } => Self::PoolClosed {
+                pool: format!("pool \"{pool}\""),
+            },
+            pool::Error::Connect(error) => error,
+        }
     }
 }
 

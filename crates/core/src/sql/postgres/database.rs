@@ -7,7 +7,7 @@ use super::connection::{Connection, TransactionStatus};
 use super::rows::RowStream;
 use super::startup::Connector;
 use super::transaction::{Transaction, TransactionOptions};
-use crate::pool::{self, Condition, Manage, Pool, PoolOptions, Stats};
+use crate::pool::{Borrower, Condition, Manage, Pool, PoolOptions, Stats};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// One PostgreSQL database behind a pool of connections.
@@ -37,7 +37,8 @@ impl Database {
         if is_boundary(&statement.sql) {
             return Err(Error::boundary(&statement.source));
         }
-        let mut lease = self.pool.borrow().await.map_err(failure_of)?;
+        let mut lease = self.pool.borrow().await?;
+        lease.note(&statement.source);
         let mut outcome = lease
             .run(Batch::of(std::slice::from_ref(&statement)))
             .await?;
@@ -62,6 +63,18 @@ impl Database {
     /// Runs one statement and returns its rows in chunks of at most `chunk` (at least 1).
     pub fn stream(&self, statement: Statement, chunk: usize) -> RowStream {
         RowStream::new(self.pool.clone(), statement, chunk)
+    }
+
+    /// The same database for a borrower with a name.
+    pub fn on_behalf_of(&self, borrower: Borrower) -> Self {
+        Self {
+            pool: self.pool.on_behalf_of(borrower),
+        }
+    }
+
+    /// Its connections.
+    pub fn pool(&self) -> &Pool<Postgres> {
+        &self.pool
     }
 
     pub fn stats(&self) -> Stats {
@@ -101,32 +114,19 @@ impl Manage for Postgres {
         cancel::recover(connection, &self.connector).await
     }
 
+    async fn validate(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
+        connection.push_sync();
+        connection.drain().await.is_ok().then_some(connection)
+    }
+
+    fn is_down(&self, error: &Error) -> bool {
+        error.is_down()
+    }
+
     fn close(&self, mut connection: Box<Connection>) {
         if !connection.is_broken() && !connection.is_busy() {
             connection.push_terminate();
             connection.send_now();
         }
-    }
-}
-
-pub(super) fn failure_of(error: pool::Error<Error>) -> Error {
-    match error {
-        pool::Error::Exhausted {
-            pool,
-            waited,
-            size,
-            in_use,
-            waiting,
-        } => Error::PoolExhausted {
-            pool,
-            waited,
-            size,
-            in_use,
-            waiting,
-        },
-        pool::Error::Closed { pool } => Error::PoolClosed {
-            pool: format!("pool \"{pool}\""),
-        },
-        pool::Error::Connect(error) => error,
     }
 }

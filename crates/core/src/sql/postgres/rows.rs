@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::database::{Postgres, failure_of};
+use super::database::Postgres;
 use super::decode::RowShape;
 use super::replies::Chunk;
 use crate::pool::{Lease, Pool};
@@ -77,7 +77,8 @@ impl RowStream {
     }
 
     async fn open(&self) -> Result<(Lease<Postgres>, Chunk), Error> {
-        let mut lease = self.pool.borrow().await.map_err(failure_of)?;
+        let mut lease = self.pool.borrow().await?;
+        lease.note(&self.statement.source);
         let mut chunk = self.portal(&mut lease).await?;
         if chunk
             .failure

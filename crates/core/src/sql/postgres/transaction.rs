@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 use super::batch::{Batch, End, Failure, Outcome, is_boundary, is_plain, is_rollback_to};
 use super::connection::TransactionStatus;
-use super::database::{Postgres, failure_of};
+use super::database::Postgres;
 use crate::pool::{Lease, Pool};
 use crate::sql::{Error, ResultSet, Statement};
 
@@ -200,7 +200,7 @@ impl Transaction {
         if let Some(lease) = session.lease.take() {
             return Ok(lease);
         }
-        let lease = self.pool.borrow().await.map_err(failure_of);
+        let lease = self.pool.borrow().await.map_err(Error::from);
         lease.inspect_err(|error| self.book.borrow_mut().fail(error))
     }
 
@@ -209,6 +209,9 @@ impl Transaction {
         mut lease: Lease<Postgres>,
         batch: Batch<'_>,
     ) -> Result<(Lease<Postgres>, Outcome), Error> {
+        if let Some(statement) = batch.statements.last() {
+            lease.note(&statement.source);
+        }
         let abandoned = Abandoned(&self.book);
         let outcome = lease.run(batch).await;
         std::mem::forget(abandoned);

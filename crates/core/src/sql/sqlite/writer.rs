@@ -263,7 +263,7 @@ impl<'c> Writer<'c> {
         let prepared = self.statements.find_or_insert(sql, || {
             let verb = Verb::of(sql);
             verb.allow(sql, in_transaction)?;
-            Ok((Arc::clone(sql), Prepared::new(connection, sql, verb)?))
+            Ok::<_, Error>((Arc::clone(sql), Prepared::new(connection, sql, verb)?))
         })?;
         prepared.verb().allow(sql, in_transaction)?;
         prepared.run(&statement.params)

@@ -1,0 +1,64 @@
+use std::time::Duration;
+
+/// How often something took how long. Each bound is four times the one before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Histogram {
+    counts: [u64; BOUNDS.len() + 1],
+    sum: Duration,
+}
+
+/// Upper bounds in microseconds, each inclusive of what is below it; the last bucket has none.
+const BOUNDS: [u64; 13] = [
+    1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216,
+];
+
+impl Histogram {
+    pub(super) fn record(&mut self, duration: Duration) {
+        let micros = duration
+            .as_nanos()
+            .div_ceil(1_000)
+            .min(u128::from(u64::MAX)) as u64;
+        let bits = 64 - micros.saturating_sub(1).leading_zeros();
+        let bucket = (bits.div_ceil(2) as usize).min(BOUNDS.len());
+        self.counts[bucket] += 1;
+        self.sum += duration;
+    }
+
+    /// Upper bounds in seconds; the last count has none.
+    pub fn bounds() -> [f64; BOUNDS.len()] {
+        BOUNDS.map(|micros| micros as f64 / 1e6)
+    }
+
+    /// One more than there are bounds.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    pub fn sum(&self) -> Duration {
+        self.sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_counted_below_the_first_bound_it_does_not_exceed() {
+        for (micros, bucket) in [
+            (0, 0),
+            (1, 0),
+            (2, 1),
+            (4, 1),
+            (5, 2),
+            (16, 2),
+            (17, 3),
+            (1_048_576, 10),
+            (99_000_000, 13),
+        ] {
+            let mut histogram = Histogram::default();
+            histogram.record(Duration::from_micros(micros));
+            assert_eq!(histogram.counts()[bucket], 1, "{micros} µs: {histogram:?}");
+        }
+    }
+}

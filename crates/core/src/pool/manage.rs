@@ -1,0 +1,47 @@
+use std::future::Future;
+
+/// How the pool makes, judges and ends its connections.
+pub trait Manage: 'static {
+    type Connection: 'static;
+    type Error: Clone + 'static;
+
+    fn connect(&self) -> impl Future<Output = Result<Self::Connection, Self::Error>>;
+
+    /// Asked before a connection is lent and when it comes back. Must be cheap: no round trip.
+    fn condition(&self, connection: &mut Self::Connection) -> Condition;
+
+    /// Makes a dirty connection clean again; `None` when that is impossible. The connection counts as in use meanwhile; the
+    /// pool drops the future after its return timeout.
+    fn recover(
+        &self,
+        connection: Self::Connection,
+    ) -> impl Future<Output = Option<Self::Connection>>;
+
+    /// A round trip that shows whether the peer still answers; `None` when it does not. The pool drops the future after its
+    /// validation timeout.
+    fn validate(
+        &self,
+        connection: Self::Connection,
+    ) -> impl Future<Output = Option<Self::Connection>> {
+        std::future::ready(Some(connection))
+    }
+
+    /// Whether the error means that no server answers: then nobody can be served, and lent connections are no hope either.
+    fn is_down(&self, _error: &Self::Error) -> bool {
+        false
+    }
+
+    /// Says good-bye without waiting.
+    fn close(&self, connection: Self::Connection);
+}
+
+/// What a connection is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// Can be lent as it is.
+    Clean,
+    /// Its borrower left in the middle of something.
+    Dirty,
+    /// Of no use to anybody.
+    Broken,
+}
