@@ -27,12 +27,16 @@ use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Internal\Worker;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\ReportingTransport;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\Local;
+use Weft\Runtime\Task;
 use Weft\Sql\Database;
 
 use function Weft\current;
+use function Weft\detach;
 use function Weft\run;
 use function Weft\shield;
 
@@ -66,6 +70,9 @@ final class Bus
 
     private readonly ?Delays $delays;
     private readonly RetryPolicy $retries;
+
+    /** Logs what happens to the transport's connections while something is consumed. */
+    private ?Task $report = null;
 
     private function __construct(
         private readonly Transport $transport,
@@ -405,13 +412,31 @@ final class Bus
         $worker = new Worker($consumer, $this->handlingOf($consumer, $queue), $this->transport, $queue, $concurrency, $prefetch, $limit);
         $this->workers[\spl_object_id($worker)] = $worker;
         $this->ledger?->caretaker->start();
+        if ($this->transport instanceof ReportingTransport) {
+            $this->report ??= detach($this->report(...), $this->transport);
+        }
         try {
             return $worker->run($stopWhenEmpty, $signals);
         } finally {
             $this->ledger?->caretaker->stop();
             shield(fn() => $this->ledger?->flush());
             unset($this->workers[\spl_object_id($worker)]);
+            if ($this->workers === []) {
+                $this->report?->cancel('nothing is consumed any more');
+                $this->report = null;
+            }
             $this->ended->notify();
+        }
+    }
+
+    private function report(ReportingTransport $transport): void
+    {
+        try {
+            $transport->report($this->logger);
+        } catch (CancelledException $cancelled) {
+            throw $cancelled;
+        } catch (\Throwable $thrown) {
+            \error_log("Weft: the logger failed, connections are no longer logged: {$thrown->getMessage()}");
         }
     }
 

@@ -57,6 +57,12 @@ final class Header
     /** How often the message has come back later after it had failed; absent means never. */
     public const RETRIES = 'weft-retries';
 
+    /** On dead letters from RabbitMQ: the `expiration` the message came with, in milliseconds. A dead letter never expires. */
+    public const EXPIRATION = 'weft-expiration';
+
+    /** On dead letters from RabbitMQ: the `user-id` the broker had verified; only that user could send it on. */
+    public const USER_ID = 'weft-user-id';
+
     /** On dead letters: how many headers were left out because the broker does not take so many bytes; else absent. */
     public const LEFT_OUT = 'weft-headers-left-out';
 

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use Weft\Amqp\Connection;
 use Weft\Amqp\InvalidDsn;
+use Weft\Amqp\Message;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
@@ -149,6 +151,43 @@ final class RabbitMqBusTest extends BusTestCase
             self::assertSame([1, '7', 'no', '{"id":"1","name":"a","email":"b"}'], [$runs, $letter->messageId(), $letter->errorMessage(), $letter->body]);
             self::assertArrayNotHasKey('theirs', $letter->headers);
             self::assertGreaterThanOrEqual(1, (int) $letter->headers[Header::LEFT_OUT]);
+            $bus->close();
+        });
+    }
+
+    public function testWhatAForeignSenderHasSetIsKeptWhenItsMessageIsParked(): void
+    {
+        $this->inRuntime(function (): void {
+            $url = $this->host->in(self::setting('AMQP_URL'));
+            $bus = Bus::connect($url)->handlers(self::storing(static fn() => throw new \DomainException('no')));
+            $bus->declare(self::QUEUE);
+            $sent = new Message(
+                '{"id":"1","name":"a","email":"b"}',
+                ['int' => 7, 'list' => [1, 'two'], 'text' => 'as it was', 'weft-kind' => 'command'],
+                contentType: 'application/json',
+                contentEncoding: 'identity',
+                messageId: 'm1',
+                correlationId: 'c1',
+                replyTo: 'answers',
+                type: StoreCustomer::class,
+                appId: 'shop',
+                priority: 7,
+                expiration: 600.0,
+                timestamp: 1_700_000_000
+            );
+            $connection = Connection::connect($url);
+            $connection->publisher()->publish($sent, routingKey: self::QUEUE);
+
+            self::drain($bus);
+            $letter = $connection->consume('customers.dead')->next()[0];
+            $expected = \get_object_vars($sent);
+            $actual = \get_object_vars($letter->message);
+            self::assertSame($sent->headers, \array_intersect_key($letter->headers, $sent->headers));
+            self::assertSame(['600000', 'no'], [$letter->headers[Header::EXPIRATION], $letter->headers[Header::ERROR_MESSAGE]]);
+            self::assertNull($letter->message->expiration, 'a dead letter does not vanish');
+            unset($expected['headers'], $expected['expiration'], $actual['headers'], $actual['expiration']);
+            self::assertSame($expected, $actual);
+            $connection->close();
             $bus->close();
         });
     }

@@ -4,25 +4,28 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Transport;
 
+use Psr\Log\LoggerInterface;
 use Weft\Amqp\AmqpException;
 use Weft\Amqp\InvalidDsn;
 use Weft\Amqp\Refused;
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\RabbitMq\ConnectionLog;
 use Weft\Bus\Internal\RabbitMq\Publishing;
 use Weft\Bus\Internal\RabbitMq\RabbitMqConsumer;
-use Weft\Bus\Transport;
 use Weft\Bus\TransportFailed;
 use Weft\Bus\UndefinedQueue;
 use Weft\Native\AmqpConnection;
 use Weft\Runtime\Internal\Scheduler;
 
+use function Weft\all;
+
 /**
  * RabbitMQ 3.10 and later. One durable direct exchange, `weft`, routes by message type to one durable queue per service.
  *
  * Publishing and consuming have a connection each, because a broker that is short of memory or disk stops reading from
- * those that publish, acknowledgements included. Both recover by themselves; what was unconfirmed is sent again.
+ * those that publish, acknowledgements included. Whatever consumers need, declarations too, goes over theirs. Both recover by themselves; what was unconfirmed is sent again.
  */
-final class RabbitMq implements Transport
+final class RabbitMq implements ReportingTransport
 {
     private const NOT_FOUND = 404;
     private const EXCHANGE = ['name' => Publishing::EXCHANGE, 'kind' => 'direct', 'durable' => true];
@@ -74,7 +77,7 @@ final class RabbitMq implements Transport
             $bindings[] = ['exchange' => Publishing::EXCHANGE, 'queue' => $queue, 'routingKey' => $type];
         }
         try {
-            Scheduler::await($this->connection->declare([self::EXCHANGE], $queues, $bindings));
+            Scheduler::await($this->consuming()->declare([self::EXCHANGE], $queues, $bindings));
         } catch (AmqpException $exception) {
             throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
@@ -94,9 +97,8 @@ final class RabbitMq implements Transport
 
     public function consume(string $queue, int $prefetch): Consumer
     {
-        $this->consuming ??= self::open($this->dsn);
         try {
-            $native = Scheduler::await($this->consuming->consume($queue, $prefetch, false, []));
+            $native = Scheduler::await($this->consuming()->consume($queue, $prefetch, false, []));
         } catch (AmqpException $exception) {
             throw self::failed($queue, $exception);
         }
@@ -108,7 +110,7 @@ final class RabbitMq implements Transport
     public function depth(string $queue): int
     {
         try {
-            [$ready] = Scheduler::await($this->connection->queueState($queue));
+            [$ready] = Scheduler::await(($this->consuming ?? $this->connection)->queueState($queue));
         } catch (AmqpException $exception) {
             throw self::failed($queue, $exception);
         }
@@ -131,6 +133,14 @@ final class RabbitMq implements Transport
         Scheduler::await($this->connection->close());
     }
 
+    /** Also of the connection for consuming once there is one. */
+    public function report(LoggerInterface $logger): void
+    {
+        $connections = \array_filter(['publishing' => $this->connection, 'consuming' => $this->consuming]);
+        $follow = static fn(AmqpConnection $connection, string $purpose): \Closure => (new ConnectionLog($connection, $purpose, $logger))->follow(...);
+        all(\array_map($follow, $connections, \array_keys($connections)));
+    }
+
     /**
      * @return array{publishing: array{string, string}, consuming: array{string, string}|null} state (`connected`,
      *         `connecting`, `blocked` or `closed`) and reason of each connection
@@ -138,6 +148,17 @@ final class RabbitMq implements Transport
     public function status(): array
     {
         return ['publishing' => $this->connection->status(), 'consuming' => $this->consuming?->status()];
+    }
+
+    private function consuming(): AmqpConnection
+    {
+        if ($this->consuming === null) {
+            $opened = self::open($this->dsn);
+            // Another task may have been quicker: then this one closes itself with its last reference.
+            $this->consuming ??= $opened;
+        }
+
+        return $this->consuming;
     }
 
     private function forget(RabbitMqConsumer $consumer): void

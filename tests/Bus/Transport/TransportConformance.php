@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus\Transport;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Bus\DeadLetters;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
@@ -69,6 +70,22 @@ abstract class TransportConformance extends TestCase
                 self::assertSame($this->type('a'), $delivery->type);
                 self::assertFalse($delivery->redelivered);
             }
+        });
+    }
+
+    public function testABodyOfTenMegabytesArrivesAndIsParkedUnchanged(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $body = \random_bytes(10_000_000);
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([new Outgoing($this->type('a'), $body, ['message-id' => '1'])]);
+
+            $consumer = $transport->consume($this->queue(), 10);
+            [$delivery] = $this->take($consumer, 1);
+            self::assertTrue($body === $delivery->body);
+            $consumer->park($delivery, $delivery->headers);
+            [$letter] = $this->take($transport->consume(DeadLetters::queueOf($this->queue()), 10), 1);
+            self::assertTrue($body === $letter->body);
         });
     }
 

@@ -21,11 +21,26 @@ final class Properties
         Header::CONTENT_TYPE => 'contentType',
     ];
 
-    /** @return array{array<string, string>, array<string, string>} headers and properties */
-    public static function of(Outgoing $message): array
+    /** What a foreign sender may set and a dead letter keeps as it is. */
+    private const KEPT = ['contentEncoding' => true, 'priority' => true, 'replyTo' => true, 'appId' => true, 'timestamp' => true];
+
+    /** What must not be sent again as a property. */
+    private const TOLD = ['expiration' => Header::EXPIRATION, 'userId' => Header::USER_ID];
+
+    /**
+     * @param array<string, mixed> $extra of the delivery that is parked
+     * @return array{array<string, mixed>, array<string, string|int>} headers and properties
+     */
+    public static function of(Outgoing $message, array $extra = []): array
     {
         $headers = $message->headers;
-        $properties = ['type' => $message->type];
+        $properties = ['type' => $message->type] + ($extra['properties'] ?? []);
+        foreach ($extra['headers'] ?? [] as $name => $value) {
+            // Unless it was replaced, or left out.
+            if (($headers[$name] ?? null) === self::text($value)) {
+                $headers[$name] = $value;
+            }
+        }
         foreach (self::NAMES as $header => $property) {
             if (isset($headers[$header])) {
                 $properties[$property] = $headers[$header];
@@ -47,9 +62,23 @@ final class Properties
             // What does not follow the protocol cannot be read; the body may still be.
             $headers = [];
         }
+        $extra = [];
         foreach ($headers as $name => $value) {
             if (!\is_string($value)) {
+                $extra['headers'][$name] = $value;
                 $headers[$name] = self::text($value);
+            }
+        }
+        $kept = \array_intersect_key($properties, self::KEPT);
+        if (($kept['timestamp'] ?? 0) < 0) {
+            unset($kept['timestamp']);
+        }
+        if ($kept !== []) {
+            $extra['properties'] = $kept;
+        }
+        foreach (self::TOLD as $property => $header) {
+            if (isset($properties[$property])) {
+                $headers[$header] = $properties[$property];
             }
         }
         foreach (self::NAMES as $header => $property) {
@@ -58,7 +87,7 @@ final class Properties
             }
         }
 
-        return new Delivery($tag, $properties['type'] ?? $key, $body, $headers, $redelivered);
+        return new Delivery($tag, $properties['type'] ?? $key, $body, $headers, $redelivered, $extra);
     }
 
     /** Values that other programs may send. */

@@ -74,17 +74,18 @@ final class Publishing
     /**
      * Puts messages into one queue, persistent and confirmed.
      *
-     * @param list<Outgoing> $messages
+     * @param list<Outgoing>       $messages
+     * @param array<string, mixed> $extra    of the delivery that is parked
      * @throws UndefinedQueue|PublishFailed
      */
-    public function into(string $queue, array $messages): void
+    public function into(string $queue, array $messages, array $extra = []): void
     {
         try {
             $publisher = $this->single ??= $this->open(true);
             $watched = [];
             foreach ($messages as $message) {
                 $message = $message->mustRoute ? $message : new Outgoing($message->type, $message->body, $message->headers, mustRoute: true);
-                $watched[] = $this->hand($publisher, '', $queue, $message, true, true);
+                $watched[] = $this->hand($publisher, '', $queue, $message, true, true, $extra);
             }
             $this->awaitAll($watched);
         } catch (Unroutable $unroutable) {
@@ -140,10 +141,13 @@ final class Publishing
         $this->idle[] = $publisher;
     }
 
-    /** @return int the operation that ends with the confirmation, if it is watched */
-    private function hand(AmqpPublisher $publisher, string $exchange, string $key, Outgoing $message, bool $persistent, bool $watch): int
+    /**
+     * @param array<string, mixed> $extra
+     * @return int the operation that ends with the confirmation, if it is watched
+     */
+    private function hand(AmqpPublisher $publisher, string $exchange, string $key, Outgoing $message, bool $persistent, bool $watch, array $extra = []): int
     {
-        [$headers, $properties] = Properties::of($message);
+        [$headers, $properties] = Properties::of($message, $extra);
         do {
             $operation = $publisher->publish($exchange, $key, $message->body, $headers, $properties, $persistent, $message->mustRoute, $watch);
             if ($operation === self::FULL) {

@@ -134,7 +134,7 @@ final class RabbitMqConsumer implements Consumer
     {
         $letter = new Outgoing($delivery->type, $delivery->body, $headers, mustRoute: true);
         try {
-            $this->publishing->into(DeadLetters::queueOf($this->queue), [$letter]);
+            $this->publishing->into(DeadLetters::queueOf($this->queue), [$letter], $delivery->extra);
         } catch (UndefinedQueue $undefined) {
             throw new PublishFailed("Cannot park a message of \"{$this->queue}\": {$undefined->getMessage()}", $undefined);
         }
