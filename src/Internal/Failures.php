@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Internal;
 
 use Weft\Amqp;
+use Weft\Http;
 use Weft\Protobuf;
 use Weft\Runtime;
 use Weft\Sql;
@@ -62,6 +63,12 @@ final class Failures
             'protobuf.decode' => new Protobuf\DecodingFailed($message),
             'protobuf.encode' => new Protobuf\EncodingFailed($message),
             'protobuf.schema' => new Protobuf\InvalidSchema($message),
+
+            'http.address' => new Http\InvalidAddress($message),
+            'http.listen' => new Http\ListenFailed($message),
+            'http.body.too_large' => new Http\PayloadTooLarge($message),
+            'http.body.timed_out' => new Http\BodyTimedOut($message),
+            'http.body.incomplete', 'http.gone' => new Http\ClientGone($message),
 
             default => new \Error("{$message} (unknown failure kind \"{$kind}\")"),
         };

@@ -9,6 +9,7 @@ mod amqp_table;
 mod bus;
 mod convert;
 mod failure;
+mod http;
 mod process;
 mod protobuf;
 mod runtime;
@@ -26,6 +27,7 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
     let module = runtime::register(module);
     let module = sql::register(module);
     let module = amqp::register(module);
+    let module = http::register(module);
     let module = bus::register(module);
     protobuf::register(module)
 }

@@ -3,10 +3,13 @@
 //! [`dial`] finds and opens a TCP connection, [`TlsConnector`] secures it, [`Stream`] is what a protocol reads and writes.
 
 mod dial;
+mod listen;
 mod stream;
 mod tls;
 
 pub(crate) use dial::{DialError, dial};
+pub(crate) use listen::Acceptor;
+pub use listen::{Address, ListenError, Listener, listen};
 pub(crate) use stream::Stream;
 pub(crate) use tls::TlsConnector;
 pub use tls::{ClientTls, Identity, PeerCheck};

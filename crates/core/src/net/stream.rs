@@ -52,6 +52,26 @@ impl AsyncWrite for Stream {
         }
     }
 
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
+            Self::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
+            Self::Tls(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Tcp(socket) => socket.is_write_vectored(),
+            Self::Unix(socket) => socket.is_write_vectored(),
+            Self::Tls(socket) => socket.is_write_vectored(),
+        }
+    }
+
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_flush(cx),

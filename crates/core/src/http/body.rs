@@ -1,0 +1,212 @@
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::body::{Frame, SizeHint};
+
+/// Bytes of a streamed body that may wait for the client before its writer has to.
+const BUFFERED: usize = 64 << 10;
+
+/// The body of an answer.
+pub enum Body {
+    Empty,
+    Full(Bytes),
+    /// Written piece by piece through a [`BodyWriter`].
+    Stream(StreamBody),
+}
+
+impl Body {
+    /// A body that is written while it is sent; `length` is its exact size where it is known.
+    pub fn stream(length: Option<u64>) -> (BodyWriter, Self) {
+        let pipe = Rc::new(RefCell::new(Pipe::default()));
+        let writer = BodyWriter {
+            pipe: Rc::clone(&pipe),
+        };
+        let left = length;
+        (writer, Self::Stream(StreamBody { pipe, left }))
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        match bytes.is_empty() {
+            true => Self::Empty,
+            false => Self::Full(bytes),
+        }
+    }
+}
+
+/// The writer gave up before the end: the client must not take what it has got for the whole.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the response was not written to its end")]
+pub struct Broken;
+
+#[derive(Default)]
+struct Pipe {
+    waiting: VecDeque<Bytes>,
+    bytes: usize,
+    end: Option<End>,
+    /// The connection waits for something to send.
+    reader: Option<Waker>,
+    /// The writer waits for room.
+    writer: Option<Waker>,
+    /// Nobody will send any more.
+    closed: bool,
+}
+
+enum End {
+    Done(Option<HeaderMap>),
+    Broken,
+}
+
+/// Sends a body piece by piece. Dropped before [`end`](Self::end) it breaks the response off.
+pub struct BodyWriter {
+    pipe: Rc<RefCell<Pipe>>,
+}
+
+impl BodyWriter {
+    /// Takes the piece in any case. False: wait for [`room`](Self::room) before the next one.
+    ///
+    /// # Errors
+    /// [`Broken`]: the client has gone away.
+    pub fn write(&self, piece: Bytes) -> Result<bool, Broken> {
+        let mut pipe = self.pipe.borrow_mut();
+        if pipe.closed || pipe.end.is_some() {
+            return Err(Broken);
+        }
+        if !piece.is_empty() {
+            pipe.bytes += piece.len();
+            pipe.waiting.push_back(piece);
+            wake(&mut pipe.reader);
+        }
+        Ok(pipe.bytes < BUFFERED)
+    }
+
+    /// Ends when less waits than the buffer takes, or the client has gone away.
+    pub fn room(&self) -> impl Future<Output = Result<(), Broken>> + use<> {
+        let pipe = Rc::clone(&self.pipe);
+        poll_fn(move |context| {
+            let mut pipe = pipe.borrow_mut();
+            if pipe.closed {
+                return Poll::Ready(Err(Broken));
+            }
+            if pipe.bytes < BUFFERED {
+                return Poll::Ready(Ok(()));
+            }
+            pipe.writer = Some(context.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    pub fn end(&self, trailers: Option<HeaderMap>) {
+        self.finish(End::Done(trailers));
+    }
+
+    fn finish(&self, end: End) {
+        let mut pipe = self.pipe.borrow_mut();
+        if pipe.end.is_none() {
+            pipe.end = Some(end);
+            wake(&mut pipe.reader);
+        }
+    }
+}
+
+impl Drop for BodyWriter {
+    fn drop(&mut self) {
+        self.finish(End::Broken);
+    }
+}
+
+fn wake(waker: &mut Option<Waker>) {
+    if let Some(waker) = waker.take() {
+        waker.wake();
+    }
+}
+
+/// The sending half of [`Body::stream`].
+pub struct StreamBody {
+    pipe: Rc<RefCell<Pipe>>,
+    left: Option<u64>,
+}
+
+impl StreamBody {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let mut pipe = self.pipe.borrow_mut();
+        if let Some(piece) = pipe.waiting.pop_front() {
+            pipe.bytes -= piece.len();
+            if pipe.bytes < BUFFERED {
+                wake(&mut pipe.writer);
+            }
+            if let Some(left) = &mut self.left {
+                *left = left.saturating_sub(piece.len() as u64);
+            }
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        match &mut pipe.end {
+            Some(End::Done(trailers)) => Poll::Ready(
+                trailers
+                    .take()
+                    .map(|trailers| Ok(Frame::trailers(trailers))),
+            ),
+            Some(End::Broken) => Poll::Ready(Some(Err(Broken))),
+            None => {
+                pipe.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    fn is_at_end(&self) -> bool {
+        let pipe = self.pipe.borrow();
+        pipe.waiting.is_empty() && matches!(pipe.end, Some(End::Done(None)))
+    }
+}
+
+impl Drop for StreamBody {
+    fn drop(&mut self) {
+        let mut pipe = self.pipe.borrow_mut();
+        pipe.closed = true;
+        pipe.waiting.clear();
+        wake(&mut pipe.writer);
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match self.get_mut() {
+            Self::Empty => Poll::Ready(None),
+            Self::Stream(stream) => stream.poll(context),
+            full @ Self::Full(_) => match std::mem::replace(full, Self::Empty) {
+                Self::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                _ => Poll::Ready(None),
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Full(_) => false,
+            Self::Stream(stream) => stream.is_at_end(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Stream(stream) => stream.left.map_or_else(SizeHint::new, SizeHint::with_exact),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::Waker;
+
+use bytes::Bytes;
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Response};
+
+use super::body::Body;
+use super::connection::Peer;
+use super::registry::Id;
+use super::request_body::{BodyError, RequestBody};
+use super::sweep::Tick;
+
+/// A request that waits for its answer.
+pub struct Call {
+    pub(super) id: Id,
+    head: Parts,
+    pub(super) body: Rc<RequestBody>,
+    peer: Rc<Peer>,
+    pub(super) arrived: Tick,
+    pub(super) stage: Cell<Stage>,
+    pub(super) was_handed: Cell<bool>,
+    /// It has been announced as late.
+    pub(super) is_late: Cell<bool>,
+    pub(super) answer: RefCell<Option<Response<Body>>>,
+    /// The connection, waiting for the answer.
+    pub(super) waker: Cell<Option<Waker>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// In the ready queue, or its body is still being read.
+    Queued,
+    /// With its handler.
+    Handed,
+    Answered,
+    /// Nobody is there to answer any more.
+    Gone,
+}
+
+impl Call {
+    pub(super) fn new(
+        id: Id,
+        head: Parts,
+        body: Rc<RequestBody>,
+        peer: Rc<Peer>,
+        arrived: Tick,
+    ) -> Self {
+        Self {
+            id,
+            head,
+            body,
+            peer,
+            arrived,
+            stage: Cell::new(Stage::Queued),
+            was_handed: Cell::new(false),
+            is_late: Cell::new(false),
+            answer: RefCell::default(),
+            waker: Cell::default(),
+        }
+    }
+
+    /// Unique in its server, positive as `i64`.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Method, target, version, header fields.
+    pub fn head(&self) -> &Parts {
+        &self.head
+    }
+
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// The whole body, when it is here already. It can be asked for any number of times.
+    pub fn whole_body(&self) -> Option<Result<Bytes, BodyError>> {
+        self.body.whole()
+    }
+
+    /// Reads the body to its end.
+    pub fn read_body(&self) -> impl Future<Output = Result<Bytes, BodyError>> + use<> {
+        Rc::clone(&self.body).read()
+    }
+
+    /// The next piece of the body, empty at its end. The client may send no more than what is read.
+    pub fn next_piece(&self) -> impl Future<Output = Result<Bytes, BodyError>> + use<> {
+        Rc::clone(&self.body).next()
+    }
+
+    /// Fields that followed the body, once it has been read.
+    pub fn trailers(&self) -> Option<HeaderMap> {
+        self.body.trailers()
+    }
+
+    /// Answers, once. False when it was answered before or the client has gone away: then nothing is sent.
+    pub fn respond(&self, response: Response<Body>) -> bool {
+        if !self.is_open() {
+            return false;
+        }
+        self.stage.set(Stage::Answered);
+        *self.answer.borrow_mut() = Some(response);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+        true
+    }
+
+    /// Somebody still waits for the answer.
+    pub fn is_open(&self) -> bool {
+        matches!(self.stage.get(), Stage::Queued | Stage::Handed)
+    }
+}

@@ -1,0 +1,266 @@
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::rt::Executor;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use tokio::io::AsyncReadExt as _;
+
+use super::registry::Id;
+use super::server::{Shared, handle};
+use super::socket::Socket;
+use super::sweep::Tick;
+use crate::net::Stream;
+
+/// What an HTTP/2 client sends first (RFC 9113 §3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const MAX_STREAMS: u32 = 256;
+/// What a client may send on one HTTP/2 stream before it is read.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 1 << 20;
+
+/// Who is at the other end of a connection.
+#[derive(Debug)]
+pub struct Peer {
+    /// `None` on a Unix socket.
+    pub address: Option<SocketAddr>,
+    pub is_tls: bool,
+}
+
+/// What a connection is told from outside. A later one that is stronger replaces an earlier one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Command {
+    None,
+    /// Ends once what is in flight is answered.
+    Finish,
+    /// Ends now.
+    Abort,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Phase {
+    /// Nothing has been read at all.
+    New(Tick),
+    /// Nothing in flight, nothing read.
+    Idle(Tick),
+    /// A request has begun to arrive.
+    Head(Tick),
+    Busy,
+}
+
+/// One open connection, as everybody but its own task sees it.
+pub(super) struct Connection {
+    pub(super) id: Id,
+    pub(super) shared: Rc<Shared>,
+    pub(super) peer: Rc<Peer>,
+    phase: Cell<Phase>,
+    in_flight: Cell<u32>,
+    is_http2: Cell<bool>,
+    pub(super) write_blocked: Cell<Option<Tick>>,
+    command: Cell<Command>,
+    is_finishing: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Connection {
+    pub(super) fn new(id: Id, shared: Rc<Shared>, peer: Peer) -> Self {
+        let opened = shared.clock.get();
+        Self {
+            id,
+            shared,
+            peer: Rc::new(peer),
+            phase: Cell::new(Phase::New(opened)),
+            in_flight: Cell::new(0),
+            is_http2: Cell::new(false),
+            write_blocked: Cell::new(None),
+            command: Cell::new(Command::None),
+            is_finishing: Cell::new(false),
+            waker: RefCell::default(),
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase.get()
+    }
+
+    pub(super) fn is_finishing(&self) -> bool {
+        self.is_finishing.get()
+    }
+
+    pub(super) fn command(&self, command: Command) {
+        if command > self.command.get() {
+            self.command.set(command);
+            if let Some(waker) = &*self.waker.borrow() {
+                waker.wake_by_ref();
+            }
+        }
+    }
+
+    /// The server accepts no more. HTTP/2 says so with GOAWAY; HTTP/1 with the next answer, for a request may be on its way.
+    pub(super) fn stop(&self) {
+        if self.is_http2.get() {
+            self.command(Command::Finish);
+        } else if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) {
+            self.phase.set(Phase::Idle(self.shared.clock.get()));
+        }
+    }
+
+    pub(super) fn read(&self) {
+        // On HTTP/2 a ping or a window update is no request: there only a stream counts.
+        if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) && !self.is_http2.get() {
+            self.phase.set(Phase::Head(self.shared.clock.get()));
+        }
+    }
+
+    pub(super) fn wrote(&self, something: bool) {
+        if something {
+            self.write_blocked.set(None);
+        } else if self.write_blocked.get().is_none() {
+            self.write_blocked.set(Some(self.shared.clock.get()));
+        }
+    }
+
+    /// Counts a request until the guard is dropped.
+    pub(super) fn enter(self: &Rc<Self>) -> InFlight {
+        self.in_flight.set(self.in_flight.get() + 1);
+        self.phase.set(Phase::Busy);
+        InFlight(Rc::clone(self))
+    }
+
+    /// Whether the answer to a request of it must say that it is the last one: HTTP/2 has GOAWAY for that.
+    pub(super) fn must_close(&self) -> bool {
+        self.shared.is_stopping() && !self.is_http2.get()
+    }
+
+    fn obey(&self, context: &Context<'_>, finish: impl FnOnce()) -> Poll<()> {
+        let mut waker = self.waker.borrow_mut();
+        match &mut *waker {
+            Some(waker) if waker.will_wake(context.waker()) => {}
+            waker => *waker = Some(context.waker().clone()),
+        }
+        match self.command.get() {
+            Command::Abort => return Poll::Ready(()),
+            Command::Finish if !self.is_finishing.replace(true) => finish(),
+            _ => {}
+        }
+        Poll::Pending
+    }
+}
+
+pub(super) struct InFlight(Rc<Connection>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let connection = &self.0;
+        connection.in_flight.set(connection.in_flight.get() - 1);
+        if connection.in_flight.get() == 0 {
+            let now = connection.shared.clock.get();
+            connection.phase.set(Phase::Idle(now));
+        }
+    }
+}
+
+/// Serves a connection until it ends or is told to.
+pub(super) async fn serve(connection: Rc<Connection>, stream: Stream) {
+    let mut start = pin!(recognised(stream));
+    let started = poll_fn(|context| {
+        if connection.obey(context, || {}).is_ready() {
+            return Poll::Ready(None);
+        }
+        start.as_mut().poll(context).map(Result::ok)
+    })
+    .await;
+    let Some((stream, prefix, is_http2)) = started else {
+        return;
+    };
+    connection.is_http2.set(is_http2);
+    let socket = Socket::new(stream, prefix, Rc::clone(&connection));
+    match is_http2 {
+        true => serve_http2(connection, socket).await,
+        false => serve_http1(connection, socket).await,
+    }
+}
+
+/// Reads until it is clear which protocol the client speaks, and returns what was read.
+async fn recognised(mut stream: Stream) -> io::Result<(Stream, Bytes, bool)> {
+    let mut prefix = Vec::with_capacity(PREFACE.len());
+    loop {
+        let mut byte = [0; PREFACE.len()];
+        let missing = PREFACE.len() - prefix.len();
+        let length = stream.read(&mut byte[..missing]).await?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        prefix.extend_from_slice(&byte[..length]);
+        if !PREFACE.starts_with(&prefix) {
+            return Ok((stream, prefix.into(), false));
+        }
+        if prefix.len() == PREFACE.len() {
+            return Ok((stream, prefix.into(), true));
+        }
+    }
+}
+
+async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
+    let limits = &connection.shared.limits;
+    let mut builder = http1::Builder::new();
+    builder
+        .max_headers(limits.header_count)
+        .max_header_size(limits.header_bytes)
+        .header_read_timeout(None)
+        // With it hyper buffers a streamed body without bound for a client that does not read.
+        .pipeline_flush(false);
+    let server = Rc::clone(&connection);
+    let service =
+        service_fn(move |request: hyper::Request<Incoming>| handle(Rc::clone(&server), request));
+    let mut protocol = pin!(builder.serve_connection(socket, service));
+    poll_fn(|context| {
+        let finish = || protocol.as_mut().graceful_shutdown();
+        if connection.obey(context, finish).is_ready() {
+            return Poll::Ready(());
+        }
+        protocol.as_mut().poll(context).map(|_| ())
+    })
+    .await;
+}
+
+async fn serve_http2(connection: Rc<Connection>, socket: Socket) {
+    let limits = &connection.shared.limits;
+    let mut builder = http2::Builder::new(Local);
+    builder
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    let server = Rc::clone(&connection);
+    let service =
+        service_fn(move |request: hyper::Request<Incoming>| handle(Rc::clone(&server), request));
+    let mut protocol = pin!(builder.serve_connection(socket, service));
+    poll_fn(|context| {
+        let finish = || protocol.as_mut().graceful_shutdown();
+        if connection.obey(context, finish).is_ready() {
+            return Poll::Ready(());
+        }
+        protocol.as_mut().poll(context).map(|_| ())
+    })
+    .await;
+}
+
+/// HTTP/2 streams are tasks of the same thread.
+#[derive(Clone)]
+struct Local;
+
+impl<F: Future + 'static> Executor<F> for Local {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(async move {
+            future.await;
+        });
+    }
+}

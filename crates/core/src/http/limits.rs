@@ -1,0 +1,46 @@
+use std::time::Duration;
+
+/// What a server takes from its clients. The defaults suit a server that faces the internet.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Connections at a time; more of them wait in the kernel's queue.
+    pub connections: usize,
+    /// Requests that are being handled at a time; more of them wait in `queue`.
+    pub in_flight: usize,
+    /// Requests that wait for their turn; more of them are answered 503.
+    pub queue: usize,
+    /// Header fields of one request; more of them are answered 431.
+    pub header_count: usize,
+    /// Bytes of request line and header fields; more of them are answered 431.
+    pub header_bytes: usize,
+    /// Bytes of one request body; more of them are answered 413.
+    pub body_bytes: u64,
+    /// From the first byte of a request to the end of its header.
+    pub header_timeout: Duration,
+    /// Between two pieces of a request body.
+    pub body_timeout: Duration,
+    /// A connection without a request in flight.
+    pub idle_timeout: Duration,
+    /// A client that does not take what is written to it.
+    pub write_timeout: Duration,
+    /// From the header of a request to the first byte of its answer; `None` is for ever.
+    pub deadline: Option<Duration>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            in_flight: 1_000,
+            queue: 10_000,
+            header_count: 100,
+            header_bytes: 16 << 10,
+            body_bytes: 8 << 20,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(30),
+            deadline: Some(Duration::from_secs(60)),
+        }
+    }
+}

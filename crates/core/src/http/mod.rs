@@ -1,0 +1,27 @@
+//! An HTTP/1.1 and HTTP/2 server on the reactor's thread.
+//!
+//! [`Server`] accepts connections and parses requests as background tasks; each request becomes a [`Call`] in its ready
+//! queue. Whoever runs the handlers asks for [`Server::next`], takes the calls and answers each with [`Call::respond`].
+//! Requests of another protocol on the same connections, such as gRPC, go to a [`Service`] instead.
+
+mod body;
+mod call;
+mod connection;
+mod limits;
+mod registry;
+mod request_body;
+mod server;
+mod socket;
+mod sweep;
+
+#[cfg(test)]
+mod tests;
+
+pub use body::{Body, BodyWriter, Broken};
+pub use call::Call;
+pub use connection::Peer;
+/// The types of the `http` crate that its users need.
+pub use hyper::{HeaderMap, Request, Response, StatusCode, Version, body::Incoming, header};
+pub use limits::Limits;
+pub use request_body::BodyError;
+pub use server::{Event, Server, Service, ServiceFuture};

@@ -1,0 +1,465 @@
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode, Version};
+use tokio::sync::Notify;
+
+use super::body::Body;
+use super::call::{Call, Stage};
+use super::connection::{Command, Connection, Peer, serve};
+use super::limits::Limits;
+use super::registry::{Id, Registry};
+use super::request_body::{BodyError, RequestBody};
+use super::sweep::{Tick, sweep};
+use crate::net::{Acceptor, Listener, Stream};
+
+/// How long to wait when the system has no descriptor left for a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The answer of a [`Service`], on its way.
+pub type ServiceFuture = Pin<Box<dyn Future<Output = Response<Body>>>>;
+
+/// Answers requests of another protocol that shares the server's connections, such as gRPC.
+///
+/// It gets hyper's own request: polling the [`Incoming`] body gives data and trailers frames, and on HTTP/2 the client's
+/// window grows by what has been polled, so that not polling is back-pressure. [`Body::stream`] answers piece by piece, with
+/// trailers. The future is dropped when the client resets the stream or goes away.
+pub trait Service {
+    /// Whether a request is for this service, by its head alone.
+    fn takes(&self, request: &Request<Incoming>) -> bool;
+
+    fn call(&self, request: Request<Incoming>, peer: Rc<Peer>) -> ServiceFuture;
+}
+
+/// What the one who runs the handlers has to hear of.
+pub enum Event {
+    /// A request to answer.
+    Request(Rc<Call>),
+    /// The client of a request that was handed out has gone away.
+    Gone(Id),
+    /// A request that was handed out is past its deadline.
+    Expired(Id),
+}
+
+/// An HTTP server. Clones are the same server; it ends with [`Server::stop`].
+#[derive(Clone)]
+pub struct Server {
+    shared: Rc<Shared>,
+}
+
+pub(super) struct Shared {
+    pub(super) limits: Limits,
+    pub(super) clock: Rc<Cell<Tick>>,
+    pub(super) connections: RefCell<Registry<Connection>>,
+    pub(super) calls: RefCell<Registry<Call>>,
+    ready: RefCell<VecDeque<Rc<Call>>>,
+    events: RefCell<VecDeque<Event>>,
+    /// Requests that are with their handlers.
+    handed: Cell<usize>,
+    /// Who waits in [`Server::next`].
+    waiter: RefCell<Option<Waker>>,
+    service: RefCell<Option<Rc<dyn Service>>>,
+    stopping: Cell<bool>,
+    stop: Notify,
+    connection_ended: Notify,
+}
+
+impl Server {
+    pub fn new(limits: Limits) -> Self {
+        let shared = Shared {
+            limits,
+            clock: Rc::default(),
+            connections: RefCell::default(),
+            calls: RefCell::default(),
+            ready: RefCell::default(),
+            events: RefCell::default(),
+            handed: Cell::default(),
+            waiter: RefCell::default(),
+            service: RefCell::default(),
+            stopping: Cell::default(),
+            stop: Notify::new(),
+            connection_ended: Notify::new(),
+        };
+        Self {
+            shared: Rc::new(shared),
+        }
+    }
+
+    /// Hands requests of another protocol to `service`.
+    pub fn delegate(&self, service: Rc<dyn Service>) {
+        *self.shared.service.borrow_mut() = Some(service);
+    }
+
+    /// Accepts connections until [`stop`](Self::stop). Runs on a `LocalSet`, whose tasks the connections become.
+    pub fn accept(&self, listener: Listener) -> impl Future<Output = io::Result<()>> + use<> {
+        let shared = Rc::clone(&self.shared);
+        async move { accept(&shared, listener.acceptor()?).await }
+    }
+
+    /// Keeps the clock and enforces the time-outs; does not end.
+    pub fn keep_time(&self) -> impl Future<Output = ()> + use<> {
+        sweep(Rc::clone(&self.shared))
+    }
+
+    /// Ends when [`take`](Self::take) has something.
+    pub fn next(&self) -> impl Future<Output = ()> + use<> {
+        let shared = Rc::clone(&self.shared);
+        poll_fn(move |context| {
+            if shared.has_events() {
+                return Poll::Ready(());
+            }
+            *shared.waiter.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    /// Whether [`take`](Self::take) has something now.
+    pub fn has_events(&self) -> bool {
+        self.shared.has_events()
+    }
+
+    /// The next event; requests come in the order of their arrival, and only while there is room in flight.
+    pub fn take(&self) -> Option<Event> {
+        self.shared.take()
+    }
+
+    /// Accepts no more connections, and lets the open ones end with the answers to what is in flight.
+    pub fn stop(&self) {
+        let shared = &self.shared;
+        if shared.stopping.replace(true) {
+            return;
+        }
+        shared.stop.notify_one();
+        for connection in shared.connections.borrow().iter() {
+            connection.stop();
+        }
+    }
+
+    /// Ends when no connection is open.
+    pub fn drained(&self) -> impl Future<Output = ()> + use<> {
+        let shared = Rc::clone(&self.shared);
+        async move {
+            while shared.connections.borrow().len() > 0 {
+                shared.connection_ended.notified().await;
+            }
+        }
+    }
+
+    /// Ends every connection now, whatever it is doing.
+    pub fn abort(&self) {
+        self.stop();
+        for connection in self.shared.connections.borrow().iter() {
+            connection.command(Command::Abort);
+        }
+    }
+
+    pub fn connections(&self) -> usize {
+        self.shared.connections.borrow().len()
+    }
+
+    /// Requests that have arrived and are not answered, those in the queue included.
+    pub fn in_flight(&self) -> usize {
+        self.shared.calls.borrow().len()
+    }
+}
+
+async fn accept(shared: &Rc<Shared>, acceptor: Acceptor) -> io::Result<()> {
+    loop {
+        while shared.connections.borrow().len() >= shared.limits.connections
+            && !shared.is_stopping()
+        {
+            tokio::select! {
+                () = shared.connection_ended.notified() => {}
+                () = shared.stop.notified() => {}
+            }
+        }
+        if shared.is_stopping() {
+            break;
+        }
+        let accepted = tokio::select! {
+            biased;
+            accepted = acceptor.accept() => accepted,
+            () = shared.stop.notified() => break,
+        };
+        match accepted {
+            Ok((stream, address)) => shared.open(stream, address),
+            // The client is gone again, or there are no descriptors: neither is the end of the server.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+    // What the kernel has accepted already would be reset when the socket closes.
+    while let Poll::Ready(Ok((stream, address))) = poll_once(acceptor.accept()).await {
+        shared.open(stream, address);
+    }
+    Ok(())
+}
+
+async fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
+    let mut future = std::pin::pin!(future);
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+}
+
+impl Shared {
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    fn open(self: &Rc<Self>, stream: Stream, address: Option<std::net::SocketAddr>) {
+        let peer = Peer {
+            address,
+            is_tls: false,
+        };
+        let connection = self
+            .connections
+            .borrow_mut()
+            .insert(|id| Connection::new(id, Rc::clone(self), peer));
+        let shared = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let _open = Open {
+                shared,
+                id: connection.id,
+            };
+            serve(connection, stream).await;
+        });
+    }
+
+    fn has_events(&self) -> bool {
+        !self.events.borrow().is_empty()
+            || self.handed.get() < self.limits.in_flight && !self.ready.borrow().is_empty()
+    }
+
+    fn take(&self) -> Option<Event> {
+        if let Some(event) = self.events.borrow_mut().pop_front() {
+            return Some(event);
+        }
+        let mut ready = self.ready.borrow_mut();
+        while self.handed.get() < self.limits.in_flight {
+            let call = ready.pop_front()?;
+            // Those that left while they were waiting concern nobody.
+            if call.stage.get() == Stage::Queued {
+                call.stage.set(Stage::Handed);
+                call.was_handed.set(true);
+                self.handed.set(self.handed.get() + 1);
+                return Some(Event::Request(call));
+            }
+        }
+        None
+    }
+
+    fn announce(&self, event: Event) {
+        self.events.borrow_mut().push_back(event);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.waiter.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.ready.borrow().len() >= self.limits.queue
+    }
+
+    /// Past the deadline: its handler is told, once; where it has none yet, the client is.
+    pub(super) fn expire(&self, call: &Call) {
+        if call.is_late.replace(true) {
+            return;
+        }
+        match call.stage.get() {
+            Stage::Handed => self.announce(Event::Expired(call.id)),
+            _ => {
+                call.respond(plain(StatusCode::SERVICE_UNAVAILABLE));
+            }
+        }
+    }
+
+    fn service_for(&self, request: &Request<Incoming>) -> Option<Rc<dyn Service>> {
+        let service = self.service.borrow();
+        service
+            .as_ref()
+            .filter(|service| service.takes(request))
+            .map(Rc::clone)
+    }
+
+    /// Its handler has no more to do with it.
+    fn end(&self, call: &Call) {
+        self.calls.borrow_mut().remove(call.id);
+        match call.stage.replace(Stage::Gone) {
+            Stage::Handed => self.announce(Event::Gone(call.id)),
+            Stage::Answered if call.was_handed.get() => {}
+            _ => return,
+        }
+        self.handed.set(self.handed.get() - 1);
+        if !self.ready.borrow().is_empty() {
+            self.wake();
+        }
+    }
+}
+
+/// A connection, in the registry for as long as its task lives.
+struct Open {
+    shared: Rc<Shared>,
+    id: Id,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let connection = self.shared.connections.borrow_mut().remove(self.id);
+        drop(connection);
+        self.shared.connection_ended.notify_waiters();
+    }
+}
+
+/// The life of a request, as a future of its connection: dropped when the client goes away.
+pub(super) async fn handle(
+    connection: Rc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    let _in_flight = connection.enter();
+    let shared = &connection.shared;
+    let is_head = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
+    let mut response = match shared.service_for(&request) {
+        Some(service) => service.call(request, Rc::clone(&connection.peer)).await,
+        None => answer(&connection, request).await,
+    };
+    if is_head {
+        without_body(&mut response);
+    }
+    if connection.must_close() {
+        close(&mut response);
+    }
+    Ok(response)
+}
+
+/// On HTTP/2 hyper would send the body of an answer to HEAD.
+fn without_body(response: &mut Response<Body>) {
+    let body = std::mem::replace(response.body_mut(), Body::Empty);
+    if let Some(length) = hyper::body::Body::size_hint(&body).exact() {
+        let headers = response.headers_mut();
+        headers
+            .entry(header::CONTENT_LENGTH)
+            .or_insert_with(|| HeaderValue::from(length));
+    }
+}
+
+async fn answer(connection: &Rc<Connection>, request: Request<Incoming>) -> Response<Body> {
+    let shared = &connection.shared;
+    let (head, incoming) = request.into_parts();
+    if let Some(refusal) = refusal(&head) {
+        return refusal;
+    }
+    if shared.is_full() {
+        return plain(StatusCode::SERVICE_UNAVAILABLE);
+    }
+    let clock = Rc::clone(&shared.clock);
+    let body = Rc::new(RequestBody::new(incoming, shared.limits.body_bytes, clock));
+    if body.is_declared_too_large() {
+        body.discard().await;
+        return last(StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    let is_read_first = body.is_small() && !head.headers.contains_key(header::EXPECT);
+    let call = shared.calls.borrow_mut().insert(|id| {
+        let peer = Rc::clone(&connection.peer);
+        Call::new(id, head, Rc::clone(&body), peer, shared.clock.get())
+    });
+    let waiting = Waiting { shared, call };
+    if is_read_first && let Err(error) = Rc::clone(&body).read().await {
+        body.discard().await;
+        return unread(&error);
+    }
+    waiting.queue();
+    waiting.await
+}
+
+/// A request in the registry, from its arrival to its answer.
+struct Waiting<'a> {
+    shared: &'a Rc<Shared>,
+    call: Rc<Call>,
+}
+
+impl Waiting<'_> {
+    fn queue(&self) {
+        if self.call.is_open() {
+            self.shared
+                .ready
+                .borrow_mut()
+                .push_back(Rc::clone(&self.call));
+            self.shared.wake();
+        }
+    }
+}
+
+impl Future for Waiting<'_> {
+    type Output = Response<Body>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Body>> {
+        if let Some(response) = self.call.answer.borrow_mut().take() {
+            return Poll::Ready(response);
+        }
+        self.call.waker.set(Some(context.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.shared.end(&self.call);
+    }
+}
+
+/// What no handler should have to see.
+fn refusal(head: &Parts) -> Option<Response<Body>> {
+    // RFC 9112 §3.2: exactly one Host.
+    if head.version == Version::HTTP_11 && head.headers.get_all(header::HOST).iter().count() != 1 {
+        return Some(last(StatusCode::BAD_REQUEST));
+    }
+    None
+}
+
+fn unread(error: &BodyError) -> Response<Body> {
+    last(match error {
+        BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyError::TimedOut { .. } => StatusCode::REQUEST_TIMEOUT,
+        BodyError::Incomplete { .. } | BodyError::Taken => StatusCode::BAD_REQUEST,
+    })
+}
+
+/// The answer after which the connection ends, because what follows on it could be anything.
+fn last(status: StatusCode) -> Response<Body> {
+    let mut response = plain(status);
+    if status != StatusCode::SERVICE_UNAVAILABLE {
+        close(&mut response);
+    }
+    response
+}
+
+fn close(response: &mut Response<Body>) {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
+}
+
+fn plain(status: StatusCode) -> Response<Body> {
+    let reason = status.canonical_reason().unwrap_or_default();
+    let text = format!("{} {reason}\n", status.as_u16());
+    let mut response = Response::new(Body::Full(Bytes::from(text)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, kind);
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}

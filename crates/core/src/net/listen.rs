@@ -1,0 +1,243 @@
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::Stream;
+
+/// Connections the kernel completes before anybody has accepted them.
+const BACKLOG: i32 = 4096;
+
+/// Where a server listens: `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/run/app.sock`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    Tcp(String),
+    Unix(PathBuf),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    #[error(
+        "\"{0}\" is no address to listen on: write HOST:PORT, [IPV6]:PORT or unix:/path/to/socket"
+    )]
+    Address(String),
+    #[error("cannot listen on {address}: {reason}")]
+    Refused { address: String, reason: String },
+}
+
+impl FromStr for Address {
+    type Err = ListenError;
+
+    fn from_str(text: &str) -> Result<Self, ListenError> {
+        let refuse = || ListenError::Address(text.to_owned());
+        if let Some(path) = text.strip_prefix("unix:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return match path {
+                "" => Err(refuse()),
+                path => Ok(Self::Unix(PathBuf::from(path))),
+            };
+        }
+        let (host, port) = text.rsplit_once(':').ok_or_else(refuse)?;
+        let is_bare_ipv6 = host.contains(':') && !host.starts_with('[');
+        if host.is_empty() || is_bare_ipv6 || port.parse::<u16>().is_err() {
+            return Err(refuse());
+        }
+        Ok(Self::Tcp(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => formatter.write_str(address),
+            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A socket that listens. Connections queue in the kernel from the moment it exists.
+pub struct Listener {
+    socket: ListeningSocket,
+    address: Address,
+}
+
+enum ListeningSocket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// The one way a server of this library comes to a listening socket.
+///
+/// `share_port` lets several processes listen on the same TCP port, the kernel spreading connections over them.
+pub fn listen(address: &Address, share_port: bool) -> Result<Listener, ListenError> {
+    match address {
+        Address::Tcp(text) => tcp(text, share_port),
+        Address::Unix(path) => unix(path),
+    }
+    .map_err(|error| ListenError::Refused {
+        address: address.to_string(),
+        reason: error.to_string(),
+    })
+}
+
+fn tcp(text: &str, share_port: bool) -> io::Result<Listener> {
+    let mut refused = io::Error::other("the name has no address");
+    for address in text.to_socket_addrs()? {
+        match bind(address, share_port) {
+            Ok(socket) => {
+                let address = Address::Tcp(socket.local_addr()?.to_string());
+                let socket = ListeningSocket::Tcp(socket);
+                return Ok(Listener { socket, address });
+            }
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+fn bind(address: SocketAddr, share_port: bool) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(share_port)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn unix(path: &Path) -> io::Result<Listener> {
+    remove_stale(path)?;
+    let socket = UnixListener::bind(path)?;
+    socket.set_nonblocking(true)?;
+    Ok(Listener {
+        socket: ListeningSocket::Unix(socket),
+        address: Address::Unix(path.to_owned()),
+    })
+}
+
+/// A socket file that nobody answers is left over from a process that was killed.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
+    if !is_socket {
+        return Ok(());
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Listener {
+    /// The address in use: with the port the system chose where 0 was asked for.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// To be called inside the reactor.
+    pub(crate) fn acceptor(self) -> io::Result<Acceptor> {
+        Ok(match self.socket {
+            ListeningSocket::Tcp(socket) => {
+                Acceptor::Tcp(tokio::net::TcpListener::from_std(socket)?)
+            }
+            ListeningSocket::Unix(socket) => {
+                Acceptor::Unix(tokio::net::UnixListener::from_std(socket)?)
+            }
+        })
+    }
+}
+
+pub(crate) enum Acceptor {
+    Tcp(tokio::net::TcpListener),
+    Unix(tokio::net::UnixListener),
+}
+
+impl Acceptor {
+    /// The next connection and who opened it; nobody is known on a Unix socket. Cancelling it loses no connection.
+    pub(crate) async fn accept(&self) -> io::Result<(Stream, Option<SocketAddr>)> {
+        match self {
+            Self::Tcp(socket) => {
+                let (stream, peer) = socket.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok((Stream::Tcp(stream), Some(peer)))
+            }
+            Self::Unix(socket) => {
+                let (stream, _) = socket.accept().await?;
+                Ok((Stream::Unix(stream), None))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_with_a_port_or_the_path_of_a_socket() {
+        for text in [
+            "0.0.0.0:8080",
+            "[::1]:8080",
+            "localhost:0",
+            "unix:/run/a.sock",
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_by_name() {
+        for text in [
+            "",
+            "8080",
+            ":8080",
+            "host",
+            "host:",
+            "host:99999",
+            "::1:80",
+            "unix:",
+        ] {
+            let error = text.parse::<Address>().unwrap_err().to_string();
+            assert!(error.contains(&format!("\"{text}\"")), "{error}");
+        }
+    }
+
+    #[test]
+    fn port_zero_becomes_the_port_the_system_chose() {
+        let listener = listen(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let address = listener.address().to_string();
+        assert!(
+            address.starts_with("127.0.0.1:") && !address.ends_with(":0"),
+            "{address}"
+        );
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_refused_unless_it_is_shared() {
+        let first = listen(&"127.0.0.1:0".parse().unwrap(), true).unwrap();
+        assert!(listen(first.address(), true).is_ok());
+        let refused = listen(first.address(), false).err().unwrap().to_string();
+        assert!(refused.contains("Address already in use"), "{refused}");
+    }
+
+    #[test]
+    fn a_socket_file_left_behind_is_replaced_and_one_in_use_is_not() {
+        let path = std::env::temp_dir().join(format!("weft-{}.sock", uuid::Uuid::now_v7()));
+        let address = Address::Unix(path.clone());
+        let first = listen(&address, false).unwrap();
+        assert!(listen(&address, false).is_err());
+        drop(first);
+        assert!(listen(&address, false).is_ok());
+        std::fs::remove_file(path).unwrap();
+    }
+}

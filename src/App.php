@@ -1,0 +1,122 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\Bus;
+use Weft\Http\Internal\ErrorLog;
+use Weft\Http\Limits;
+use Weft\Http\Router;
+use Weft\Http\Server;
+
+/**
+ * One process that serves and consumes until it is told to stop.
+ *
+ * SIGTERM and SIGINT stop it gracefully: nothing new is accepted, what is in flight is finished. A second signal ends it at
+ * once. A server or consumer that fails ends all of it with that failure.
+ */
+final class App
+{
+    /** Of pcntl, which need not be loaded. */
+    private const SIGINT = 2;
+    private const SIGTERM = 15;
+
+    private readonly LoggerInterface $logger;
+    private readonly bool $debug;
+    /** @var list<array{string, Router, Limits|null, bool}> */
+    private array $http = [];
+    /** @var list<array{Bus, string, int}> */
+    private array $consumers = [];
+
+    /**
+     * @param LoggerInterface|null $logger by default lines on stderr
+     * @param bool|null $debug error pages show the exception; by default where the environment has `WEFT_ENV=development`
+     * @param float $grace seconds that what is in flight may take after a signal; then it is cancelled
+     */
+    public function __construct(?LoggerInterface $logger = null, ?bool $debug = null, private readonly float $grace = 30.0)
+    {
+        $this->logger = $logger ?? new ErrorLog();
+        $this->debug = $debug ?? \getenv('WEFT_ENV') === 'development';
+    }
+
+    /**
+     * Serves HTTP/1.1 and HTTP/2 on an address; the router that is returned says what.
+     *
+     * @param string $address `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/path/to/socket`; port 0 is one that is free
+     * @param bool $cancelOnDisconnect cancels the task of a request whose client has gone away
+     */
+    public function http(string $address, ?Limits $limits = null, bool $cancelOnDisconnect = true): Router
+    {
+        $router = Router::new();
+        $this->http[] = [$address, $router, $limits, $cancelOnDisconnect];
+
+        return $router;
+    }
+
+    /**
+     * Handles the messages of a queue.
+     *
+     * @param int<1, max> $concurrency handlers running at once
+     */
+    public function consume(Bus $bus, string $queue, int $concurrency = 10): static
+    {
+        $this->consumers[] = [$bus, $queue, $concurrency];
+
+        return $this;
+    }
+
+    /**
+     * Runs until a signal, SIGTERM or SIGINT, and what was in flight then has ended.
+     *
+     * @param (\Closure(list<string>): void)|null $started called with the addresses once all of them are listened on
+     *
+     * @throws Http\InvalidAddress
+     * @throws Http\ListenFailed
+     * @throws \Throwable what a consumer failed with
+     */
+    public function run(?\Closure $started = null): void
+    {
+        run(function () use ($started): void {
+            $servers = \array_map($this->open(...), $this->http);
+            foreach ($servers as $server) {
+                async($server->run(...))->named('server ' . \implode(', ', $server->addresses()));
+            }
+            foreach ($this->consumers as [$bus, $queue, $concurrency]) {
+                async(static fn() => $bus->consume($queue, concurrency: $concurrency, signals: false))->named("consumer of $queue");
+            }
+            $addresses = \array_merge([], ...\array_map(static fn(Server $server) => $server->addresses(), $servers));
+            $started === null ? $this->announce($addresses) : $started($addresses);
+            signal(self::SIGTERM, self::SIGINT);
+            $this->stop($servers);
+        });
+    }
+
+    /** @param array{string, Router, Limits|null, bool} $http */
+    private function open(array $http): Server
+    {
+        [$address, $router, $limits, $cancelOnDisconnect] = $http;
+        $server = new Server($router, $limits, $this->logger, $this->debug, $cancelOnDisconnect);
+        $server->listen($address);
+
+        return $server;
+    }
+
+    /** @param list<string> $addresses */
+    private function announce(array $addresses): void
+    {
+        foreach ($addresses as $address) {
+            $this->logger->info("listening on $address");
+        }
+    }
+
+    /** @param list<Server> $servers */
+    private function stop(array $servers): void
+    {
+        foreach ($this->consumers as [$bus]) {
+            $bus->stop();
+        }
+        all(\array_map(fn(Server $server) => fn() => $server->stop($this->grace), $servers));
+    }
+}

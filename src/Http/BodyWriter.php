@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Weft\Native\HttpStream;
+use Weft\Runtime\Internal\Scheduler;
+
+/** Writes the body of a response while it is sent. */
+final class BodyWriter
+{
+    /** @var array<string, string|list<string>> */
+    private array $trailers = [];
+
+    /** @internal */
+    public function __construct(private readonly HttpStream $stream)
+    {
+    }
+
+    /**
+     * Sends a piece. Waits while more than 64 KiB wait for the client.
+     *
+     * @throws ClientGone
+     */
+    public function write(string $piece): void
+    {
+        $op = $this->stream->write($piece);
+        if ($op !== 0) {
+            Scheduler::await($op);
+        }
+    }
+
+    /**
+     * A field that follows the body. Clients that cannot read it ignore it; HTTP/1.1 ones must have sent `TE: trailers`.
+     */
+    public function trailer(string $name, string $value): void
+    {
+        $this->trailers[$name] = $value;
+    }
+
+    /** @internal */
+    public function end(): void
+    {
+        $this->stream->end($this->trailers);
+    }
+}

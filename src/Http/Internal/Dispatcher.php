@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal;
+
+use Weft\Http\NotFound;
+use Weft\Http\Request;
+use Weft\Http\Response;
+
+/**
+ * From a request to the handler of its route.
+ *
+ * @internal
+ */
+final class Dispatcher
+{
+    /** @param (\Closure(Request): mixed)|null $fallback */
+    public function __construct(private readonly RouteTable $routes, private readonly ?\Closure $fallback)
+    {
+    }
+
+    public function dispatch(Request $request): mixed
+    {
+        $path = $request->path();
+        $method = $request->method();
+        $handler = $this->routes->fixed[$path][$method] ?? null;
+        if ($handler !== null) {
+            return $handler($request);
+        }
+        [$handlers, $parameters] = $this->routes->find($path);
+        if (isset($handlers[$method])) {
+            $request->parameters = $parameters;
+
+            return $handlers[$method]($request);
+        }
+
+        return $this->otherwise($request, $method, $this->routes->findAll($path));
+    }
+
+    /** @param array<string, array{\Closure, array<string, string>}> $handlers by method */
+    private function otherwise(Request $request, string $method, array $handlers): mixed
+    {
+        $match = $handlers[$method] ?? ($method === 'HEAD' ? $handlers['GET'] ?? null : null);
+        if ($match !== null) {
+            [$handler, $request->parameters] = $match;
+
+            return $handler($request);
+        }
+        if ($handlers === []) {
+            return $this->fallback === null ? throw new NotFound() : ($this->fallback)($request);
+        }
+        $allowed = self::allowed(\array_keys($handlers));
+
+        return $method === 'OPTIONS'
+            ? new Response(204, ['allow' => $allowed])
+            : Response::text("405 Method Not Allowed\n", 405)->withHeader('allow', $allowed);
+    }
+
+    /** @param list<string> $methods */
+    private static function allowed(array $methods): string
+    {
+        if (\in_array('GET', $methods, true)) {
+            $methods[] = 'HEAD';
+        }
+        $methods[] = 'OPTIONS';
+
+        return \implode(', ', \array_unique($methods));
+    }
+}

@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal;
+
+use Weft\Http\NotFound;
+use Weft\Http\Request;
+
+/**
+ * Gives a handler what its parameters ask for.
+ *
+ * @internal
+ */
+final class HandlerCall
+{
+    /** @return \Closure(Request): mixed */
+    public static function of(\Closure $handler, string $path = ''): \Closure
+    {
+        $parameters = (new \ReflectionFunction($handler))->getParameters();
+        if (\count($parameters) <= 1 && ($parameters === [] || self::isRequest($parameters[0]))) {
+            return $handler;
+        }
+        $arguments = \array_map(static fn(\ReflectionParameter $parameter) => self::argument($parameter, $path), $parameters);
+
+        return static function (Request $request) use ($handler, $arguments): mixed {
+            $values = [];
+            foreach ($arguments as $argument) {
+                $values[] = $argument($request);
+            }
+
+            return $handler(...$values);
+        };
+    }
+
+    /** @return \Closure(Request): mixed */
+    private static function argument(\ReflectionParameter $parameter, string $path): \Closure
+    {
+        if (self::isRequest($parameter)) {
+            return static fn(Request $request): Request => $request;
+        }
+        $name = $parameter->getName();
+        if (\preg_match('/\{' . \preg_quote($name, '/') . '[:}]/', $path) !== 1) {
+            throw new \ValueError("The handler of \"$path\" has the parameter \$$name, but the path has no {{$name}}, and only the Request comes by its type");
+        }
+        $type = (string) ($parameter->getType() ?? 'string');
+
+        return match (\ltrim($type, '?')) {
+            'int' => static fn(Request $request): int => self::number($request, $name, \FILTER_VALIDATE_INT),
+            'float' => static fn(Request $request): float => self::number($request, $name, \FILTER_VALIDATE_FLOAT),
+            'string', 'mixed' => static fn(Request $request): string => $request->parameters[$name],
+            default => throw new \ValueError("The handler of \"$path\" wants \$$name to be $type: a name in a path is a string, an int or a float"),
+        };
+    }
+
+    private static function number(Request $request, string $name, int $filter): int|float
+    {
+        $number = \filter_var($request->parameters[$name], $filter);
+
+        return $number === false ? throw new NotFound() : $number;
+    }
+
+    private static function isRequest(\ReflectionParameter $parameter): bool
+    {
+        $type = $parameter->getType();
+
+        return $type instanceof \ReflectionNamedType && $type->getName() === Request::class
+            || $type === null && $parameter->getPosition() === 0 && $parameter->getName() === 'request';
+    }
+}

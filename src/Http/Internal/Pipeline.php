@@ -1,0 +1,27 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal;
+
+use Weft\Http\Request;
+
+/** @internal */
+final class Pipeline
+{
+    /**
+     * @param list<\Closure> $middleware the first is the outermost
+     * @param \Closure(Request): mixed $handler
+     *
+     * @return \Closure(Request): mixed
+     */
+    public static function of(array $middleware, \Closure $handler): \Closure
+    {
+        foreach (\array_reverse($middleware) as $one) {
+            $next = $handler;
+            $handler = static fn(Request $request): mixed => $one($request, $next);
+        }
+
+        return $handler;
+    }
+}

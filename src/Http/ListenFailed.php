@@ -1,0 +1,12 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Weft\Exception;
+
+/** The system refused the address: it is in use, not of this machine, or not allowed. */
+final class ListenFailed extends \RuntimeException implements Exception
+{
+}

@@ -1,0 +1,111 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+/**
+ * An answer. Immutable; `with…()` return changed copies.
+ */
+final class Response
+{
+    /** @var array<string, string|int|list<string>> names in lower case */
+    public readonly array $headers;
+
+    /**
+     * @param int $status 200 to 999
+     * @param array<string, string|int|list<string>> $headers a list is sent as several fields; Content-Length is set by itself
+     * @param string|iterable<string>|\Closure(BodyWriter): void $body a string, or pieces, or a function that writes them
+     *     while they are sent; both wait while the client takes no more
+     */
+    public function __construct(
+        public readonly int $status = 200,
+        array $headers = [],
+        public readonly string|iterable|\Closure $body = '',
+    ) {
+        $this->headers = \array_change_key_case($headers);
+    }
+
+    public static function text(string $text, int $status = 200): self
+    {
+        return new self($status, ['content-type' => 'text/plain; charset=utf-8'], $text);
+    }
+
+    public static function html(string $html, int $status = 200): self
+    {
+        return new self($status, ['content-type' => 'text/html; charset=utf-8'], $html);
+    }
+
+    /** @throws \JsonException `$data` cannot be written as JSON */
+    public static function json(mixed $data, int $status = 200): self
+    {
+        $flags = \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
+
+        return new self($status, ['content-type' => 'application/json'], \json_encode($data, $flags));
+    }
+
+    /** @param int $status 302 unless the method may change (303) or must not (307, 308) or the move is for good (301, 308) */
+    public static function redirect(string $location, int $status = 302): self
+    {
+        return new self($status, ['location' => $location]);
+    }
+
+    /** 201, with where the new resource is. */
+    public static function created(string $location, string $body = ''): self
+    {
+        return new self(201, ['location' => $location], $body);
+    }
+
+    /** 202: taken, not done yet. */
+    public static function accepted(string $body = ''): self
+    {
+        return new self(202, [], $body);
+    }
+
+    /** 204 */
+    public static function noContent(): self
+    {
+        return new self(204);
+    }
+
+    /** 404 */
+    public static function notFound(string $text = "404 Not Found\n"): self
+    {
+        return self::text($text, 404);
+    }
+
+    /**
+     * @param iterable<string>|\Closure(BodyWriter): void $body
+     * @param array<string, string|int|list<string>> $headers
+     */
+    public static function stream(iterable|\Closure $body, string $contentType = 'application/octet-stream', int $status = 200, array $headers = []): self
+    {
+        return new self($status, ['content-type' => $contentType] + $headers, $body);
+    }
+
+    public function withStatus(int $status): self
+    {
+        return new self($status, $this->headers, $this->body);
+    }
+
+    /** @param string|int|list<string> $value in place of what the field was */
+    public function withHeader(string $name, string|int|array $value): self
+    {
+        return new self($this->status, [\strtolower($name) => $value] + $this->headers, $this->body);
+    }
+
+    /** Adds a Set-Cookie field. */
+    public function withCookie(Cookie $cookie): self
+    {
+        $cookies = [...(array) ($this->headers['set-cookie'] ?? []), (string) $cookie];
+
+        return $this->withHeader('set-cookie', $cookies);
+    }
+
+    public function header(string $name): ?string
+    {
+        $value = $this->headers[\strtolower($name)] ?? null;
+
+        return $value === null ? null : \implode(', ', (array) $value);
+    }
+}

@@ -1,0 +1,146 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Weft\Http\Internal\Dispatcher;
+use Weft\Http\Internal\HandlerCall;
+use Weft\Http\Internal\Pipeline;
+use Weft\Http\Internal\Route;
+use Weft\Http\Internal\RouteTable;
+
+/**
+ * Which handler answers which request.
+ *
+ * A path may have names: `/people/{id}` stands for one segment, `/people/{id:\d+}` for what the expression matches,
+ * `/files/{path:.+}` for all the rest. A handler gets what it asks for: the Request by its type, what a name stood for by the
+ * parameter's name, as a string, an int or a float (a path that is none is not found). It returns a Response.
+ *
+ * A path without names wins over one with names; among these the first that was added. HEAD is answered by GET's handler,
+ * OPTIONS with the methods there are, another method with 405 and an unknown path with 404.
+ *
+ * A middleware is called with the Request and with what comes after it, and returns a Response:
+ * `fn (Request $request, \Closure $next): Response => $next($request)->withHeader('x-powered-by', 'Weft')`.
+ */
+final class Router
+{
+    /** @var list<Route> */
+    private array $routes = [];
+    /** @var list<\Closure> */
+    private array $middleware = [];
+    /** @var list<self> */
+    private array $groups = [];
+    private ?\Closure $fallback = null;
+
+    private function __construct(private readonly string $prefix)
+    {
+    }
+
+    public static function new(): self
+    {
+        return new self('');
+    }
+
+    /** Puts middleware around everything in this router or group, whenever it was added; the first is the outermost. */
+    public function use(callable ...$middleware): self
+    {
+        foreach ($middleware as $one) {
+            $this->middleware[] = $one(...);
+        }
+
+        return $this;
+    }
+
+    public function get(string $path, callable $handler, callable ...$middleware): self
+    {
+        return $this->route(['GET'], $path, $handler, ...$middleware);
+    }
+
+    public function post(string $path, callable $handler, callable ...$middleware): self
+    {
+        return $this->route(['POST'], $path, $handler, ...$middleware);
+    }
+
+    public function put(string $path, callable $handler, callable ...$middleware): self
+    {
+        return $this->route(['PUT'], $path, $handler, ...$middleware);
+    }
+
+    public function patch(string $path, callable $handler, callable ...$middleware): self
+    {
+        return $this->route(['PATCH'], $path, $handler, ...$middleware);
+    }
+
+    public function delete(string $path, callable $handler, callable ...$middleware): self
+    {
+        return $this->route(['DELETE'], $path, $handler, ...$middleware);
+    }
+
+    /**
+     * @param list<string> $methods
+     *
+     * @throws \ValueError the path does not begin with a slash, is malformed or taken
+     */
+    public function route(array $methods, string $path, callable $handler, callable ...$middleware): self
+    {
+        $path = $this->prefix . $path;
+        if (!\str_starts_with($path, '/')) {
+            throw new \ValueError("A route's path begins with /, got \"$path\"");
+        }
+        $middleware = \array_map(static fn(callable $one) => $one(...), \array_values($middleware));
+        $this->routes[] = new Route(\array_map(\strtoupper(...), $methods), $path, $handler(...), $middleware);
+
+        return $this;
+    }
+
+    /**
+     * Adds the routes of `$define` under a prefix, with middleware of their own.
+     *
+     * @param \Closure(self): mixed $define
+     */
+    public function group(string $prefix, \Closure $define, callable ...$middleware): self
+    {
+        $group = new self($this->prefix . $prefix);
+        $group->use(...$middleware);
+        $define($group);
+        $this->groups[] = $group;
+
+        return $this;
+    }
+
+    /** Answers what no route is for, instead of the 404. */
+    public function fallback(callable $handler): self
+    {
+        $this->fallback = $handler(...);
+
+        return $this;
+    }
+
+    /**
+     * @internal
+     *
+     * @return \Closure(Request): mixed
+     */
+    public function handler(): \Closure
+    {
+        $table = new RouteTable();
+        $this->addTo($table, []);
+        $fallback = $this->fallback === null ? null : HandlerCall::of($this->fallback);
+        $dispatcher = new Dispatcher($table, $fallback);
+
+        return Pipeline::of($this->middleware, $dispatcher->dispatch(...));
+    }
+
+    /** @param list<\Closure> $outer middleware of the groups around this one */
+    private function addTo(RouteTable $table, array $outer): void
+    {
+        foreach ($this->routes as $route) {
+            $middleware = [...$outer, ...$route->middleware];
+            $table->add($route, Pipeline::of($middleware, HandlerCall::of($route->handler, $route->path)));
+        }
+        foreach ($this->groups as $group) {
+            $group->addTo($table, [...$outer, ...$group->middleware]);
+        }
+    }
+}

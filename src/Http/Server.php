@@ -1,0 +1,105 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Psr\Log\LoggerInterface;
+use Weft\Http\Internal\ErrorLog;
+use Weft\Http\Internal\Requests;
+use Weft\Native\HttpServer;
+use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\TimeoutException;
+
+use function Weft\timeout;
+
+/**
+ * Serves HTTP/1.1 and HTTP/2 on the addresses it listens on. Each request is a task.
+ */
+final class Server
+{
+    private readonly HttpServer $native;
+    private readonly Requests $requests;
+    /** @var list<string> */
+    private array $addresses = [];
+    private bool $stopped = false;
+
+    /**
+     * @param Router|\Closure(Request): Response $handler
+     * @param LoggerInterface|null $logger hears of failed handlers; by default lines on stderr
+     * @param bool $debug error pages show the exception and its trace
+     * @param bool $cancelOnDisconnect cancels the task of a request whose client has gone away
+     */
+    public function __construct(
+        Router|\Closure $handler,
+        ?Limits $limits = null,
+        ?LoggerInterface $logger = null,
+        bool $debug = false,
+        bool $cancelOnDisconnect = true,
+    ) {
+        $this->native = HttpServer::open(\get_object_vars($limits ?? new Limits()));
+        $handler = $handler instanceof Router ? $handler->handler() : $handler;
+        $this->requests = new Requests($this->native, $handler, $logger ?? new ErrorLog(), $debug, $cancelOnDisconnect);
+    }
+
+    /**
+     * Starts to accept connections; they are served once `run()` is.
+     *
+     * @param string $address `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/path/to/socket`; port 0 is one that is free
+     * @param bool $sharePort other processes may listen on the same port, and the kernel spreads the connections
+     *
+     * @return string the address with the real port
+     *
+     * @throws InvalidAddress
+     * @throws ListenFailed
+     */
+    public function listen(string $address, bool $sharePort = false): string
+    {
+        return $this->addresses[] = $this->native->listen($address, $sharePort);
+    }
+
+    /** @return list<string> what it listens on, with real ports */
+    public function addresses(): array
+    {
+        return $this->addresses;
+    }
+
+    /** Serves until `stop()`. Must be called inside `Weft\run()`. */
+    public function run(): void
+    {
+        if (Scheduler::$current === null) {
+            throw new \Error('Weft\Http\Server::run() starts a task per request: call it inside Weft\run(), or use Weft\App');
+        }
+        $this->requests->serve(Scheduler::$current);
+    }
+
+    /**
+     * Accepts no more connections, answers what is in flight, and makes `run()` return. Waits until the last connection is
+     * closed, `$grace` seconds at most; what is not answered by then is cancelled.
+     */
+    public function stop(float $grace = 30.0): void
+    {
+        if ($this->stopped) {
+            return;
+        }
+        $this->stopped = true;
+        $this->native->stop();
+        try {
+            timeout($grace, fn(): mixed => Scheduler::await($this->native->drained()));
+        } catch (TimeoutException) {
+            $this->requests->cancel("the server was stopped and it did not end within $grace seconds");
+            $this->native->abort();
+        }
+        $this->requests->end();
+    }
+
+    public function connections(): int
+    {
+        return $this->native->connections();
+    }
+
+    public function inFlight(): int
+    {
+        return $this->native->inFlight();
+    }
+}

@@ -1,0 +1,193 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Native;
+
+/** An HTTP server of the extension: accepts and parses by itself, whatever PHP is doing between two polls. */
+final class HttpServer
+{
+    /** @param array<string, int|float|null> $limits the properties of `Weft\Http\Limits`; times in seconds */
+    public static function open(array $limits): HttpServer
+    {
+    }
+
+    /**
+     * Accepts connections on an address from now on.
+     *
+     * @return string the address with its real port
+     *
+     * @throws \Weft\Http\InvalidAddress
+     * @throws \Weft\Http\ListenFailed
+     */
+    public function listen(string $address, bool $share_port): string
+    {
+    }
+
+    /**
+     * What has happened, by request id: a `Weft\Http\Request` that arrived, or of one handed out before 1 when its client has
+     * gone away and 2 when it is past its deadline. An operation with that outcome when nothing has happened yet.
+     *
+     * @return array<int, \Weft\Http\Request|int>|int
+     */
+    public function next(int $max): mixed
+    {
+    }
+
+    /** Accepts no more connections; the open ones end with the answers to what is in flight. */
+    public function stop(): void
+    {
+    }
+
+    /** Outcome: null, once no connection is open. */
+    public function drained(): int
+    {
+    }
+
+    /** Ends every connection now. */
+    public function abort(): void
+    {
+    }
+
+    /** How many are open. */
+    public function connections(): int
+    {
+    }
+
+    /** How many requests have arrived and are not answered, those that wait for their turn included. */
+    public function inFlight(): int
+    {
+    }
+}
+
+/** What of a request needs no waiting. Made by the extension only, as a `Weft\Http\Request`. */
+class HttpRequest
+{
+    /** Unique in its server. */
+    public function id(): int
+    {
+    }
+
+    /** `GET`, `POST`, …, as it was sent. */
+    public function method(): string
+    {
+    }
+
+    /** The path of the target as it was sent, percent-encoded; it begins with `/`, or is `*`. */
+    public function path(): string
+    {
+    }
+
+    /** What follows the `?` of the target, empty when there is none. */
+    public function queryString(): string
+    {
+    }
+
+    /** `http` or `https`: of the connection, whatever a proxy in front of it says. */
+    public function scheme(): string
+    {
+    }
+
+    /** Host and port the client asked for, as it was sent. */
+    public function host(): string
+    {
+    }
+
+    /** `1.0`, `1.1` or `2` */
+    public function protocol(): string
+    {
+    }
+
+    /** IP address of the other end of the connection; null on a Unix socket. */
+    public function clientAddress(): ?string
+    {
+    }
+
+    public function clientPort(): ?int
+    {
+    }
+
+    /** The value of a header field, null when there is none; several of a name are joined by `, ` (cookies by `; `). */
+    public function header(string $name): mixed
+    {
+    }
+
+    /** @return array<string, list<string>> names in lower case */
+    public function headers(): array
+    {
+    }
+
+    /** @return array<string, list<string>> what followed the body, once that has been read */
+    public function trailers(): array
+    {
+    }
+
+    /** Whether somebody still waits for the answer. */
+    public function isOpen(): bool
+    {
+    }
+
+    /**
+     * The whole body as a string when it is here, otherwise an operation with that outcome.
+     *
+     * @internal
+     */
+    public function readBody(): mixed
+    {
+    }
+
+    /**
+     * Outcome: the next piece of the body, empty at its end.
+     *
+     * @internal
+     */
+    public function nextPiece(): int
+    {
+    }
+
+    /**
+     * Answers. False when it was answered before or the client has gone away: then nothing is sent.
+     *
+     * @internal
+     *
+     * @param array<string, string|int|list<string>> $headers
+     */
+    public function respond(int $status, array $headers, string $body): bool
+    {
+    }
+
+    /**
+     * Answers with a body that is written afterwards.
+     *
+     * @internal
+     *
+     * @param array<string, string|int|list<string>> $headers
+     * @param int|null $length of the whole body, where it is known
+     */
+    public function stream(int $status, array $headers, ?int $length): HttpStream
+    {
+    }
+}
+
+/** The body of a response on its way. Dropped before `end()` it breaks the response off. */
+final class HttpStream
+{
+    /**
+     * Takes the bytes in any case. 0, or an operation to wait for before the next piece, with the outcome null.
+     *
+     * @throws \Weft\Http\ClientGone
+     */
+    public function write(string $bytes): int
+    {
+    }
+
+    /** @param array<string, string|list<string>> $trailers */
+    public function end(array $trailers): void
+    {
+    }
+
+    /** Breaks the response off, unless it has ended. */
+    public function abort(): void
+    {
+    }
+}

@@ -1,0 +1,119 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+final class MessageTest extends HttpTestCase
+{
+    public function testHeadersQueryAndCookiesAreReadWhenAskedFor(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn(Request $r) => Response::json([$r->header("X-A"), $r->header("x-none"), $r->query("q"), $r->queries(), $r->cookie("c"), $r->cookies(), $r->queryString(), $r->host()]));');
+
+        $answer = json_decode(self::bodyOf($server->get('/?q=1%20&a[]=2&a[]=3', '-H', 'x-a: 1', '-H', 'x-a: 2', '-H', 'Cookie: c=a%20b; d=2; c=3', '-H', 'Host: example.org')), true);
+
+        self::assertSame(['1, 2', null, '1 ', ['q' => '1 ', 'a' => ['2', '3']], 'a b', ['c' => 'a b', 'd' => '2'], 'q=1%20&a[]=2&a[]=3', 'example.org'], $answer);
+    }
+
+    public function testJsonAndFormsAreDecodedAndWhatIsNoJsonIs400(): void
+    {
+        $server = $this->serve('$routes->post("/json", static fn(Request $r) => Response::json($r->json()))->post("/form", static fn(Request $r) => Response::json($r->form()));');
+
+        self::assertSame('{"a":[1,2.0]}', self::bodyOf($server->get('/json', '-d', '{"a": [1, 2.0]}')));
+        self::assertStatus(400, $server->get('/json', '-d', '{'));
+        self::assertSame('{"a":"1","b":{"c":"2"}}', self::bodyOf($server->get('/form', '-d', 'a=1&b[c]=2')));
+    }
+
+    /** @dataProvider sizes */
+    public function testABodyOfAnySizeIsReadWholeAndByPiece(int $size, string ...$arguments): void
+    {
+        $server = $this->serve('$routes->post("/whole", static fn(Request $r) => Response::text(md5($r->body()) . strlen($r->body())))->post("/pieces", static function (Request $r) { $all = ""; foreach ($r->pieces() as $piece) { $all .= $piece; } return Response::text(md5($all) . strlen($all)); });');
+        $file = (string) tempnam(sys_get_temp_dir(), 'body');
+        file_put_contents($file, $body = substr(str_repeat(random_bytes(1000), intdiv($size, 1000) + 1), 0, $size));
+
+        foreach (['/whole', '/pieces'] as $path) {
+            self::assertSame(md5($body) . $size, self::bodyOf($server->get($path, '-H', 'Expect:', '--data-binary', "@$file", ...$arguments)), $path);
+        }
+        unlink($file);
+    }
+
+    /** @return iterable<string, array{int, ...}> */
+    public static function sizes(): iterable
+    {
+        foreach (['HTTP/1.1' => [], 'chunked' => ['-H', 'Transfer-Encoding: chunked'], 'HTTP/2' => ['--http2-prior-knowledge']] as $name => $arguments) {
+            foreach ([0, 10, 70_000, 5_000_000] as $size) {
+                yield "$size bytes, $name" => [$size, ...$arguments];
+            }
+        }
+    }
+
+    public function testABodyBeyondTheLimitIs413(): void
+    {
+        $server = $this->serve('$routes->post("/", static fn(Request $r) => Response::text($r->body()));', ', limits: new Limits(bodyBytes: 1000)');
+        $body = str_repeat('a', 1001);
+
+        self::assertStatus(413, $server->get('/', '-d', $body));
+        self::assertStatus(413, $server->get('/', '-d', $body, '-H', 'Transfer-Encoding: chunked'));
+        self::assertStatus(413, $server->get('/', '-d', $body, '--http2-prior-knowledge'));
+        self::assertStatus(200, $server->get('/', '-d', substr($body, 1)));
+    }
+
+    public function testAStreamedResponseIsSentPieceByPiece(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::stream((static function () { yield "one,"; delay(0.2); yield "two"; })(), "text/plain"))->get("/writer", static fn() => Response::stream(static function (BodyWriter $out) { $out->write("a"); $out->write("b"); }));');
+        $socket = $server->connect();
+        fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+
+        $first = fread($socket, 65536);
+
+        self::assertStringContainsString("transfer-encoding: chunked\r\n", $first);
+        self::assertStringEndsWith("4\r\none,\r\n", $first);
+        self::assertSame("3\r\ntwo\r\n0\r\n\r\n", ServerProcess::readAll($socket));
+        self::assertSame('ab', self::bodyOf($server->get('/writer')));
+        self::assertSame('one,two', self::bodyOf($server->get('/', '--http2-prior-knowledge')));
+    }
+
+    public function testAStreamWaitsForAClientThatDoesNotRead(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::stream(static function (BodyWriter $out) { for ($i = 0; $i < 1000; $i++) { $out->write(str_repeat("x", 65536)); fprintf(STDERR, "."); } }));');
+        $socket = $server->connect();
+        fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        fread($socket, 1);
+        usleep(500_000);
+
+        self::assertLessThan(500, strlen($server->log()));
+        self::assertGreaterThan(65_536_000, strlen(ServerProcess::readAll($socket)));
+    }
+
+    public function testAStreamThatFailsBreaksTheResponseOffAndIsLogged(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::stream((static function () { yield "one"; delay(0.05); throw new LogicException("in the middle"); })()));');
+
+        [$code, $output] = $server->curl('/');
+
+        self::assertSame(18, $code, $output);
+        self::assertSame(92, $server->curl('/', '--http2-prior-knowledge')[0]);
+        self::assertTrue($server->awaitLog('LogicException: in the middle'));
+    }
+
+    public function testCookiesAreSetOnePerField(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::text("")->withCookie(new Cookie("a", "1 2", maxAge: 60))->withCookie(new Cookie("b", "2", secure: true)));');
+
+        $response = $server->get('/');
+
+        self::assertStringContainsString("set-cookie: a=1%202; Max-Age=60; Path=/; HttpOnly; SameSite=Lax\r\n", $response);
+        self::assertStringContainsString("set-cookie: b=2; Path=/; Secure; HttpOnly; SameSite=Lax\r\n", $response);
+    }
+
+    public function testAHeaderWithALineBreakIsRefused(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => new Response(200, ["x" => "a\r\nset-cookie: b"]));');
+
+        $response = $server->get('/');
+
+        self::assertStatus(500, $response);
+        self::assertStringNotContainsString('set-cookie', $response);
+        self::assertTrue($server->awaitLog('the header field x has a line break'));
+    }
+}

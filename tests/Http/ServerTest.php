@@ -1,0 +1,173 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+final class ServerTest extends HttpTestCase
+{
+    private const HELLO = '$routes->get("/", static fn() => Response::text("hello"));';
+
+    public function testARequestIsAnsweredOverTcpWithTheRealPortOfPortZero(): void
+    {
+        $server = $this->serve(self::HELLO);
+
+        self::assertStringNotContainsString(':0', $server->address);
+        $response = $server->get('/');
+        self::assertStatus(200, $response);
+        self::assertStringContainsString("content-type: text/plain; charset=utf-8\r\n", $response);
+        self::assertStringContainsString("content-length: 5\r\n", $response);
+        self::assertMatchesRegularExpression('/^date: \w{3}, \d\d \w{3} \d{4} /m', $response);
+        self::assertSame('hello', self::bodyOf($response));
+    }
+
+    public function testARequestIsAnsweredOverAUnixSocket(): void
+    {
+        $path = sys_get_temp_dir() . '/weft-' . getmypid() . '.sock';
+        $server = $this->serve('$routes->get("/", static fn(Request $request) => Response::text($request->clientAddress() ?? "nobody"));', address: "unix:$path");
+
+        self::assertSame('nobody', self::bodyOf($server->get('/')));
+    }
+
+    public function testHttp2WithPriorKnowledgeSharesThePort(): void
+    {
+        $server = $this->serve('$routes->post("/", static fn(Request $request) => Response::text($request->protocol() . $request->body()));');
+
+        self::assertSame('2abc', self::bodyOf($server->get('/', '--http2-prior-knowledge', '-d', 'abc')));
+        self::assertSame('1.1abc', self::bodyOf($server->get('/', '-d', 'abc')));
+    }
+
+    public function testPipelinedRequestsAreAnsweredInOrderOnOneConnection(): void
+    {
+        $server = $this->serve('$routes->get("/{n}", static function (string $n) { delay($n === "1" ? 0.05 : 0.0); return Response::text("<$n>"); });');
+        $one = static fn(int $n, string $more = '') => "GET /$n HTTP/1.1\r\nHost: a\r\n$more\r\n";
+
+        $response = $server->exchange($one(1) . $one(2) . $one(3, "Connection: close\r\n"));
+
+        preg_match_all('/<(\d)>/', $response, $order);
+        self::assertSame(['1', '2', '3'], $order[1]);
+    }
+
+    public function testAHandlerThatThrowsIsA500WithALogLineAndNoTrace(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => throw new LogicException("secret reason"));');
+
+        $response = $server->get('/');
+
+        self::assertStatus(500, $response);
+        self::assertStringNotContainsString('secret', $response);
+        self::assertTrue($server->awaitLog('GET / failed: LogicException: secret reason'));
+        self::assertStatus(500, $server->get('/'));
+    }
+
+    public function testInDevelopmentTheErrorPageShowsTheTrace(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => throw new LogicException("<reason>"));', app: 'debug: true');
+
+        $response = $server->get('/');
+
+        self::assertStatus(500, $response);
+        self::assertStringContainsString('LogicException: &lt;reason&gt;', $response);
+        self::assertStringContainsString('#0 ', $response);
+    }
+
+    public function testAHandlerThatReturnsNoResponseIsA500WithALogLine(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => "text");');
+
+        self::assertStatus(500, $server->get('/'));
+        self::assertTrue($server->awaitLog('The handler returned string instead of a Weft\Http\Response'));
+    }
+
+    public function testAnHttpExceptionIsTheAnswer(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => throw new HttpException(418, "I am a teapot", ["x-pot" => "tea"]));');
+
+        $response = $server->get('/');
+
+        self::assertStatus(418, $response);
+        self::assertStringContainsString("x-pot: tea\r\n", $response);
+        self::assertSame("I am a teapot\n", self::bodyOf($response));
+        self::assertSame('', $server->log());
+    }
+
+    public function testAClientThatGoesAwayCancelsItsTask(): void
+    {
+        $server = $this->serve('$routes->get("/", static function () { try { delay(60); } catch (Throwable $e) { fprintf(STDERR, $e->getMessage()); throw $e; } return Response::text(""); });');
+
+        self::assertSame(28, $server->curl('/', '--max-time', '0.2')[0]);
+
+        self::assertTrue($server->awaitLog('the client has gone away'));
+    }
+
+    public function testAClientThatGoesAwayCancelsNothingWhereThatIsSwitchedOff(): void
+    {
+        $server = $this->serve('$routes->get("/", static function () { delay(0.5); fprintf(STDERR, "finished"); return Response::text(""); });', ', cancelOnDisconnect: false');
+
+        self::assertSame(28, $server->curl('/', '--max-time', '0.2')[0]);
+
+        self::assertTrue($server->awaitLog('finished'));
+    }
+
+    public function testARequestPastItsDeadlineIsCancelledAndAnswered503(): void
+    {
+        $server = $this->serve('$routes->get("/", static function () { delay(60); return Response::text(""); });', ', limits: new Limits(deadline: 0.5)');
+
+        $response = $server->get('/');
+
+        self::assertStatus(503, $response);
+        self::assertStringContainsString("retry-after: 1\r\n", $response);
+    }
+
+    public function testRequestsBeyondTheLimitInFlightWaitAndBeyondTheQueueAreRefused(): void
+    {
+        $server = $this->serve('$routes->get("/", static function () { delay(0.4); return Response::text("done"); });', ', limits: new Limits(inFlight: 1, queue: 1)');
+        $sockets = [];
+        for ($i = 0; $i < 3; $i++) {
+            $sockets[] = $socket = $server->connect();
+            fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            usleep(50_000);
+        }
+
+        self::assertStatus(503, ServerProcess::readAll($sockets[2]));
+        self::assertStatus(200, ServerProcess::readAll($sockets[0]));
+        self::assertStatus(200, ServerProcess::readAll($sockets[1]));
+    }
+
+    public function testAHandlersChildTasksEndBeforeTheAnswerAndTheirFailureIsItsFailure(): void
+    {
+        $server = $this->serve('$routes->get("/", static function () { async(static function () { delay(0.05); throw new DomainException("of a child"); }); return Response::text("fine"); });');
+
+        self::assertStatus(500, $server->get('/'));
+        self::assertTrue($server->awaitLog('DomainException: of a child'));
+    }
+
+    public function testSigtermAnswersWhatIsInFlightAndEndsTheProcess(): void
+    {
+        $server = $this->serve('$routes->get("/", static function () { fprintf(STDERR, "working"); delay(0.5); return Response::text("done"); });');
+        $socket = $server->connect();
+        fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertTrue($server->awaitLog('working'));
+
+        $server->signal();
+        $response = ServerProcess::readAll($socket);
+
+        self::assertStatus(200, $response);
+        self::assertStringContainsString("connection: close\r\n", $response);
+        self::assertStringEndsWith('done', $response);
+        self::assertSame([0, "ended\n"], $server->stop());
+    }
+
+    public function testWhatDoesNotEndWithinTheGraceIsCancelled(): void
+    {
+        $server = $this->serve('$routes->get("/", static function () { fprintf(STDERR, "working"); try { delay(60); } finally { fprintf(STDERR, "cleaned up"); } return Response::text(""); });', app: 'grace: 0.3');
+        $socket = $server->connect();
+        fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertTrue($server->awaitLog('working'));
+
+        $server->signal();
+
+        self::assertTrue($server->awaitLog('cleaned up'));
+        self::assertSame([0, "ended\n"], $server->stop());
+    }
+}
