@@ -164,7 +164,7 @@ class HttpRequest
      * @param array<string, string|int|list<string>> $headers
      * @param int|null $length of the whole body, where it is known
      */
-    public function stream(int $status, array $headers, ?int $length): HttpStream
+    public function stream(int $status, array $headers, ?int $length = null): HttpStream
     {
     }
 }

@@ -140,7 +140,7 @@ final class Requests implements Group
 
             return;
         }
-        $stream = $request->stream($response->status, $response->headers, null);
+        $stream = $request->stream($response->status, $response->headers);
         try {
             $writer = new BodyWriter($stream);
             if ($body instanceof \Closure) {
