@@ -11,6 +11,7 @@ final class ServerProcess
 
     /** @var array{int, string}|null */
     private ?array $end = null;
+    private bool $signalled = false;
 
     /**
      * @param resource $process
@@ -145,6 +146,8 @@ final class ServerProcess
 
     public function signal(int $number = 15): void
     {
+        // A second one would end the server at once.
+        $this->signalled = true;
         proc_terminate($this->process, $number);
     }
 
@@ -160,7 +163,7 @@ final class ServerProcess
             return $this->end;
         }
         $status = proc_get_status($this->process);
-        if ($status['running']) {
+        if ($status['running'] && !$this->signalled) {
             $this->signal();
         }
         $deadline = microtime(true) + self::DEADLINE;
