@@ -18,6 +18,7 @@ final class Program extends Application
         parent::__construct('Weft', self::version());
         $this->addCommands([
             new DoctorCommand(),
+            new RunCommand(),
         ]);
     }
 

@@ -9,6 +9,7 @@ use Weft\Http;
 use Weft\Protobuf;
 use Weft\Runtime;
 use Weft\Sql;
+use Weft\Workers;
 
 /**
  * The one place where a failure of the extension becomes an exception. Called by the extension.
@@ -23,6 +24,7 @@ final class Failures
         return match ($kind) {
             'panic', 'usage' => new \Error($message),
             'runtime' => new Runtime\RuntimeFailed($message),
+            'supervisor' => new Workers\SupervisorFailed($message),
             'forked' => new Runtime\ForkedProcess($message, (int) ($details['parent'] ?? 0), (int) ($details['child'] ?? 0)),
 
             'sql.dsn' => new Sql\InvalidDsn($message),

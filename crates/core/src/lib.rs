@@ -6,6 +6,7 @@
 pub mod amqp;
 pub mod http;
 pub mod ids;
+pub mod metrics;
 pub mod net;
 pub mod pool;
 pub mod protobuf;
@@ -13,3 +14,4 @@ pub mod reactor;
 pub mod signal;
 pub mod sql;
 mod thread;
+pub mod workers;

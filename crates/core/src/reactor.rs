@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use crate::workers::pulse;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, LocalSet};
@@ -119,7 +120,9 @@ impl<T: 'static> Reactor<T> {
                 }
             }
         });
+        pulse::park();
         self.runtime.block_on(finished);
+        pulse::unpark();
         std::mem::take(&mut self.shared.state.borrow_mut().unannounced)
     }
 

@@ -14,7 +14,9 @@ mod process;
 mod protobuf;
 mod runtime;
 mod sql;
+mod stack;
 mod text;
+mod workers;
 
 use ext_php_rs::prelude::*;
 
@@ -29,5 +31,6 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
     let module = amqp::register(module);
     let module = http::register(module);
     let module = bus::register(module);
-    protobuf::register(module)
+    let module = protobuf::register(module);
+    workers::register(module)
 }

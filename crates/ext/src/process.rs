@@ -8,9 +8,11 @@ use std::time::Duration;
 use weft_core::reactor::Reactor;
 use weft_core::signal::Signals;
 use weft_core::sql::sqlite;
+use weft_core::workers::Link;
 
 use crate::failure::{Detail, Failure};
 use crate::runtime::Payload;
+use crate::stack;
 
 /// How long a process waits for its SQLite threads when it ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -98,6 +100,7 @@ pub extern "C" fn startup(_type: i32, _module: i32) -> i32 {
     std::panic::set_hook(Box::new(report_panic));
     // SAFETY: the handler only stores to atomics, which is safe in a child right after fork.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+    Link::connect(stack::reader());
     0
 }
 

@@ -1,0 +1,23 @@
+//! What a process counts, and its text for Prometheus.
+//!
+//! An instrument is found by name and labels once and kept; recording is an atomic addition. Rendering takes a lock that
+//! nothing on the hot path takes, so another thread can answer while PHP is stuck.
+//!
+//! ```
+//! use std::time::Duration;
+//! use weft_core::metrics;
+//!
+//! let requests = metrics::counter("weft_doc_requests_total", "Requests answered.", &[("route", "/people")]);
+//! requests.add(1);
+//! let latency = metrics::histogram("weft_doc_seconds", "Time to the last byte.", &[], metrics::LATENCY);
+//! latency.record(Duration::from_millis(3));
+//! assert!(metrics::render().contains("weft_doc_requests_total{route=\"/people\"} 1"));
+//! ```
+
+mod instruments;
+mod merge;
+mod registry;
+
+pub use instruments::{Counter, Gauge, Histogram, LATENCY};
+pub use merge::merge;
+pub use registry::{Labels, counter, gauge, histogram, render};

@@ -1,0 +1,231 @@
+//! A worker's connection to its supervisor.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::channel::{Channel, Received};
+use super::pulse::{self, Watch};
+use crate::metrics;
+
+/// How long a worker waits for the answer to a request; the supervisor does nothing that takes long.
+const ANSWER: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(250);
+
+static LINK: OnceLock<Option<Link>> = OnceLock::new();
+static DONE: AtomicU64 = AtomicU64::new(0);
+
+/// Counts finished units of work, such as requests: workers are recycled by it.
+pub fn work_done(units: u64) {
+    DONE.fetch_add(units, Ordering::Relaxed);
+}
+
+/// The listening socket that the supervisor holds for `address`; `None` in a process without supervisor.
+///
+/// The socket is shared with other workers and not blocking.
+///
+/// # Errors
+/// Why it could not be opened.
+pub fn listener(address: &str) -> Option<Result<OwnedFd, String>> {
+    Link::existing().map(|link| link.listener(address))
+}
+
+/// A worker's end. There is one per process.
+pub struct Link {
+    channel: Arc<Channel>,
+    answers: Mutex<Receiver<(Value, Option<OwnedFd>)>>,
+}
+
+/// What the watching thread needs to know.
+struct Observer {
+    channel: Arc<Channel>,
+    answers: Sender<(Value, Option<OwnedFd>)>,
+    hang_timeout: Option<Duration>,
+    trace: Box<dyn Fn() -> Vec<String> + Send>,
+}
+
+impl Link {
+    /// Connects to the supervisor, where `WEFT_SUPERVISOR` names one that started this very process, and begins to watch
+    /// the loop. `trace` says what PHP is doing; it is called on the watching thread.
+    pub fn connect(trace: impl Fn() -> Vec<String> + Send + 'static) {
+        LINK.get_or_init(|| {
+            let number = std::env::var("WEFT_SUPERVISOR").ok()?.parse().ok()?;
+            Self::open(number, Box::new(trace)).ok()
+        });
+    }
+
+    pub fn existing() -> Option<&'static Self> {
+        LINK.get().and_then(Option::as_ref)
+    }
+
+    fn open(number: RawFd, trace: Box<dyn Fn() -> Vec<String> + Send>) -> io::Result<Self> {
+        if !is_supervisor(number) {
+            return Err(io::Error::other("not the socket of a supervisor"));
+        }
+        // SAFETY: it is open and was given to this process alone; nobody else here owns it.
+        let descriptor = unsafe {
+            libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC);
+            OwnedFd::from_raw_fd(number)
+        };
+        let channel = Arc::new(Channel::from_descriptor(descriptor));
+        let (answers, receiver) = self::channel();
+        let observer = Observer {
+            channel: Arc::clone(&channel),
+            answers,
+            hang_timeout: hang_timeout(),
+            trace,
+        };
+        pulse::measure();
+        crate::thread::spawn("weft-worker", move || observer.run())?;
+        Ok(Self {
+            channel,
+            answers: Mutex::new(receiver),
+        })
+    }
+
+    /// Tells the supervisor something, a JSON object. A supervisor that is gone hears nothing, which is no failure.
+    pub fn say(&self, text: &str) {
+        let _ = self.channel.send(text, None, true);
+    }
+
+    fn listener(&self, address: &str) -> Result<OwnedFd, String> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let request = json!({"type": "listen", "address": address}).to_string();
+        self.channel
+            .send(&request, None, true)
+            .map_err(|error| format!("the supervisor does not answer: {error}"))?;
+        let (answer, socket) = answers
+            .recv_timeout(ANSWER)
+            .map_err(|_| "the supervisor does not answer".to_owned())?;
+        socket.ok_or_else(|| {
+            let reason = answer.get("error").and_then(Value::as_str);
+            reason.unwrap_or("the supervisor sent no socket").to_owned()
+        })
+    }
+}
+
+impl Observer {
+    /// Ends with the supervisor.
+    fn run(self) {
+        let pause = self.hang_timeout.map_or(LOOK, |limit| {
+            (limit / 8).clamp(Duration::from_millis(10), LOOK)
+        });
+        let mut watch = Watch::new();
+        let mut reported = false;
+        let mut done = 0;
+        loop {
+            match self.wait(pause) {
+                Ok(true) => match self.channel.receive(false) {
+                    Ok(Some(message)) => self.obey(message),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    _ => return,
+                },
+                Ok(false) => {}
+                Err(_) => return,
+            }
+            self.tell_progress(&mut done);
+            self.look(&mut watch, &mut reported);
+        }
+    }
+
+    fn wait(&self, pause: Duration) -> io::Result<bool> {
+        let mut waited = libc::pollfd {
+            fd: self.channel.as_fd().as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one entry that lives until the call returns.
+        match unsafe { libc::poll(&mut waited, 1, pause.as_millis() as i32) } {
+            -1 => Err(io::Error::last_os_error()),
+            ready => Ok(ready > 0),
+        }
+    }
+
+    fn obey(&self, message: Received) {
+        let Ok(value) = serde_json::from_slice::<Value>(&message.text) else {
+            return;
+        };
+        match (
+            value.get("type").and_then(Value::as_str),
+            message.descriptor,
+        ) {
+            (Some("listener"), socket) => drop(self.answers.send((value, socket))),
+            (Some("metrics"), Some(socket)) => {
+                let mut stream = UnixStream::from(socket);
+                let _ = stream.set_write_timeout(Some(Duration::from_secs(1)));
+                let _ = stream.write_all(metrics::render().as_bytes());
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_progress(&self, told: &mut u64) {
+        let done = DONE.load(Ordering::Relaxed);
+        if done != *told {
+            *told = done;
+            let _ = self.channel.send(
+                &json!({"type": "status", "done": done}).to_string(),
+                None,
+                false,
+            );
+        }
+    }
+
+    /// Reports once for each time that the loop stands still for too long.
+    fn look(&self, watch: &mut Watch, reported: &mut bool) {
+        let Some(limit) = self.hang_timeout else {
+            return;
+        };
+        let stuck = watch.stuck_for();
+        if stuck < limit {
+            *reported = false;
+        } else if !*reported {
+            *reported = true;
+            let report =
+                json!({"type": "hang", "seconds": stuck.as_secs_f64(), "trace": (self.trace)()});
+            let _ = self.channel.send(&report.to_string(), None, false);
+        }
+    }
+}
+
+fn hang_timeout() -> Option<Duration> {
+    let seconds: f64 = std::env::var("WEFT_HANG_TIMEOUT").ok()?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|limit| !limit.is_zero())
+}
+
+/// The variable may have been inherited by a grandchild that has another file, or none, under this number.
+fn is_supervisor(number: RawFd) -> bool {
+    // SAFETY: the kernel writes at most as many bytes as the values have, and refuses a number that is no socket.
+    unsafe {
+        let mut peer: libc::ucred = std::mem::zeroed();
+        let mut kind: i32 = 0;
+        let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+        let mut kind_size = size_of::<i32>() as libc::socklen_t;
+        let peer_pointer = (&raw mut peer).cast();
+        let kind_pointer = (&raw mut kind).cast();
+        libc::getsockopt(
+            number,
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            peer_pointer,
+            &mut size,
+        ) == 0
+            && libc::getsockopt(
+                number,
+                libc::SOL_SOCKET,
+                libc::SO_TYPE,
+                kind_pointer,
+                &mut kind_size,
+            ) == 0
+            && kind == libc::SOCK_SEQPACKET
+            && peer.pid == libc::getppid()
+    }
+}

@@ -1,0 +1,64 @@
+//! Signals of a supervisor as a descriptor to read.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Signals that are blocked for the process and read from here instead; the old mask comes back at the end.
+pub(super) struct SignalQueue {
+    descriptor: OwnedFd,
+    previous: libc::sigset_t,
+}
+
+impl SignalQueue {
+    pub fn new(signals: &[i32]) -> io::Result<Self> {
+        let mut set = MaybeUninit::uninit();
+        let mut previous = MaybeUninit::uninit();
+        // SAFETY: sigemptyset initialises the set before anything reads it; the mask is this thread's own.
+        let (descriptor, previous) = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for signal in signals {
+                libc::sigaddset(set.as_mut_ptr(), *signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), previous.as_mut_ptr());
+            let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+            (
+                libc::signalfd(-1, set.as_ptr(), flags),
+                previous.assume_init(),
+            )
+        };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            // SAFETY: the kernel has just made it for us.
+            descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) },
+            previous,
+        })
+    }
+
+    /// The next one that has arrived.
+    pub fn take(&self) -> Option<i32> {
+        let mut arrived = MaybeUninit::<libc::signalfd_siginfo>::uninit();
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the kernel writes at most `size` bytes, and the value is used only when it wrote them all.
+        unsafe {
+            let fd = self.descriptor.as_raw_fd();
+            let length = libc::read(fd, arrived.as_mut_ptr().cast(), size);
+            (length == size as isize).then(|| arrived.assume_init().ssi_signo as i32)
+        }
+    }
+}
+
+impl AsFd for SignalQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for SignalQueue {
+    fn drop(&mut self) {
+        // SAFETY: `previous` came from the kernel.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.previous, std::ptr::null_mut()) };
+    }
+}

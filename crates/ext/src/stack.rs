@@ -1,0 +1,116 @@
+//! What PHP is doing, read by another thread while PHP is stuck and cannot be asked.
+//!
+//! Nothing is dereferenced: every value is copied through `/proc/self/mem`, where an address that is not mapped (any
+//! more) is an error and not a crash. PHP may move on meanwhile; then the trace is cut short or names what has just ended.
+
+use std::fs::File;
+use std::mem::{MaybeUninit, offset_of};
+use std::os::unix::fs::FileExt;
+
+use ext_php_rs::ffi::{
+    _zend_class_entry as ClassEntry, _zend_execute_data as ExecuteData,
+    _zend_executor_globals as ExecutorGlobals, _zend_op as Op, _zend_op_array as OpArray,
+    _zend_string as Str, ext_php_rs_executor_globals,
+};
+
+/// Frames of a trace: as many as one cares to read.
+const DEEPEST: usize = 30;
+const LONGEST_NAME: usize = 512;
+/// PHP's `ZEND_USER_FUNCTION`: it has opcodes, and so a file and lines.
+const USER_FUNCTION: u8 = 2;
+
+/// A function that names the frames of the calling thread, innermost first, from any other thread.
+pub fn reader() -> impl Fn() -> Vec<String> + Send + 'static {
+    // SAFETY: only the address is taken; in a build without thread safety it is the same for ever.
+    let globals = unsafe { ext_php_rs_executor_globals() } as usize;
+    move || {
+        File::open("/proc/self/mem").map_or_else(|_| Vec::new(), |file| Memory(file).trace(globals))
+    }
+}
+
+/// This process's memory as a file.
+struct Memory(File);
+
+impl Memory {
+    fn trace(&self, globals: usize) -> Vec<String> {
+        let mut frames = Vec::new();
+        let field = globals + offset_of!(ExecutorGlobals, current_execute_data);
+        let mut address = self.address(field).unwrap_or(0);
+        while address != 0 && frames.len() < DEEPEST {
+            let Some(next) = self.address(address + offset_of!(ExecuteData, prev_execute_data))
+            else {
+                break;
+            };
+            frames.extend(self.frame(address));
+            address = next;
+        }
+        frames
+    }
+
+    /// None for what is no call, such as the frame of an include's caller.
+    fn frame(&self, frame: usize) -> Option<String> {
+        let function = self.address(frame + offset_of!(ExecuteData, func))?;
+        if function == 0 {
+            return None;
+        }
+        // The first members of a user function and of an internal one are the same.
+        let kind: u8 = self.value(function + offset_of!(OpArray, type_))?;
+        let name = self.string(self.address(function + offset_of!(OpArray, function_name))?);
+        let scope = self.address(function + offset_of!(OpArray, scope))?;
+        let class = match scope {
+            0 => None,
+            scope => self.string(self.address(scope + offset_of!(ClassEntry, name))?),
+        };
+        let call = match (class, name) {
+            (Some(class), Some(name)) => format!("{class}::{name}()"),
+            (_, Some(name)) => format!("{name}()"),
+            (_, None) => "main script".to_owned(),
+        };
+        if kind != USER_FUNCTION {
+            return Some(call);
+        }
+        let file = self.string(self.address(function + offset_of!(OpArray, filename))?)?;
+        let line = self.line(frame).unwrap_or(0);
+        Some(format!("{call} at {file}:{line}"))
+    }
+
+    fn line(&self, frame: usize) -> Option<u32> {
+        let op = self.address(frame + offset_of!(ExecuteData, opline))?;
+        self.value(op + offset_of!(Op, lineno))
+    }
+
+    fn string(&self, address: usize) -> Option<String> {
+        if address == 0 {
+            return None;
+        }
+        let length: usize = self.value(address + offset_of!(Str, len))?;
+        let mut bytes = vec![0; length.min(LONGEST_NAME)];
+        let at = address + offset_of!(Str, val);
+        self.0.read_exact_at(&mut bytes, at as u64).ok()?;
+        // An anonymous class has a zero byte in its name, followed by a path.
+        let end = bytes.iter().position(|byte| *byte == 0);
+        bytes.truncate(end.unwrap_or(bytes.len()));
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn address(&self, at: usize) -> Option<usize> {
+        self.value(at)
+    }
+
+    fn value<T: Number>(&self, at: usize) -> Option<T> {
+        let mut value = MaybeUninit::<T>::zeroed();
+        // SAFETY: a `Number` is made of plain bytes, all of which are initialised.
+        let bytes = unsafe {
+            std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>())
+        };
+        self.0.read_exact_at(bytes, at as u64).ok()?;
+        // SAFETY: any bytes are a valid `Number`.
+        Some(unsafe { value.assume_init() })
+    }
+}
+
+/// Types for which all bit patterns are valid.
+trait Number: Copy {}
+impl Number for u8 {}
+impl Number for u32 {}
+impl Number for usize {}

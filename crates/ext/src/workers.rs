@@ -1,0 +1,205 @@
+//! `Weft\Native\Supervisor` and what a worker tells its supervisor.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::Path;
+
+use ext_php_rs::convert::IntoZval;
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+
+use weft_core::metrics;
+use weft_core::workers::{Endpoint, Event, Link, Supervisor as CoreSupervisor, work_done};
+
+use crate::failure::Failure;
+use crate::runtime::seconds;
+
+#[php_class]
+#[php(name = "Weft\\Native\\Supervisor")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct Supervisor {
+    supervisor: RefCell<CoreSupervisor>,
+    endpoint: RefCell<Option<Endpoint>>,
+}
+
+#[php_impl]
+impl Supervisor {
+    pub fn __construct() -> PhpResult<Self> {
+        let supervisor = CoreSupervisor::new().map_err(failed("cannot supervise"))?;
+        Ok(Self {
+            supervisor: RefCell::new(supervisor),
+            endpoint: RefCell::new(None),
+        })
+    }
+
+    pub fn spawn(
+        &self,
+        name: &str,
+        command: Vec<String>,
+        environment: &ZendHashTable,
+    ) -> PhpResult<i64> {
+        let environment: Vec<(String, String)> = environment
+            .iter()
+            .map(|(key, value)| {
+                (
+                    key.to_string(),
+                    value.coerce_to_string().unwrap_or_default(),
+                )
+            })
+            .collect();
+        let pid = self
+            .supervisor
+            .borrow_mut()
+            .spawn(name, &command, &environment)
+            .map_err(failed("cannot start a worker"))?;
+        Ok(i64::from(pid))
+    }
+
+    pub fn wait(&self, timeout: f64) -> PhpResult<Zval> {
+        let events = self
+            .supervisor
+            .borrow_mut()
+            .wait(seconds(timeout))
+            .map_err(failed("cannot wait for workers"))?;
+        let mut list = ZendHashTable::with_capacity(events.len() as u32);
+        for event in events {
+            list.push(zval(event)?)?;
+        }
+        let mut zval = Zval::new();
+        zval.set_hashtable(list);
+        Ok(zval)
+    }
+
+    pub fn kill(&self, pid: i64, signal: i64) -> bool {
+        let (Ok(pid), Ok(signal)) = (i32::try_from(pid), i32::try_from(signal)) else {
+            return false;
+        };
+        // SAFETY: a plain system call; groups (0 and below) are never addressed.
+        pid > 0 && unsafe { libc::kill(pid, signal) } == 0
+    }
+
+    pub fn watch(&self, folder: &str) -> PhpResult<()> {
+        self.supervisor
+            .borrow_mut()
+            .watch(Path::new(folder))
+            .map_err(failed(&format!("cannot watch {folder}")))?;
+        Ok(())
+    }
+
+    pub fn serve(&self, address: &str) -> PhpResult<String> {
+        let endpoint = Endpoint::open(address, &self.supervisor.borrow())
+            .map_err(failed(&format!("cannot serve metrics on {address}")))?;
+        let address = endpoint.address().to_string();
+        *self.endpoint.borrow_mut() = Some(endpoint);
+        Ok(address)
+    }
+
+    pub fn update(&self, ready: i64, wanted: i64, stopping: bool) {
+        if let Some(endpoint) = &*self.endpoint.borrow() {
+            let count = |value| u64::try_from(value).unwrap_or(0);
+            endpoint.update(count(ready), count(wanted), stopping);
+        }
+    }
+}
+
+fn zval(event: Event) -> PhpResult<Zval> {
+    let mut fields = ZendHashTable::new();
+    match event {
+        Event::Signal(signal) => {
+            fields.push("signal")?;
+            fields.push(i64::from(signal))?;
+        }
+        Event::Exited { pid, code, signal } => {
+            fields.push("exited")?;
+            fields.push(i64::from(pid))?;
+            fields.push(code.map(i64::from).into_zval(false)?)?;
+            fields.push(signal.map(i64::from).into_zval(false)?)?;
+        }
+        Event::Message { pid, text } => {
+            fields.push("message")?;
+            fields.push(i64::from(pid))?;
+            fields.push(text)?;
+        }
+        Event::Changed(path) => {
+            fields.push("changed")?;
+            fields.push(path.to_string_lossy().into_owned())?;
+        }
+    }
+    let mut zval = Zval::new();
+    zval.set_hashtable(fields);
+    Ok(zval)
+}
+
+fn failed(what: &str) -> impl Fn(io::Error) -> Failure {
+    move |error| Failure::new("supervisor", format!("{what}: {error}"))
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\supervised")]
+pub fn supervised() -> bool {
+    Link::existing().is_some()
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\tellSupervisor")]
+pub fn tell_supervisor(message: &str) {
+    if let Some(link) = Link::existing() {
+        link.say(message);
+    }
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\workDone")]
+pub fn count_work(units: i64) {
+    work_done(u64::try_from(units).unwrap_or(0));
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\addToCounter")]
+pub fn add_to_counter(name: &str, help: &str, labels: &ZendHashTable, by: i64) {
+    let labels = pairs(labels);
+    metrics::counter(name, help, &borrowed(&labels)).add(u64::try_from(by).unwrap_or(0));
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\setGauge")]
+pub fn set_gauge(name: &str, help: &str, labels: &ZendHashTable, value: f64) {
+    let labels = pairs(labels);
+    metrics::gauge(name, help, &borrowed(&labels)).set(value);
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\metrics")]
+pub fn render_metrics() -> String {
+    metrics::render()
+}
+
+fn pairs(labels: &ZendHashTable) -> Vec<(String, String)> {
+    labels
+        .iter()
+        .map(|(key, value)| {
+            (
+                key.to_string(),
+                value.coerce_to_string().unwrap_or_default(),
+            )
+        })
+        .collect()
+}
+
+fn borrowed(labels: &[(String, String)]) -> Vec<(&str, &str)> {
+    let pairs = labels.iter();
+    pairs
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
+}
+
+pub fn register(module: ModuleBuilder) -> ModuleBuilder {
+    module
+        .class::<Supervisor>()
+        .function(wrap_function!(supervised))
+        .function(wrap_function!(tell_supervisor))
+        .function(wrap_function!(count_work))
+        .function(wrap_function!(add_to_counter))
+        .function(wrap_function!(set_gauge))
+        .function(wrap_function!(render_metrics))
+}

@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Internal;
+
+use Symfony\Component\Console\Exception\InvalidOptionException;
+
+/**
+ * Numbers on the command line. Null, an option that was not given, stays null.
+ *
+ * @internal
+ */
+final class Quantity
+{
+    private const UNITS = ['' => 1, 'K' => 1024, 'M' => 1024 ** 2, 'G' => 1024 ** 3];
+
+    /** @return ($text is null ? null : int) */
+    public static function positive(string $option, ?string $text): ?int
+    {
+        if ($text === null) {
+            return null;
+        }
+        $number = \filter_var($text, \FILTER_VALIDATE_INT, ['options' => ['min_range' => 1]]);
+
+        return $number === false ? throw self::refusal($option, $text, 'a whole number from 1') : $number;
+    }
+
+    /** @return ($text is null ? null : float) */
+    public static function seconds(string $option, ?string $text): ?float
+    {
+        if ($text === null) {
+            return null;
+        }
+
+        return \preg_match('/^\d+(\.\d+)?$/', $text) === 1 ? (float) $text : throw self::refusal($option, $text, 'a number of seconds from 0');
+    }
+
+    /** @return ($text is null ? null : int) */
+    public static function bytes(string $option, ?string $text): ?int
+    {
+        if ($text === null) {
+            return null;
+        }
+        if (\preg_match('/^([1-9]\d{0,9})([KMG]?)$/i', $text, $parts) !== 1) {
+            throw self::refusal($option, $text, 'bytes from 1, or a number with K, M or G, such as 256M');
+        }
+
+        return (int) $parts[1] * self::UNITS[\strtoupper($parts[2])];
+    }
+
+    /** How many CPUs this process may run on. */
+    public static function processors(): int
+    {
+        $status = (string) @\file_get_contents('/proc/self/status');
+        if (\preg_match('/^Cpus_allowed:\s+([0-9a-f,]+)$/m', $status, $mask) !== 1) {
+            return 1;
+        }
+        $bits = 0;
+        foreach (\str_split(\str_replace(',', '', $mask[1])) as $digit) {
+            $bits += \substr_count(\decbin((int) \hexdec($digit)), '1');
+        }
+
+        return \max(1, $bits);
+    }
+
+    private static function refusal(string $option, string $text, string $wanted): InvalidOptionException
+    {
+        return new InvalidOptionException("--$option is \"$text\": it must be $wanted");
+    }
+}

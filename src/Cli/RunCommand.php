@@ -1,0 +1,112 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli;
+
+use Psr\Log\LogLevel;
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Exception\InvalidOptionException;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\ConsoleOutputInterface;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Cli\Internal\Interpreter;
+use Weft\Cli\Internal\Quantity;
+use Weft\Log\Format;
+use Weft\Log\StreamLogger;
+use Weft\Workers\Internal\Plan;
+use Weft\Workers\Internal\Supervisor;
+use Weft\Workers\SupervisorFailed;
+
+/** `weft run app.php`: the application in several processes that are watched over. */
+final class RunCommand extends Command
+{
+    protected static $defaultName = 'run';
+    protected static $defaultDescription = 'Run an application in worker processes, restart and reload them';
+
+    protected function configure(): void
+    {
+        $this
+            ->addArgument('application', InputArgument::REQUIRED, 'The PHP file that every worker runs')
+            ->addArgument('arguments', InputArgument::IS_ARRAY, 'What the file gets as arguments, after --')
+            ->addOption('workers', 'w', InputOption::VALUE_REQUIRED, 'Number of workers, or auto: one per CPU', '1')
+            ->addOption('watch', null, InputOption::VALUE_NONE, 'Reload when a source file below the application\'s folder changes')
+            ->addOption('watch-folder', null, InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'Reload when a source file below this folder changes')
+            ->addOption('max-requests', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after so many requests')
+            ->addOption('max-memory', null, InputOption::VALUE_REQUIRED, 'Recycle a worker that has so much memory resident: bytes, or 256M, 1G')
+            ->addOption('max-age', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after so many seconds')
+            ->addOption('hang-timeout', null, InputOption::VALUE_REQUIRED, 'Replace a worker whose loop has not turned for so many seconds; 0 never', '30')
+            ->addOption('start-timeout', null, InputOption::VALUE_REQUIRED, 'Seconds a worker has to become ready', '60')
+            ->addOption('drain-timeout', null, InputOption::VALUE_REQUIRED, 'Seconds a worker has to finish what it does', '30')
+            ->addOption('max-crashes', null, InputOption::VALUE_REQUIRED, 'Give up when all workers have failed so often in a row', '8')
+            ->addOption('metrics', null, InputOption::VALUE_REQUIRED, 'Serve /metrics, /ready and /live on this address, such as 127.0.0.1:9464')
+            ->addOption('pid-file', null, InputOption::VALUE_REQUIRED, 'Write the supervisor\'s pid to this file')
+            ->addOption('log', null, InputOption::VALUE_REQUIRED, 'text or json', 'text')
+            ->setHelp('Signals: SIGTERM and SIGINT stop, twice kill; SIGHUP reloads; SIGUSR1 logs the workers. Details: docs/operations.md.');
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        try {
+            $plan = $this->plan($input);
+            $format = Format::tryFrom((string) $input->getOption('log'))
+                ?? throw new InvalidOptionException("--log is \"{$input->getOption('log')}\": it must be text or json");
+        } catch (InvalidOptionException $refused) {
+            self::complain($output, $refused->getMessage());
+            return self::INVALID;
+        }
+        $level = $output->isQuiet() ? LogLevel::WARNING : ($output->isVerbose() ? LogLevel::DEBUG : LogLevel::INFO);
+        try {
+            return (new Supervisor($plan, new StreamLogger(\STDERR, $format, $level)))->run();
+        } catch (SupervisorFailed $failure) {
+            self::complain($output, $failure->getMessage());
+            return self::FAILURE;
+        }
+    }
+
+    private function plan(InputInterface $input): Plan
+    {
+        $file = (string) $input->getArgument('application');
+        if (!\is_file($file)) {
+            throw new InvalidOptionException("there is no file \"$file\" to run");
+        }
+        $option = static fn(string $name): ?string => $input->getOption($name);
+        $hang = Quantity::seconds('hang-timeout', $option('hang-timeout'));
+
+        return new Plan(
+            command: [\PHP_BINARY, ...Interpreter::options(), $file, ...$input->getArgument('arguments')],
+            workers: $option('workers') === 'auto' ? Quantity::processors() : Quantity::positive('workers', $option('workers')),
+            maxRequests: Quantity::positive('max-requests', $option('max-requests')),
+            maxMemory: Quantity::bytes('max-memory', $option('max-memory')),
+            maxAge: Quantity::seconds('max-age', $option('max-age')),
+            hangTimeout: $hang > 0.0 ? $hang : null,
+            startTimeout: Quantity::seconds('start-timeout', $option('start-timeout')),
+            drainTimeout: Quantity::seconds('drain-timeout', $option('drain-timeout')),
+            maxCrashes: Quantity::positive('max-crashes', $option('max-crashes')),
+            watch: self::folders($input, $file),
+            metrics: $option('metrics'),
+            pidFile: $option('pid-file'),
+        );
+    }
+
+    /** @return list<string> */
+    private static function folders(InputInterface $input, string $application): array
+    {
+        $folders = $input->getOption('watch-folder');
+        foreach ($folders as $folder) {
+            if (!\is_dir($folder)) {
+                throw new InvalidOptionException("--watch-folder is \"$folder\": there is no such folder");
+            }
+        }
+
+        return $input->getOption('watch') ? [\dirname((string) \realpath($application)), ...$folders] : $folders;
+    }
+
+    private static function complain(OutputInterface $output, string $message): void
+    {
+        $errors = $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output;
+        $errors->writeln("weft run: $message", OutputInterface::OUTPUT_RAW | OutputInterface::VERBOSITY_QUIET);
+    }
+}

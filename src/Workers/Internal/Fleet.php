@@ -1,0 +1,346 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Workers\Internal;
+
+use Psr\Log\LoggerInterface;
+use Weft\Native;
+
+/**
+ * The workers: starts them, replaces them one at a time, and tells why each one ended.
+ *
+ * @internal
+ */
+final class Fleet
+{
+    /** Seconds that a hung worker has to end by itself before it is killed. */
+    private const HUNG_GRACE = 2.0;
+    /** A worker's age limit and request limit differ by up to this part, so that workers do not go together. */
+    private const JITTER = 0.1;
+
+    /** @var array<int, Slot> by index */
+    public readonly array $slots;
+    /** @var array<int, Process> by pid: every process that runs */
+    public array $processes = [];
+    /** @var list<Slot> that are still to be replaced in the reload that is under way */
+    private array $toReplace = [];
+    private string $reloadReason = '';
+    /** When the reload that is under way began, null when there is none. */
+    public ?float $reloadSince = null;
+    public bool $stopping = false;
+
+    public function __construct(
+        private readonly Plan $plan,
+        private readonly Native\Supervisor $native,
+        private readonly LoggerInterface $log,
+    ) {
+        $slots = [];
+        for ($index = 1; $index <= $plan->workers; $index++) {
+            $slots[$index] = new Slot($index);
+        }
+        $this->slots = $slots;
+    }
+
+    public function ready(): int
+    {
+        return \count(\array_filter($this->slots, static fn(Slot $slot): bool => $slot->current?->state === State::Ready));
+    }
+
+    /** Whether workers fail so often that the application must be broken. */
+    public function isHopeless(): bool
+    {
+        $failures = \array_map(static fn(Slot $slot): int => $slot->failures, $this->slots);
+
+        return $this->ready() === 0 && \min($failures) >= $this->plan->maxCrashes;
+    }
+
+    /** Starts what is to be started and ends what has taken too long. */
+    public function turn(float $now): void
+    {
+        foreach ($this->processes as $process) {
+            $this->enforce($process, $now);
+        }
+        if ($this->stopping) {
+            return;
+        }
+        foreach ($this->slots as $slot) {
+            if ($slot->current === null && $slot->next === null && $now >= $slot->startAt && $slot->failures < $this->plan->maxCrashes + 1) {
+                $slot->current = $this->start($slot, $now);
+            }
+        }
+        $this->replaceNext($now);
+    }
+
+    /** Seconds until {@see self::turn()} has something to do, if nothing happens. */
+    public function due(float $now): float
+    {
+        $due = $now + 1.0;
+        foreach ($this->slots as $slot) {
+            if ($slot->current === null && $slot->next === null) {
+                $due = \min($due, $slot->startAt);
+            }
+        }
+        foreach ($this->processes as $process) {
+            $due = \min($due, $process->killAt ?? $due);
+        }
+
+        return \max(0.0, $due - $now);
+    }
+
+    public function reload(string $reason, float $now): void
+    {
+        $this->log->notice('reload: {reason}', ['reason' => $reason]);
+        $this->reloadReason = $reason;
+        $this->reloadSince = $now;
+        $this->toReplace = \array_values($this->slots);
+        foreach ($this->slots as $slot) {
+            $slot->failures = 0;
+            $slot->startAt = $now;
+            if ($slot->next !== null) {
+                $this->drain($slot->next, 'superseded by another reload', $now);
+                $slot->next = null;
+            }
+        }
+    }
+
+    public function stop(string $reason, float $now): void
+    {
+        $this->stopping = true;
+        $this->toReplace = [];
+        foreach ($this->processes as $process) {
+            $this->drain($process, $reason, $now);
+        }
+    }
+
+    public function kill(string $reason): void
+    {
+        foreach ($this->processes as $process) {
+            $process->reason ??= $reason;
+            $this->native->kill($process->pid, Signal::SIGKILL->value);
+        }
+    }
+
+    public function isReady(Process $process, float $now): void
+    {
+        if ($process->state !== State::Starting) {
+            return;
+        }
+        $process->state = State::Ready;
+        $process->readyAt = $now;
+        $this->log->info(Process::NAME . " is ready after {seconds} s", $process->context() + ['seconds' => \round($now - $process->startedAt, 3)]);
+        $slot = $process->slot;
+        if ($slot->next === $process) {
+            $old = $slot->current;
+            $slot->current = $process;
+            $slot->next = null;
+            if ($old !== null) {
+                $this->drain($old, $old->reason ?? 'replaced', $now);
+            }
+        }
+        $this->finishReload($now);
+    }
+
+    /**
+     * The event loop of a worker has not turned for too long: it is ended, and killed if it cannot.
+     *
+     * @param list<string> $trace what PHP is doing, innermost call first
+     */
+    public function hangs(Process $process, float $seconds, array $trace, float $now): void
+    {
+        $text = $trace === [] ? 'no trace could be read' : \implode("\n", \array_map(static fn(int $n, string $call): string => "#$n $call", \array_keys($trace), $trace));
+        $this->log->error(
+            Process::NAME . " hangs: its event loop has not turned for {seconds} s, blocked in {function}\n$text",
+            $process->context() + ['seconds' => \round($seconds, 3), 'function' => $trace[0] ?? 'an unknown function'],
+        );
+        $process->hung = true;
+        $this->drain($process, 'hang', $now);
+        $process->killAt = \min((float) $process->killAt, $now + self::HUNG_GRACE);
+    }
+
+    /** @param list<string> $tasks */
+    public function drains(Process $process, array $tasks): void
+    {
+        $process->running = $tasks;
+        if ($tasks !== []) {
+            $this->log->info(Process::NAME . " drains, still running:\n" . \implode("\n", $tasks), $process->context() + ['tasks' => \count($tasks)]);
+        }
+    }
+
+    public function ended(int $pid, ?int $code, ?int $signal, float $now): void
+    {
+        $process = $this->processes[$pid] ?? null;
+        if ($process === null) {
+            return;
+        }
+        unset($this->processes[$pid]);
+        $slot = $process->slot;
+        $wasNext = $slot->next === $process;
+        if ($wasNext) {
+            $slot->next = null;
+        } elseif ($slot->current === $process) {
+            $slot->current = null;
+        }
+        $this->report($process, $code, $signal, $now);
+        $expected = $process->reason !== null && !$process->hung;
+        if (!$expected && $wasNext) {
+            $this->abandonReload($process);
+        } elseif (!$expected && !$this->stopping) {
+            $slot->failed($process, $now);
+            $this->log->log(
+                $slot->failures === 1 ? 'info' : 'warning',
+                'worker {worker} is started again in {seconds} s ({failures} failures in a row)',
+                ['worker' => $slot->index, 'seconds' => \round($slot->startAt - $now, 2), 'failures' => $slot->failures],
+            );
+        }
+        $this->finishReload($now);
+    }
+
+    /** Recycles one worker that has reached a limit. Called once in a while, not with every turn. */
+    public function recycle(float $now): void
+    {
+        foreach ($this->slots as $slot) {
+            $process = $slot->current;
+            if ($process?->state !== State::Ready) {
+                continue;
+            }
+            $memory = $process->memory();
+            Numbers::memory($slot->index, $memory);
+            $reason = $this->limitReached($process, $memory, $now);
+            if ($reason !== null && !$this->stopping && !$this->isReplacing() && $this->toReplace === []) {
+                $this->log->info(Process::NAME . " is recycled: $reason", $process->context());
+                $process->reason = "recycled: $reason";
+                $slot->next = $this->start($slot, $now);
+            }
+        }
+    }
+
+    /** @return array<string, int> how many processes are in each state */
+    public function states(): array
+    {
+        $states = \array_fill_keys(\array_column(State::cases(), 'value'), 0);
+        foreach ($this->processes as $process) {
+            $states[$process->state->value]++;
+        }
+
+        return $states;
+    }
+
+    private function start(Slot $slot, float $now): Process
+    {
+        $environment = ['WEFT_WORKER' => (string) $slot->index, 'WEFT_WORKERS' => (string) $this->plan->workers];
+        if ($this->plan->hangTimeout !== null) {
+            $environment['WEFT_HANG_TIMEOUT'] = (string) $this->plan->hangTimeout;
+        }
+        $pid = $this->native->spawn((string) $slot->index, $this->plan->command, $environment);
+        $maxAge = $this->plan->maxAge === null ? null : $this->plan->maxAge * (1 - self::JITTER * \random_int(0, 1000) / 1000);
+        $process = $this->processes[$pid] = new Process($pid, $slot, $now, $maxAge);
+        Numbers::started();
+        $this->log->info(Process::NAME . " started", $process->context());
+
+        return $process;
+    }
+
+    private function drain(Process $process, string $reason, float $now): void
+    {
+        if ($process->state === State::Draining) {
+            return;
+        }
+        $process->state = State::Draining;
+        $process->reason = $reason;
+        $process->killAt = $now + $this->plan->drainTimeout;
+        $this->native->kill($process->pid, Signal::SIGTERM->value);
+    }
+
+    private function enforce(Process $process, float $now): void
+    {
+        if ($process->state === State::Starting && $now - $process->startedAt >= $this->plan->startTimeout) {
+            $this->log->error(Process::NAME . " was not ready within {seconds} s and is killed", $process->context() + ['seconds' => $this->plan->startTimeout]);
+            $process->killAt = $now;
+        }
+        if ($process->killAt !== null && $now >= $process->killAt) {
+            $process->killAt = null;
+            if ($process->state === State::Draining && !$process->hung) {
+                $running = $process->running === [] ? '' : ", still running:\n" . \implode("\n", $process->running);
+                $this->log->error(Process::NAME . " did not end within {seconds} s and is killed$running", $process->context() + ['seconds' => $this->plan->drainTimeout]);
+            }
+            $process->state = State::Draining;
+            $this->native->kill($process->pid, Signal::SIGKILL->value);
+        }
+    }
+
+    private function replaceNext(float $now): void
+    {
+        if ($this->toReplace === [] || $this->isReplacing()) {
+            return;
+        }
+        $slot = \array_shift($this->toReplace);
+        $current = $slot->current;
+        if ($current === null || $current->startedAt > $this->reloadSince) {
+            // What the turn before has started is as new as it can be.
+            return;
+        }
+        $current->reason = $this->reloadReason;
+        $slot->next = $this->start($slot, $now);
+    }
+
+    private function isReplacing(): bool
+    {
+        foreach ($this->slots as $slot) {
+            if ($slot->next !== null) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    private function finishReload(float $now): void
+    {
+        if ($this->reloadSince !== null && $this->toReplace === [] && !$this->isReplacing() && $this->ready() === \count($this->slots)) {
+            $this->log->notice('reload finished after {seconds} s', ['seconds' => \round($now - $this->reloadSince, 3)]);
+            $this->reloadSince = null;
+            Numbers::reload('finished');
+        }
+    }
+
+    /** New code that does not start must not take the place of old code that runs. */
+    private function abandonReload(Process $process): void
+    {
+        if ($process->slot->current !== null) {
+            $process->slot->current->reason = null;
+        }
+        $this->toReplace = [];
+        if ($this->reloadSince !== null) {
+            $this->reloadSince = null;
+            Numbers::reload('abandoned');
+        }
+        $this->log->error(Process::NAME . " did not start: the workers that run stay", $process->context());
+    }
+
+    private function limitReached(Process $process, int $memory, float $now): ?string
+    {
+        $plan = $this->plan;
+        $requests = $plan->maxRequests === null ? null : $plan->maxRequests - (int) ($plan->maxRequests * self::JITTER * ($process->pid % 100) / 100);
+
+        return match (true) {
+            $requests !== null && $process->done >= $requests => "$process->done requests done, --max-requests is $plan->maxRequests",
+            $plan->maxMemory !== null && $memory >= $plan->maxMemory => "$memory bytes of memory, --max-memory is $plan->maxMemory",
+            $process->maxAge !== null && $now - $process->startedAt >= $process->maxAge => \sprintf('%.1f s old, --max-age is %s', $now - $process->startedAt, $plan->maxAge),
+            default => null,
+        };
+    }
+
+    private function report(Process $process, ?int $code, ?int $signal, float $now): void
+    {
+        $how = $signal === null ? "exit code $code" : Signal::name($signal);
+        if ($signal === Signal::SIGKILL->value && $process->reason === null) {
+            $how .= ' (not by this supervisor; perhaps the kernel was out of memory)';
+        }
+        $lived = \sprintf('%.2f', $now - $process->startedAt);
+        $why = $process->reason ?? ($code === 0 ? 'on its own' : 'crash');
+        $clean = $process->reason !== null && !$process->hung && $code === 0;
+        $this->log->log($clean ? 'info' : 'error', Process::NAME . " ended with $how after $lived s: $why", $process->context() + ['exit_code' => $code, 'signal' => $signal === null ? null : Signal::name($signal)]);
+        Numbers::ended(\explode(':', $why)[0]);
+    }
+}

@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Workers\Internal;
+
+/**
+ * What `weft run` was asked for. Times are seconds, sizes bytes, null means no limit.
+ *
+ * @internal
+ */
+final class Plan
+{
+    /**
+     * @param list<string> $command of a worker
+     * @param list<string> $watch folders whose files are watched
+     * @param int $maxCrashes failures in a row, with no worker ready, after which the supervisor gives up
+     */
+    public function __construct(
+        public readonly array $command,
+        public readonly int $workers = 1,
+        public readonly ?int $maxRequests = null,
+        public readonly ?int $maxMemory = null,
+        public readonly ?float $maxAge = null,
+        public readonly ?float $hangTimeout = 30.0,
+        public readonly float $startTimeout = 60.0,
+        public readonly float $drainTimeout = 30.0,
+        public readonly int $maxCrashes = 8,
+        public readonly array $watch = [],
+        public readonly ?string $metrics = null,
+        public readonly ?string $pidFile = null,
+    ) {
+    }
+}

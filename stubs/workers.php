@@ -1,0 +1,107 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Native;
+
+/**
+ * Starts workers, holds their listening sockets and hears of what happens to them. Needs no event loop, and starts none.
+ *
+ * While one exists SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGQUIT and SIGUSR1 are blocked and arrive as events.
+ */
+final class Supervisor
+{
+    /** @throws \Weft\Workers\SupervisorFailed */
+    public function __construct()
+    {
+    }
+
+    /**
+     * Starts a process with a socket to this one and returns its pid. It gets a SIGTERM when this process dies.
+     *
+     * @param string $name its label `worker` in metrics
+     * @param list<string> $command program and arguments; no shell is involved
+     * @param array<string, string> $environment what it gets in addition to this process's environment
+     *
+     * @throws \Weft\Workers\SupervisorFailed
+     */
+    public function spawn(string $name, array $command, array $environment): int
+    {
+    }
+
+    /**
+     * Waits until something happens, or `$timeout` seconds. What a worker said comes before its end.
+     *
+     * @return list<array{'signal', int}|array{'exited', int, ?int, ?int}|array{'message', int, string}|array{'changed', string}>
+     *     a signal; the pid that ended with its exit code or signal; the pid and the JSON object it said; a path
+     *
+     * @throws \Weft\Workers\SupervisorFailed
+     */
+    public function wait(float $timeout): mixed
+    {
+    }
+
+    /** Sends a signal. False where there is no such process. */
+    public function kill(int $pid, int $signal): bool
+    {
+    }
+
+    /**
+     * Watches the files of a folder, without the folders in it.
+     *
+     * @throws \Weft\Workers\SupervisorFailed
+     */
+    public function watch(string $folder): void
+    {
+    }
+
+    /**
+     * Serves `/metrics`, `/ready` and `/live` over HTTP on a thread of its own, and returns the address it listens on.
+     *
+     * @param string $address `127.0.0.1:9464`; port 0 chooses one
+     *
+     * @throws \Weft\Workers\SupervisorFailed
+     */
+    public function serve(string $address): string
+    {
+    }
+
+    /** Tells that endpoint how many workers are ready, of how many. To be called at least every ten seconds. */
+    public function update(int $ready, int $wanted, bool $stopping): void
+    {
+    }
+}
+
+/** Whether a supervisor has started this process. */
+function supervised(): bool
+{
+}
+
+/** Sends a JSON object to the supervisor; without one nothing happens. */
+function tellSupervisor(string $message): void
+{
+}
+
+/** Counts finished units of work, such as requests: `weft run --max-requests` recycles workers by it. */
+function workDone(int $units): void
+{
+}
+
+/**
+ * Adds to a counter of this process. Its name ends in `_total`.
+ *
+ * @param array<string, string> $labels
+ */
+function addToCounter(string $name, string $help, array $labels, int $by): void
+{
+}
+
+/** @param array<string, string> $labels */
+function setGauge(string $name, string $help, array $labels, float $value): void
+{
+}
+
+/** The metrics of this process in Prometheus text format 0.0.4. */
+function metrics(): string
+{
+}

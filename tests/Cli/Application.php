@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Cli;
+
+/** A folder with an application for `weft run`, removed at the end. */
+final class Application
+{
+    public readonly string $folder;
+    public readonly string $file;
+
+    /** @param string $code the body of the main task */
+    public function __construct(string $code)
+    {
+        $this->folder = \sys_get_temp_dir() . '/weft-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->folder);
+        $this->file = "$this->folder/app.php";
+        $this->write($code);
+    }
+
+    public function __destruct()
+    {
+        foreach (\glob("$this->folder/*") ?: [] as $file) {
+            \unlink($file);
+        }
+        \rmdir($this->folder);
+    }
+
+    /** An application that says it is ready and ends when it is told to. */
+    public static function idle(): self
+    {
+        return new self('Worker::untilStopped();');
+    }
+
+    public function write(string $code): void
+    {
+        \file_put_contents($this->file, $this->program($code));
+    }
+
+    public function program(string $code): string
+    {
+        $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+
+        return <<<PHP
+            <?php
+            require $autoload;
+            use Weft\\Workers\\Worker;
+            use function Weft\\{all, async, current, delay, detach, run, scope, shield, signal, tasks, timeout};
+            final class Handler { public static function blocks(): void { while (true) { \\strlen('x'); } } }
+            run(static function (): void {
+                $code
+            });
+            PHP;
+    }
+}

@@ -1,0 +1,109 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Cli;
+
+use PHPUnit\Framework\TestCase;
+
+final class EndpointTest extends TestCase
+{
+    public function testMetricsAreAnsweredWhilePhpIsStuck(): void
+    {
+        $app = new Application('delay(0.01); delay(0.01); Worker::ready(); Handler::blocks();');
+        $run = new Supervised($app->file, ['--hang-timeout=0', '--metrics=127.0.0.1:0']);
+        $address = $run->wait('metrics')['address'];
+        $run->wait('is ready');
+        [$status, $metrics] = self::get("http://$address/metrics");
+
+        self::assertSame(200, $status);
+        self::assertMatchesRegularExpression('/^weft_loop_lag_seconds_count\{worker="1"\} [1-9]/m', $metrics);
+        self::assertMatchesRegularExpression('/^weft_worker_starts_total 1$/m', $metrics);
+        self::assertMatchesRegularExpression('/^# TYPE weft_workers gauge$/m', $metrics);
+    }
+
+    public function testReadinessFollowsTheWorkers(): void
+    {
+        $app = new Application('signal(SIGUSR2); Worker::untilStopped(); delay(1.0);');
+        $run = new Supervised($app->file, ['--metrics=127.0.0.1:0']);
+        $address = $run->wait('metrics')['address'];
+        $worker = $run->wait('started')['pid'];
+
+        self::assertSame([503, "0 of 1 workers are ready\n"], self::until(503, "http://$address/ready", '0 of 1'));
+        self::assertSame(200, self::get("http://$address/live")[0]);
+        // Its handler is in place some time after its start; before that the signal would end it.
+        self::awaitHandler($worker, \SIGUSR2);
+        \posix_kill($worker, \SIGUSR2);
+        $run->wait('is ready');
+        self::assertSame([200, "1 of 1 workers are ready\n"], self::until(200, "http://$address/ready", '1 of 1'));
+        $run->signal(\SIGTERM);
+        self::assertSame([503, "0 of 1 workers are ready, stopping\n"], self::until(503, "http://$address/ready", 'stopping'));
+        self::assertSame(0, $run->end());
+    }
+
+    public function testOtherPathsAndMethodsAreRefused(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file, ['--metrics=127.0.0.1:0']);
+        $address = $run->wait('metrics')['address'];
+
+        self::assertSame(404, self::get("http://$address/")[0]);
+        self::assertSame(405, self::get("http://$address/metrics", 'POST')[0]);
+    }
+
+    public function testSystemdHearsOfTheLifeOfTheService(): void
+    {
+        $app = Application::idle();
+        $path = "$app->folder/notify.sock";
+        $server = \stream_socket_server("udg://$path", $code, $error, \STREAM_SERVER_BIND);
+        \stream_set_timeout($server, 10);
+        $run = new Supervised($app->file, [], ['NOTIFY_SOCKET' => $path, 'WATCHDOG_USEC' => '400000']);
+        $heard = '';
+        $listen = static function (string $word) use ($server, &$heard): void {
+            while (!\str_contains($heard, $word)) {
+                $text = \fread($server, 4096);
+                self::assertNotSame('', (string) $text, "systemd was not told $word, only:\n$heard");
+                $heard .= "$text\n";
+            }
+        };
+        $listen("READY=1\nMAINPID={$run->pid()}\n");
+        $listen('WATCHDOG=1');
+        $heard = '';
+        $run->signal(\SIGHUP);
+        $listen('RELOADING=1');
+        $listen('READY=1');
+        $run->signal(\SIGTERM);
+        $listen('STOPPING=1');
+
+        self::assertSame(0, $run->end());
+    }
+
+    /** @return array{int, string} status and body */
+    private static function get(string $url, string $method = 'GET'): array
+    {
+        $context = \stream_context_create(['http' => ['method' => $method, 'ignore_errors' => true, 'timeout' => 5]]);
+        $body = \file_get_contents($url, false, $context);
+        \preg_match('/^HTTP\S+ (\d+)/', $http_response_header[0] ?? '', $status);
+
+        return [(int) ($status[1] ?? 0), (string) $body];
+    }
+
+    /** @return array{int, string} the first answer that contains `$text`, or the last one */
+    private static function until(int $status, string $url, string $text): array
+    {
+        $deadline = \hrtime(true) / 1e9 + 10;
+        do {
+            $answer = self::get($url);
+        } while (!\str_contains($answer[1], $text) && \hrtime(true) / 1e9 < $deadline);
+
+        return $answer;
+    }
+
+    private static function awaitHandler(int $pid, int $signal): void
+    {
+        $deadline = \hrtime(true) / 1e9 + 10;
+        do {
+            \preg_match('/^SigCgt:\s+(\w+)$/m', (string) \file_get_contents("/proc/$pid/status"), $caught);
+        } while (((int) \hexdec($caught[1] ?? '0') & (1 << ($signal - 1))) === 0 && \hrtime(true) / 1e9 < $deadline);
+    }
+}

@@ -1,0 +1,210 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Cli;
+
+use PHPUnit\Framework\TestCase;
+
+final class RunTest extends TestCase
+{
+    public function testWorkersKnowTheirIndexAndTheirCount(): void
+    {
+        $app = new Application('fwrite(STDERR, "I am " . Worker::index() . " of " . Worker::count() . "\n"); Worker::untilStopped();');
+        $run = new Supervised($app->file, ['--workers=2']);
+        $run->wait('is ready');
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        $lines = \explode("\n", \trim($run->other));
+        \sort($lines);
+        self::assertSame(['I am 1 of 2', 'I am 2 of 2'], $lines);
+    }
+
+    public function testAKilledWorkerIsReplacedAtOnceAndItsSignalIsNamed(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file);
+        $worker = $run->wait('is ready')['pid'];
+        \posix_kill($worker, \SIGKILL);
+
+        $ended = $run->wait('ended');
+        self::assertStringContainsString('ended with SIGKILL (not by this supervisor', $ended['message']);
+        self::assertSame([$worker, null, 'SIGKILL'], [$ended['pid'], $ended['exit_code'], $ended['signal']]);
+        self::assertNotSame($worker, $run->wait('is ready')['pid']);
+    }
+
+    public function testACrashLoopBacksOffAndThenGivesUp(): void
+    {
+        $app = new Application('throw new RuntimeException("no database");');
+        $run = new Supervised($app->file, ['--max-crashes=4']);
+
+        self::assertSame(1, $run->end());
+        $delays = \array_column(\array_filter($run->log, static fn(array $line): bool => \str_contains($line['message'], 'is started again')), 'seconds');
+        self::assertCount(4, $delays, $run->messages());
+        self::assertEquals(0.0, $delays[0]);
+        self::assertEqualsWithDelta(0.1, $delays[1], 0.02);
+        self::assertEqualsWithDelta(0.2, $delays[2], 0.03);
+        self::assertCount(1, $run->all('giving up: every worker has failed 4 times in a row'));
+        self::assertCount(4, $run->all('ended with exit code 255'));
+        self::assertStringContainsString('no database', $run->other);
+    }
+
+    public function testAHungWorkerIsNamedWithItsFunctionAndReplaced(): void
+    {
+        $app = new Application('Worker::ready(); if (!is_file(__DIR__ . "/once")) { touch(__DIR__ . "/once"); delay(0.01); Handler::blocks(); } Worker::untilStopped();');
+        $run = new Supervised($app->file, ['--hang-timeout=0.3']);
+        $first = $run->wait('is ready')['pid'];
+
+        $hang = $run->wait('hangs');
+        self::assertSame($first, $hang['pid']);
+        self::assertMatchesRegularExpression('/(strlen\(\)\n#1 )?Handler::blocks\(\) at \S+app\.php:\d+\n/', $hang['message']);
+        self::assertStringContainsString('ended with', $run->wait('ended')['message']);
+        self::assertNotSame($first, $run->wait('is ready')['pid']);
+    }
+
+    public function testAWorkerThatBlocksInASystemCallIsNamedToo(): void
+    {
+        $app = new Application('Worker::ready(); delay(0.01); \sleep(100);');
+        $run = new Supervised($app->file, ['--hang-timeout=0.3']);
+
+        self::assertSame('sleep()', $run->wait('hangs')['function']);
+    }
+
+    public function testAWorkerThatOnlyWaitsDoesNotHang(): void
+    {
+        $app = new Application('Worker::ready(); delay(1.0); fwrite(STDERR, "slept well\n"); Worker::untilStopped();');
+        $run = new Supervised($app->file, ['--hang-timeout=0.2', '--drain-timeout=5']);
+        $run->wait('is ready');
+        $deadline = \hrtime(true) / 1e9 + 5;
+        while (!\str_contains($run->other, 'slept well') && \hrtime(true) / 1e9 < $deadline) {
+            $run->signal(\SIGUSR1);
+            $run->wait('bytes');
+        }
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame([], $run->all('hangs'));
+    }
+
+    public function testReloadStartsANewWorkerBeforeTheOldOneDrains(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file, ['--workers=2']);
+        $old = [$run->wait('is ready')['pid'], $run->wait('is ready')['pid']];
+        $run->signal(\SIGHUP);
+        $run->wait('reload finished');
+        $run->wait('ended');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        foreach ($old as $pid) {
+            $end = self::position($run, 'ended', $pid);
+            $worker = $run->log[$end]['worker'];
+            $ready = self::readyPositions($run, $worker);
+            self::assertLessThan($end, $ready[1], $run->messages());
+            self::assertStringContainsString(': SIGHUP', $run->log[$end]['message']);
+        }
+    }
+
+    public function testCodeThatDoesNotStartLeavesTheOldWorkersInPlace(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file);
+        $old = $run->wait('is ready')['pid'];
+        $app->write('syntax error;');
+        $run->signal(\SIGHUP);
+        $run->wait('did not start: the workers that run stay');
+
+        self::assertTrue(\posix_kill($old, 0));
+        $app->write('Worker::untilStopped();');
+        $run->signal(\SIGHUP);
+        $run->wait('reload finished');
+    }
+
+    public function testASavedFileIsServedByANewWorkerWithinASecond(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file, ['--watch']);
+        $run->wait('is ready');
+        $saved = \microtime(true);
+        $app->write('Worker::untilStopped(); // changed');
+
+        self::assertSame("reload: $app->file has changed", $run->wait('reload')['message']);
+        $ready = (new \DateTimeImmutable($run->wait('is ready')['time']))->format('U.v');
+        self::assertLessThan(1.0, (float) $ready - $saved);
+    }
+
+    public function testAFileThatIsNoSourceChangesNothing(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file, ['--watch']);
+        $run->wait('is ready');
+        \file_put_contents("$app->folder/data.sqlite", 'x');
+        $run->signal(\SIGUSR1);
+        $run->wait('bytes');
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame([], $run->all('reload'));
+    }
+
+    public function testAWorkerIsRecycledAfterSoManyRequests(): void
+    {
+        $app = new Application('Worker::ready(); for ($i = 0; $i < 20; $i++) { Worker::workDone(); delay(0.01); } Worker::untilStopped();');
+        $run = new Supervised($app->file, ['--max-requests=20']);
+        $first = $run->wait('is ready')['pid'];
+
+        self::assertMatchesRegularExpression('/is recycled: \d+ requests done, --max-requests is 20$/', $run->wait('is recycled')['message']);
+        $run->wait('is ready');
+        $ended = $run->wait('ended');
+        self::assertSame([$first, 0], [$ended['pid'], $ended['exit_code']]);
+        self::assertStringContainsString(': recycled: ', $ended['message']);
+    }
+
+    public function testAWorkerIsRecycledWhenItsMemoryHasGrown(): void
+    {
+        $app = new Application('Worker::ready(); $leak = str_repeat("x", 100 << 20); Worker::untilStopped();');
+        $run = new Supervised($app->file, ['--max-memory=90M']);
+
+        self::assertMatchesRegularExpression('/is recycled: \d+ bytes of memory, --max-memory is 94371840$/', $run->wait('is recycled')['message']);
+        self::assertStringContainsString('exit code 0', $run->wait('ended')['message']);
+    }
+
+    public function testAWorkerIsRecycledWhenItIsOld(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file, ['--max-age=0.6']);
+
+        self::assertMatchesRegularExpression('/is recycled: [01]\.\d s old, --max-age is 0\.6$/', $run->wait('is recycled')['message']);
+        self::assertStringContainsString('exit code 0', $run->wait('ended')['message']);
+    }
+
+    public function testAWorkerThatIsNeverReadyIsKilled(): void
+    {
+        $app = new Application('signal(SIGUSR2);');
+        $run = new Supervised($app->file, ['--start-timeout=0.3', '--max-crashes=1']);
+
+        self::assertSame(1, $run->end());
+        self::assertCount(1, $run->all('was not ready within 0.3 s and is killed'));
+    }
+
+    private static function position(Supervised $run, string $text, int $pid): int
+    {
+        foreach ($run->log as $position => $line) {
+            if (\str_contains($line['message'], $text) && $line['pid'] === $pid) {
+                return $position;
+            }
+        }
+        self::fail("No \"$text\" of $pid in\n" . $run->messages());
+    }
+
+    /** @return list<int> */
+    private static function readyPositions(Supervised $run, int $worker): array
+    {
+        $isReady = static fn(array $line): bool => \str_contains($line['message'], 'is ready') && $line['worker'] === $worker;
+
+        return \array_keys(\array_filter($run->log, $isReady));
+    }
+}

@@ -1,0 +1,91 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Cli;
+
+use PHPUnit\Framework\TestCase;
+
+final class StopTest extends TestCase
+{
+    private const DRAINS = 'async(fn() => delay(%s)); Worker::untilStopped();';
+
+    public function testWhatIsUnderWayIsFinishedAndListedMeanwhile(): void
+    {
+        $app = new Application(\sprintf(self::DRAINS, '1.0'));
+        $run = new Supervised($app->file);
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertMatchesRegularExpression('/still running:\n#\d+ .* waits for .*app\.php:\d+/', $run->wait('drains')['message']);
+        self::assertSame(0, $run->end());
+    }
+
+    public function testASecondSignalKills(): void
+    {
+        $app = new Application(\sprintf(self::DRAINS, '60.0'));
+        $run = new Supervised($app->file);
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+        $run->wait('drains');
+        $run->signal(\SIGTERM);
+
+        self::assertStringContainsString('ended with SIGKILL', $run->wait('ended')['message']);
+        self::assertSame(1, $run->end());
+    }
+
+    public function testADrainThatTakesTooLongIsKilledWithAListOfWhatStillRan(): void
+    {
+        $app = new Application(\sprintf(self::DRAINS, '60.0'));
+        $run = new Supervised($app->file, ['--drain-timeout=0.5']);
+        $run->wait('is ready');
+        $run->signal(\SIGTERM);
+
+        self::assertMatchesRegularExpression('/did not end within 0\.5 s and is killed, still running:\n#\d+ /', $run->wait('is killed')['message']);
+        self::assertSame(0, $run->end());
+    }
+
+    public function testWorkersEndWhenTheirSupervisorIsKilled(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file);
+        $worker = $run->wait('is ready')['pid'];
+        $run->signal(\SIGKILL);
+        $run->end();
+
+        $deadline = \hrtime(true) / 1e9 + 10;
+        while (\posix_kill($worker, 0) && \hrtime(true) / 1e9 < $deadline) {
+            \usleep(5000);
+        }
+        self::assertFalse(\posix_kill($worker, 0));
+    }
+
+    public function testAStalePidFileIsTakenOverAndRemovedAtTheEnd(): void
+    {
+        $app = Application::idle();
+        $file = "$app->folder/weft.pid";
+        \file_put_contents($file, "1\n");
+        $run = new Supervised($app->file, ["--pid-file=$file"]);
+        $run->wait('is ready');
+
+        self::assertSame($run->pid() . "\n", \file_get_contents($file));
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+        self::assertFileDoesNotExist($file);
+    }
+
+    public function testAPidFileInUseIsRefused(): void
+    {
+        $app = Application::idle();
+        $file = "$app->folder/weft.pid";
+        $run = new Supervised($app->file, ["--pid-file=$file"]);
+        $run->wait('is ready');
+        $second = Weft::run(['run', "--pid-file=$file", $app->file]);
+
+        self::assertSame(1, $second->exitCode);
+        self::assertSame("weft run: the PID file $file belongs to a supervisor that runs, with pid {$run->pid()}\n", $second->errors);
+        self::assertFileExists($file);
+        $run->signal(\SIGTERM);
+        $run->end();
+    }
+}
