@@ -5,12 +5,14 @@ declare(strict_types=1);
 namespace Weft\Bench\Bus;
 
 use Weft\Bench\Machine;
+use Weft\Bench\ProcessFamily;
 
 /** The whole comparison, from the command line to the table. */
 final class Benchmark
 {
     private RabbitMqBroker $broker;
     private PostgresDatabase $database;
+    private ServerGround $servers;
 
     /** @param string $root the repository */
     public function __construct(private readonly string $root, private readonly Options $options)
@@ -49,21 +51,26 @@ final class Benchmark
 
     private function connect(): void
     {
-        $urls = Services::urls($this->root);
-        $this->broker = new RabbitMqBroker($urls['AMQP_URL'], $urls['RABBITMQ_MANAGEMENT_URL']);
-        $this->database = new PostgresDatabase($urls['DATABASE_URL']);
+        $services = Services::variables($this->root);
+        $this->broker = new RabbitMqBroker($services['AMQP_URL'], $services['RABBITMQ_MANAGEMENT_URL']);
+        $this->database = new PostgresDatabase($services['DATABASE_URL']);
+        $this->servers = new ServerGround(
+            $this->broker,
+            $this->database,
+            isset($services['RABBITMQ_PID']) ? new ProcessFamily((int) $services['RABBITMQ_PID']) : null,
+            isset($services['POSTGRES_PID']) ? new ProcessFamily((int) $services['POSTGRES_PID']) : null,
+        );
     }
 
     /** @param non-empty-list<Contender> $contenders */
     private function race(array $contenders): Race
     {
-        $server = new ServerGround($this->broker, $this->database);
         $sqlite = new SqliteGround("{$this->out()}/bus-sqlite");
 
         return new Race(
             $contenders,
-            static fn (Transport $transport): Ground => match ($transport) {
-                Transport::RabbitMq => $server,
+            fn (Transport $transport): Ground => match ($transport) {
+                Transport::RabbitMq => $this->servers,
                 Transport::Sqlite => $sqlite,
             },
             $this->options->commands,

@@ -13,4 +13,7 @@ interface Ground
     public function environment(): array;
 
     public function inspect(Report $report): Stored;
+
+    /** Seconds the broker and the database have computed so far, where they are servers of known process ids. */
+    public function cpu(): ?ServerCpu;
 }

@@ -9,7 +9,10 @@ use Weft\Bench\DiskFlush;
 use Weft\Bench\Program;
 use Weft\Bench\Spread;
 
-/** Runs the contenders in turn, round after round, so that a slow minute of the machine hits all of them alike. */
+/**
+ * Runs the contenders in turn, round after round, so that a slow minute of the machine hits all of them alike. Each round has an
+ * order of its own, the same in every race, so that nobody always follows the same predecessor.
+ */
 final class Race
 {
     /** @var list<float> */
@@ -41,7 +44,7 @@ final class Race
     {
         $runs = [];
         for ($round = 1; $round <= $rounds; ++$round) {
-            foreach ($this->contenders as $contender) {
+            foreach ($this->order($round) as $contender) {
                 $this->flushes[] = $flush = DiskFlush::microseconds($this->logs);
                 $this->progress->start($contender->name, $round, $flush);
                 $runs[] = $run = $this->attempt($contender, $round);
@@ -50,6 +53,12 @@ final class Race
         }
 
         return $runs;
+    }
+
+    /** @return list<Contender> */
+    private function order(int $round): array
+    {
+        return (new \Random\Randomizer(new \Random\Engine\Mt19937($round)))->shuffleArray($this->contenders);
     }
 
     /** What a disk flush cost before each run, in microseconds. There must have been one. */
@@ -71,6 +80,7 @@ final class Race
     {
         $ground = ($this->grounds)($contender->transport);
         $ground->reset();
+        $idle = $ground->cpu();
         $usage = Program::run(
             $contender->command,
             $ground->environment() + $this->environment($contender),
@@ -78,9 +88,10 @@ final class Race
             $this->timeout,
             $this->progress->tick(...),
         );
+        $servers = $idle === null ? null : $ground->cpu()?->since($idle);
         $report = Report::parse($usage->output);
 
-        return Run::finished($contender, $this->persistent, $this->commands, $usage, $report, $ground->inspect($report));
+        return Run::finished($contender, $this->persistent, $this->commands, $usage, $servers, $report, $ground->inspect($report));
     }
 
     /** @return array<string, string> */

@@ -12,7 +12,8 @@ use Weft\Bench\Table;
 final class Results
 {
     private const HEADER = [
-        'contender', 'fill/s', 'commands/s', 'events/s', 'seconds', '× Go', 'CPU s', 'RSS MiB', 'rows', 'lost', 'duplicates',
+        'contender', 'fill/s', 'commands/s', 'events/s', 'seconds', '× Go', 'CPU s', 'broker CPU s',
+        'database CPU s', 'RSS MiB', 'rows', 'lost', 'duplicates',
     ];
 
     /**
@@ -88,6 +89,8 @@ final class Results
             self::spread($runs, 'seconds', 2),
             $this->ratioToGo($runs),
             self::spread($runs, 'cpu_s', 1),
+            self::spread($runs, 'broker_cpu_s', 1),
+            self::spread($runs, 'database_cpu_s', 1),
             self::spread($runs, 'rss_mib', 0),
             self::sum($runs, 'rows'),
             self::sum($runs, 'lost'),

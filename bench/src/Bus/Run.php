@@ -10,7 +10,7 @@ use Weft\Bench\Usage;
 final class Run
 {
     private const NUMBERS = [
-        'seconds', 'fill_per_s', 'commands_per_s', 'events_per_s', 'cpu_s', 'rss_mib', 'rows', 'lost', 'duplicates',
+        'seconds', 'fill_per_s', 'commands_per_s', 'events_per_s', 'cpu_s', 'broker_cpu_s', 'database_cpu_s', 'rss_mib', 'rows', 'lost', 'duplicates',
     ];
 
     /** @param array<string, mixed> $fields as in the results file */
@@ -27,6 +27,7 @@ final class Run
         bool $persistent,
         int $commands,
         Usage $usage,
+        ?ServerCpu $servers,
         Report $report,
         Stored $stored,
     ): self {
@@ -36,6 +37,8 @@ final class Run
             'commands_per_s' => self::rate($commands, $report->commandsSeconds),
             'events_per_s' => self::rate($report->eventsAfterCommands(), $report->eventsSeconds),
             'cpu_s' => round($usage->cpuSeconds, 3),
+            'broker_cpu_s' => $servers === null ? null : round($servers->broker, 2),
+            'database_cpu_s' => $servers === null ? null : round($servers->database, 2),
             'rss_mib' => round($usage->peakMemory, 1),
             'rows' => $stored->rows,
             'lost' => $commands - $stored->customers + max(0, $commands - $report->events),
@@ -82,7 +85,7 @@ final class Run
     /** @param string $name of a number in the results file; null when the phase was too short to measure or the run failed */
     public function number(string $name): float|int|null
     {
-        return $this->fields[$name];
+        return $this->fields[$name] ?? null;
     }
 
     private static function identity(Contender $contender, bool $persistent): array

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Bus;
 
+use Weft\Bench\ProcessFamily;
+
 /** RabbitMQ and PostgreSQL. */
 final class ServerGround implements Ground
 {
@@ -12,6 +14,8 @@ final class ServerGround implements Ground
     public function __construct(
         private readonly RabbitMqBroker $broker,
         private readonly PostgresDatabase $database,
+        private readonly ?ProcessFamily $brokerProcess,
+        private readonly ?ProcessFamily $databaseProcess,
     ) {
     }
 
@@ -34,5 +38,12 @@ final class ServerGround implements Ground
     public function inspect(Report $report): Stored
     {
         return new Stored(...$this->database->count(), queued: $this->broker->queued());
+    }
+
+    public function cpu(): ?ServerCpu
+    {
+        return $this->brokerProcess === null || $this->databaseProcess === null
+            ? null
+            : new ServerCpu($this->brokerProcess->cpuSeconds(), $this->databaseProcess->cpuSeconds());
     }
 }

@@ -10,13 +10,16 @@ use Weft\Bench\BenchmarkException;
 final class Services
 {
     private const VARIABLES = ['AMQP_URL', 'DATABASE_URL', 'RABBITMQ_MANAGEMENT_URL'];
+    private const PIDS = ['RABBITMQ_PID', 'POSTGRES_PID'];
 
     /**
      * @param string $root the repository
      *
-     * @return array{AMQP_URL: string, DATABASE_URL: string, RABBITMQ_MANAGEMENT_URL: string}
+     * The process ids are there when scripts/services started the servers.
+     *
+     * @return array{AMQP_URL: string, DATABASE_URL: string, RABBITMQ_MANAGEMENT_URL: string, RABBITMQ_PID?: string, POSTGRES_PID?: string}
      */
-    public static function urls(string $root): array
+    public static function variables(string $root): array
     {
         return self::given() ?? self::started($root);
     }
@@ -24,9 +27,9 @@ final class Services
     /** @return array<string, string>|null */
     private static function given(): ?array
     {
-        $urls = array_intersect_key(getenv(), array_flip(self::VARIABLES));
+        $given = array_intersect_key(getenv(), array_flip([...self::VARIABLES, ...self::PIDS]));
 
-        return count($urls) === count(self::VARIABLES) ? $urls : null;
+        return array_diff(self::VARIABLES, array_keys($given)) === [] ? $given : null;
     }
 
     /** @return array<string, string> */
@@ -37,12 +40,12 @@ final class Services
             throw new BenchmarkException("scripts/services up exited with code $code");
         }
         $file = (getenv('WEFT_VAR') ?: "$root/var") . '/services/env';
-        $urls = [];
-        foreach (self::VARIABLES as $name) {
-            $urls[$name] = trim((string) shell_exec('. ' . escapeshellarg($file) . " && printf %s \"\$$name\""))
+        $variables = [];
+        foreach ([...self::VARIABLES, ...self::PIDS] as $name) {
+            $variables[$name] = trim((string) shell_exec('. ' . escapeshellarg($file) . " && printf %s \"\$$name\""))
                 ?: throw new BenchmarkException("$file does not set $name");
         }
 
-        return $urls;
+        return $variables;
     }
 }
