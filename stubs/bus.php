@@ -16,3 +16,21 @@ function messageId(): string
 function traceparent(?string $parent = null): string
 {
 }
+
+/**
+ * The `traceparent` of the handling of a message in a conversation that began in no trace: `$conversation` without its hyphens
+ * is the trace id, the second half of `$message` the span's. Always the same for the same two; a new trace where one is no UUID.
+ */
+function conversationTraceparent(string $conversation, string $message): string
+{
+}
+
+/** A UUID in lower case with hyphens as 26 digits of Crockford's base 32, as ULIDs are written; anything else as it is. */
+function shortId(string $id): string
+{
+}
+
+/** What {@see shortId()} was given, by what it returned. */
+function longId(string $id): string
+{
+}

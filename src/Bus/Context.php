@@ -10,6 +10,7 @@ use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Outbox;
 use Weft\Bus\Transport\Delivery;
 
+use function Weft\Native\conversationTraceparent;
 use function Weft\Native\traceparent;
 
 /** What a handler knows of the message it handles, and how it sends others. Valid until the handler returns. */
@@ -91,10 +92,17 @@ final class Context
         return \substr($this->traceparent(), 3, 32);
     }
 
-    /** The W3C `traceparent` for calls this handler makes. */
+    /**
+     * The W3C `traceparent` for calls this handler makes: a new span of the trace the message came with. Where it came with
+     * none, the trace is named by {@see correlationId()} and the span by {@see messageId()}, the same at a redelivery.
+     */
     public function traceparent(): string
     {
-        return $this->traceparent ??= traceparent($this->delivery->headers[Header::TRACEPARENT] ?? null);
+        $parent = $this->delivery->headers[Header::TRACEPARENT] ?? null;
+
+        return $this->traceparent ??= $parent !== null
+            ? traceparent($parent)
+            : conversationTraceparent($this->correlationId(), $this->messageId());
     }
 
     /** Whether the message may have been handled before. */

@@ -16,12 +16,16 @@ final class Header
     /** The id of the message whose handler sent this one; absent where that is the first of the conversation. */
     public const CAUSATION_ID = 'causation-id';
 
-    /** W3C Trace Context §3.2; the parent is the handling that sent the message. */
+    /**
+     * W3C Trace Context §3.2; the parent is the handling that sent the message. Absent in a conversation that began in no
+     * trace: see {@see Context::traceparent()}.
+     */
     public const TRACEPARENT = 'traceparent';
 
     /** W3C Trace Context §3.3, passed on unchanged. */
     public const TRACESTATE = 'tracestate';
 
+    /** Absent means `application/json`. */
     public const CONTENT_TYPE = 'content-type';
 
     /** {@see MessageType::$version}; absent means 1. */

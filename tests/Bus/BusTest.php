@@ -94,11 +94,35 @@ final class BusTest extends BusTestCase
             self::assertSame([$command['id'], $command['id']], [$command['correlation'], $event['correlation']]);
             self::assertSame([null, $command['id']], [$command['causation'], $event['causation']]);
             self::assertSame($command['trace'], $event['trace']);
-            self::assertSame($command['own'], $event['headers'][Header::TRACEPARENT], 'the parent of the event is the span of the handler');
-            self::assertNotSame($command['headers'][Header::TRACEPARENT], $command['own']);
+            self::assertSame(\str_replace('-', '', $command['id']), $command['trace'], 'a conversation that began in no trace has its own id as one');
+            self::assertNotSame($command['own'], $event['own']);
             self::assertMatchesRegularExpression('/^00-[\da-f]{32}-[\da-f]{16}-01$/', $command['own']);
-            self::assertSame(['application/json', 'command'], [$command['headers'][Header::CONTENT_TYPE], $command['headers'][Header::KIND]]);
-            self::assertArrayNotHasKey(Header::KIND, $event['headers']);
+            self::assertSame([Header::MESSAGE_ID => $command['id'], Header::KIND => 'command'], $command['headers']);
+            self::assertSame([Header::MESSAGE_ID => $event['id'], Header::CORRELATION_ID => $command['id']], $event['headers']);
+        });
+    }
+
+    public function testATraceThatCameFromElsewhereTravelsOnWithEveryMessage(): void
+    {
+        $this->inRuntime(function (): void {
+            $own = $parent = null;
+            $broker = new Memory();
+            $bus = Bus::connect($broker)->handlers(
+                self::storing(function (StoreCustomer $command, Context $context) use (&$own): void {
+                    $own = $context->traceparent();
+                    $context->publish(new CustomerStored($command->id));
+                }),
+                self::listening(function (CustomerStored $event, Context $context) use (&$parent): void {
+                    $parent = $context->header(Header::TRACEPARENT);
+                }),
+            );
+            $bus->declare(self::QUEUE);
+            $headers = [Header::TRACEPARENT => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00', Header::KIND => 'command'];
+            $broker->publish([new Outgoing(StoreCustomer::class, '{"id":"7","name":"Ada","email":"ada@example.org"}', $headers)]);
+            self::drain($bus);
+
+            self::assertStringStartsWith('00-0af7651916cd43dd8448eb211c80319c-', (string) $own);
+            self::assertSame($own, $parent, 'the parent of the event is the span of the handler');
         });
     }
 

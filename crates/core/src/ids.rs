@@ -18,6 +18,48 @@ pub fn traceparent(parent: Option<&str>) -> String {
     }
 }
 
+/// The `traceparent` of the handling of a message in a conversation that began in no trace: the conversation's id is the
+/// trace's, the message's second half the span's, so neither has to travel. `None` unless both are UUIDs.
+pub fn conversation_traceparent(conversation: &str, message: &str) -> Option<String> {
+    let trace = canonical(conversation).filter(|id| !id.is_nil())?;
+    let (_, span) = canonical(message)?.as_u64_pair();
+    (span != 0).then(|| format!("00-{}-{span:016x}-01", trace.simple()))
+}
+
+/// A UUID as 26 digits of Crockford's base 32, as ULIDs are written: ten bytes less, and still sorted. `None` for what
+/// [`from_base32`] would not bring back.
+pub fn to_base32(uuid: &str) -> Option<String> {
+    let mut rest = canonical(uuid)?.as_u128();
+    let mut digits = [b'0'; BASE32_DIGITS];
+    for digit in digits.iter_mut().rev() {
+        *digit = BASE32[(rest % 32) as usize];
+        rest /= 32;
+    }
+    Some(digits.iter().copied().map(char::from).collect())
+}
+
+/// The UUID that [`to_base32`] wrote; `None` for any other text.
+pub fn from_base32(text: &str) -> Option<String> {
+    if text.len() != BASE32_DIGITS || text.as_bytes()[0] > b'7' {
+        return None;
+    }
+    let value = text.bytes().try_fold(0_u128, |value, digit| {
+        let position = BASE32.iter().position(|known| *known == digit)?;
+        Some(value << 5 | position as u128)
+    })?;
+    Some(Uuid::from_u128(value).hyphenated().to_string())
+}
+
+/// 128 bits in steps of five; the first digit has three.
+const BASE32_DIGITS: usize = 26;
+const BASE32: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/// Only the form that [`message_id`] writes: lower case with hyphens.
+fn canonical(id: &str) -> Option<Uuid> {
+    let is_canonical = id.len() == 36 && !id.bytes().any(|byte| byte.is_ascii_uppercase());
+    is_canonical.then(|| Uuid::try_parse(id).ok()).flatten()
+}
+
 /// Trace id and flags of a valid header. Later versions may append fields, which do not concern us.
 fn continued(parent: &str) -> Option<(&str, &str)> {
     let mut fields = parent.splitn(5, '-');
@@ -45,6 +87,60 @@ mod tests {
         let ids: Vec<String> = (0..1000).map(|_| message_id()).collect();
         assert!(ids.is_sorted());
         assert!(ids.iter().all(|id| id.len() == 36 && &id[14..15] == "7"));
+    }
+
+    #[test]
+    fn base32_brings_every_uuid_back_and_sorts_like_it() {
+        let ids: Vec<String> = (0..1000).map(|_| message_id()).collect();
+        let short: Vec<String> = ids.iter().map(|id| to_base32(id).unwrap()).collect();
+        assert!(short.is_sorted() && short.iter().all(|id| id.len() == 26));
+        let back: Vec<String> = short.iter().map(|id| from_base32(id).unwrap()).collect();
+        assert_eq!(back, ids);
+        for edge in [Uuid::nil(), Uuid::max()] {
+            let id = edge.hyphenated().to_string();
+            assert_eq!(from_base32(&to_base32(&id).unwrap()).unwrap(), id);
+        }
+    }
+
+    #[test]
+    fn what_would_not_come_back_the_same_is_left_as_it_is() {
+        let id = message_id();
+        for text in [
+            "",
+            "order-17",
+            &id.to_uppercase(),
+            &id.replace('-', ""),
+            "ä",
+        ] {
+            assert_eq!(to_base32(text), None, "{text}");
+        }
+        let short = to_base32(&id).unwrap();
+        let beyond = format!("8{}", &short[1..]);
+        let letter_o = format!("{}O", &short[..25]);
+        for text in [
+            "",
+            &short[..25],
+            &short.to_lowercase(),
+            &beyond,
+            &letter_o,
+            "äääääääääääää",
+        ] {
+            assert_eq!(from_base32(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_without_a_trace_has_its_own_id_as_one() {
+        let (conversation, message) = (message_id(), message_id());
+        let own = conversation_traceparent(&conversation, &message).unwrap();
+        let (trace, _) = continued(&own).unwrap();
+        assert_eq!(trace, conversation.replace('-', ""));
+        assert_eq!(own[36..52], message.replace('-', "")[16..]);
+        assert_eq!(
+            conversation_traceparent(&Uuid::nil().to_string(), &message),
+            None
+        );
+        assert_eq!(conversation_traceparent("order-17", &message), None);
     }
 
     #[test]

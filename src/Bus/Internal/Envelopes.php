@@ -10,7 +10,6 @@ use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Transport\Outgoing;
 
 use function Weft\Native\messageId;
-use function Weft\Native\traceparent;
 
 /**
  * Encodes messages and gives them their headers.
@@ -31,8 +30,6 @@ final class Envelopes
         $class = $this->codec->of($message::class);
         $headers = [
             Header::MESSAGE_ID => messageId(),
-            Header::TRACEPARENT => $cause?->traceparent() ?? traceparent(),
-            Header::CONTENT_TYPE => 'application/json',
         ];
         if ($kind === Kind::Command) {
             $headers[Header::KIND] = Kind::Command->value;
@@ -53,6 +50,9 @@ final class Envelopes
         $headers = [Header::CORRELATION_ID => $cause->correlationId()];
         if ($cause->messageId() !== $cause->correlationId()) {
             $headers[Header::CAUSATION_ID] = $cause->messageId();
+        }
+        if ($cause->header(Header::TRACEPARENT) !== null) {
+            $headers[Header::TRACEPARENT] = $cause->traceparent();
         }
         if (($state = $cause->header(Header::TRACESTATE)) !== null) {
             $headers[Header::TRACESTATE] = $state;

@@ -20,7 +20,8 @@ use Weft\Runtime\Internal\Scheduler;
 use function Weft\all;
 
 /**
- * RabbitMQ 3.10 and later. One durable direct exchange, `weft`, routes by message type to one durable queue per service.
+ * RabbitMQ 3.10 and later. Two durable direct exchanges, one for commands and one for events, route by message type to
+ * one durable queue per service.
  *
  * Publishing and consuming have a connection each, because a broker that is short of memory or disk stops reading from
  * those that publish, acknowledgements included. Whatever consumers need, declarations too, goes over theirs. Both recover by themselves; what was unconfirmed is sent again.
@@ -28,7 +29,10 @@ use function Weft\all;
 final class RabbitMq implements ReportingTransport
 {
     private const NOT_FOUND = 404;
-    private const EXCHANGE = ['name' => Publishing::EXCHANGE, 'kind' => 'direct', 'durable' => true];
+    private const EXCHANGES = [
+        ['name' => Publishing::COMMANDS, 'kind' => 'direct', 'durable' => true],
+        ['name' => Publishing::EVENTS, 'kind' => 'direct', 'durable' => true],
+    ];
 
     private ?AmqpConnection $consuming = null;
 
@@ -58,9 +62,9 @@ final class RabbitMq implements ReportingTransport
 
         try {
             // Also for programs that only publish: an event nobody listens to yet is none the less no error.
-            Scheduler::await($connection->declare([self::EXCHANGE], [], []));
+            Scheduler::await($connection->declare(self::EXCHANGES, [], []));
         } catch (AmqpException $exception) {
-            throw new TransportFailed("Cannot declare the exchange \"" . Publishing::EXCHANGE . "\": {$exception->getMessage()}", $exception);
+            throw new TransportFailed("Cannot declare the exchanges \"" . Publishing::COMMANDS . '" and "' . Publishing::EVENTS . "\": {$exception->getMessage()}", $exception);
         }
 
         return new self($dsn, $connection, new Publishing($connection, $persistent, $window));
@@ -74,10 +78,12 @@ final class RabbitMq implements ReportingTransport
         }
         $bindings = [];
         foreach ($types as $type) {
-            $bindings[] = ['exchange' => Publishing::EXCHANGE, 'queue' => $queue, 'routingKey' => $type];
+            foreach (self::EXCHANGES as $exchange) {
+                $bindings[] = ['exchange' => $exchange['name'], 'queue' => $queue, 'routingKey' => $type];
+            }
         }
         try {
-            Scheduler::await($this->consuming()->declare([self::EXCHANGE], $queues, $bindings));
+            Scheduler::await($this->consuming()->declare(self::EXCHANGES, $queues, $bindings));
         } catch (AmqpException $exception) {
             throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }

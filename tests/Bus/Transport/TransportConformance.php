@@ -58,7 +58,7 @@ abstract class TransportConformance extends TestCase
         $this->on(function (Transport $transport): void {
             $bodies = ['', 'Zoë', \implode('', \array_map('chr', \range(0, 255))), "\xff\xfe", '{"a":"b"}', \random_bytes(1_000_000)];
             $headers = ['message-id' => 'id-1', 'correlation-id' => 'c', 'causation-id' => 'k', 'traceparent' => '00-1-2-01', 'tracestate' => 'a=b,c=d',
-                'content-type' => 'application/json', 'schema-version' => '3', 'weft-kind' => 'event', 'x-own' => 'Zoë "quoted" \\ / 1', 'x-empty' => ''];
+                'content-type' => 'application/json', 'schema-version' => '3', 'weft-kind' => 'command', 'x-own' => 'Zoë "quoted" \\ / 1', 'x-empty' => ''];
             $transport->declare($this->queue(), [$this->type('a')]);
 
             $transport->publish(\array_map(fn(string $body): Outgoing => new Outgoing($this->type('a'), $body, $headers), $bodies));
@@ -348,15 +348,15 @@ abstract class TransportConformance extends TestCase
         $this->on(function (Transport $transport): void {
             $body = "\x00\xffnot json";
             $transport->declare($this->queue(), [$this->type('a')]);
-            $transport->publish([new Outgoing($this->type('a'), $body, ['message-id' => '1', 'weft-kind' => 'event'])]);
+            $transport->publish([new Outgoing($this->type('a'), $body, ['message-id' => '1', 'weft-kind' => 'command'])]);
             $consumer = $transport->consume($this->queue(), 1);
 
-            $consumer->park($this->take($consumer, 1)[0], ['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'event']);
+            $consumer->park($this->take($consumer, 1)[0], ['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'command']);
 
             self::assertSame(1, $transport->depth("{$this->queue()}.dead"));
             $parked = $this->take($transport->consume("{$this->queue()}.dead", 1), 1)[0];
             self::assertSame([$body, $this->type('a')], [$parked->body, $parked->type]);
-            self::assertEquals(['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'event'], $parked->headers);
+            self::assertEquals(['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'command'], $parked->headers);
             $consumer->close();
             self::assertSame(0, $transport->depth($this->queue()));
         });
@@ -467,7 +467,7 @@ abstract class TransportConformance extends TestCase
 
     protected function message(string $type, string $body, bool $mustRoute = false): Outgoing
     {
-        return new Outgoing($this->type($type), $body, ['weft-kind' => 'event'], $mustRoute);
+        return new Outgoing($this->type($type), $body, ['weft-kind' => 'command'], $mustRoute);
     }
 
     /** @return list<Delivery> */

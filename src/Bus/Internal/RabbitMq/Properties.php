@@ -5,11 +5,18 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Kind;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 
+use function Weft\Native\longId;
+use function Weft\Native\shortId;
+
 /**
  * Headers of the bus as AMQP properties, where AMQP has one of that meaning, and headers.
+ *
+ * RabbitMQ keeps up to 64 bytes of properties in the memory of the queue's process and more outside of it, where each message
+ * costs a third more (`docs/amqp.md`). So ids travel in their short form, and what exchange and routing key say is left out.
  *
  * @internal
  */
@@ -27,28 +34,40 @@ final class Properties
     /** What must not be sent again as a property. */
     private const TOLD = ['expiration' => Header::EXPIRATION, 'userId' => Header::USER_ID];
 
+    /** Those of the {@see NAMES} that hold an id. */
+    private const IDS = [Header::MESSAGE_ID, Header::CORRELATION_ID];
+
     /**
+     * Of a message that goes through the exchange of its kind, routed by its type.
+     *
+     * @return array{array<string, string>, array<string, string>} headers and properties
+     */
+    public static function routed(Outgoing $message): array
+    {
+        $headers = $message->headers;
+        unset($headers[Header::KIND]);
+
+        return self::split($headers);
+    }
+
+    /**
+     * Of a message that goes straight into a queue.
+     *
      * @param array<string, mixed> $extra of the delivery that is parked
      * @return array{array<string, mixed>, array<string, string|int>} headers and properties
      */
-    public static function of(Outgoing $message, array $extra = []): array
+    public static function direct(Outgoing $message, array $extra = []): array
     {
         $headers = $message->headers;
-        $properties = ['type' => $message->type] + ($extra['properties'] ?? []);
         foreach ($extra['headers'] ?? [] as $name => $value) {
             // Unless it was replaced, or left out.
             if (($headers[$name] ?? null) === self::text($value)) {
                 $headers[$name] = $value;
             }
         }
-        foreach (self::NAMES as $header => $property) {
-            if (isset($headers[$header])) {
-                $properties[$property] = $headers[$header];
-                unset($headers[$header]);
-            }
-        }
+        [$headers, $properties] = self::split($headers);
 
-        return [$headers, $properties];
+        return [$headers, ['type' => $message->type] + $properties + ($extra['properties'] ?? [])];
     }
 
     /**
@@ -57,7 +76,7 @@ final class Properties
      */
     public static function delivery(array $fields): Delivery
     {
-        [$tag, $redelivered, , $key, $body, $headers, $properties] = $fields;
+        [$tag, $redelivered, $exchange, $key, $body, $headers, $properties] = $fields;
         if (\is_string($headers)) {
             // What does not follow the protocol cannot be read; the body may still be.
             $headers = [];
@@ -86,8 +105,39 @@ final class Properties
                 $headers[$header] = $properties[$property];
             }
         }
+        foreach (self::IDS as $header) {
+            if (isset($headers[$header])) {
+                $headers[$header] = longId($headers[$header]);
+            }
+        }
+        if ($exchange === Publishing::COMMANDS) {
+            $headers[Header::KIND] = Kind::Command->value;
+        }
 
         return new Delivery($tag, $properties['type'] ?? $key, $body, $headers, $redelivered, $extra);
+    }
+
+    /**
+     * @param array<string, mixed> $headers
+     * @return array{array<string, mixed>, array<string, string>} headers and properties
+     */
+    private static function split(array $headers): array
+    {
+        $properties = [];
+        foreach (self::NAMES as $header => $property) {
+            if (isset($headers[$header])) {
+                $properties[$property] = $headers[$header];
+                unset($headers[$header]);
+            }
+        }
+        foreach (self::IDS as $header) {
+            $property = self::NAMES[$header];
+            if (\is_string($properties[$property] ?? null)) {
+                $properties[$property] = shortId($properties[$property]);
+            }
+        }
+
+        return [$headers, $properties];
     }
 
     /** Values that other programs may send. */

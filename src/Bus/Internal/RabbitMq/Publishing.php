@@ -6,6 +6,8 @@ namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Amqp\AmqpException;
 use Weft\Amqp\Unroutable;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Kind;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UndefinedQueue;
@@ -21,7 +23,9 @@ use Weft\Runtime\Internal\Scheduler;
  */
 final class Publishing
 {
-    public const EXCHANGE = 'weft';
+    /** Which of the two a message came through says its kind; the routing key is its type. */
+    public const COMMANDS = 'weft.commands';
+    public const EVENTS = 'weft.events';
 
     /** What publish() of the extension says when window or buffer are full. */
     private const FULL = -1;
@@ -64,7 +68,7 @@ final class Publishing
         try {
             $publisher = $this->unconfirmed ??= $this->open(false);
             foreach ($messages as $message) {
-                $this->hand($publisher, self::EXCHANGE, $message->type, $message, $this->persistent, false);
+                $this->route($publisher, $message, false);
             }
         } catch (AmqpException $exception) {
             throw new PublishFailed("Cannot publish: {$exception->getMessage()}", $exception);
@@ -85,7 +89,7 @@ final class Publishing
             $watched = [];
             foreach ($messages as $message) {
                 $message = $message->mustRoute ? $message : new Outgoing($message->type, $message->body, $message->headers, mustRoute: true);
-                $watched[] = $this->hand($publisher, '', $queue, $message, true, true, $extra);
+                $watched[] = $this->hand($publisher, '', $queue, $message, Properties::direct($message, $extra), true, true);
             }
             $this->awaitAll($watched);
         } catch (Unroutable $unroutable) {
@@ -117,7 +121,7 @@ final class Publishing
     private function one(Outgoing $message): void
     {
         $publisher = $this->single ??= $this->open(true);
-        Scheduler::await($this->hand($publisher, self::EXCHANGE, $message->type, $message, $this->persistent, true));
+        Scheduler::await($this->route($publisher, $message, true));
     }
 
     /**
@@ -129,7 +133,7 @@ final class Publishing
     {
         $publisher = \array_pop($this->idle) ?? $this->open(true);
         foreach ($messages as $message) {
-            $this->hand($publisher, self::EXCHANGE, $message->type, $message, $this->persistent, false);
+            $this->route($publisher, $message, false);
         }
         try {
             Scheduler::await($publisher->flush());
@@ -141,13 +145,22 @@ final class Publishing
         $this->idle[] = $publisher;
     }
 
+    /** @return int the operation that ends with the confirmation, if it is watched */
+    private function route(AmqpPublisher $publisher, Outgoing $message, bool $watch): int
+    {
+        $isCommand = ($message->headers[Header::KIND] ?? null) === Kind::Command->value;
+        $exchange = $isCommand ? self::COMMANDS : self::EVENTS;
+
+        return $this->hand($publisher, $exchange, $message->type, $message, Properties::routed($message), $this->persistent, $watch);
+    }
+
     /**
-     * @param array<string, mixed> $extra
+     * @param array{array<string, string>, array<string, string>} $envelope headers and properties
      * @return int the operation that ends with the confirmation, if it is watched
      */
-    private function hand(AmqpPublisher $publisher, string $exchange, string $key, Outgoing $message, bool $persistent, bool $watch, array $extra = []): int
+    private function hand(AmqpPublisher $publisher, string $exchange, string $key, Outgoing $message, array $envelope, bool $persistent, bool $watch): int
     {
-        [$headers, $properties] = Properties::of($message, $extra);
+        [$headers, $properties] = $envelope;
         do {
             $operation = $publisher->publish($exchange, $key, $message->body, $headers, $properties, $persistent, $message->mustRoute, $watch);
             if ($operation === self::FULL) {

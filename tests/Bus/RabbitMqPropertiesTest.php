@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\RabbitMq\Properties;
+use Weft\Bus\Internal\RabbitMq\Publishing;
+use Weft\Bus\Transport\Outgoing;
+
+final class RabbitMqPropertiesTest extends TestCase
+{
+    private const ID = '0199d6c1-8f3a-7c52-9d1e-5b0c7a4e2f10';
+    private const SHORT_ID = '01K7BC33STFH99T7JV1HX4WBRG';
+
+    /** Above that RabbitMQ computes a third longer for every message. */
+    private const CHEAP_BYTES = 64;
+
+    /**
+     * @dataProvider ordinaryMessages
+     * @param array<string, string> $headers
+     */
+    public function testAnOrdinaryMessageHasNoMorePropertiesThanAreCheap(array $headers): void
+    {
+        [$left, $properties] = Properties::routed(new Outgoing('Shop\\Orders\\Order\\PlaceOrderWithAVeryLongName', '{}', $headers));
+
+        self::assertSame([], $left);
+        $flagsAndDeliveryMode = 3;
+        $bytes = $flagsAndDeliveryMode + \array_sum(\array_map(static fn(string $text): int => 1 + \strlen($text), $properties));
+        self::assertLessThanOrEqual(self::CHEAP_BYTES, $bytes);
+    }
+
+    public static function ordinaryMessages(): iterable
+    {
+        yield 'a command' => [[Header::MESSAGE_ID => self::ID, Header::KIND => 'command']];
+        yield 'an event of its handler' => [[Header::MESSAGE_ID => self::ID, Header::CORRELATION_ID => self::ID]];
+        yield 'a command of a handler' => [[Header::MESSAGE_ID => self::ID, Header::CORRELATION_ID => self::ID, Header::KIND => 'command']];
+    }
+
+    public function testIdsTravelInTheirShortFormAndArriveInTheirOwn(): void
+    {
+        [, $properties] = Properties::routed(new Outgoing('a', '{}', [Header::MESSAGE_ID => self::ID, Header::CORRELATION_ID => 'order-17']));
+
+        self::assertSame(['messageId' => self::SHORT_ID, 'correlationId' => 'order-17'], $properties);
+        $delivery = Properties::delivery([1, false, Publishing::EVENTS, 'a', '{}', [], $properties]);
+        self::assertSame([Header::MESSAGE_ID => self::ID, Header::CORRELATION_ID => 'order-17'], $delivery->headers);
+        self::assertSame('a', $delivery->type);
+    }
+
+    public function testTheExchangeSaysWhatIsACommandAndAMessageStraightInAQueueSaysItItself(): void
+    {
+        $headers = [Header::MESSAGE_ID => self::ID, Header::KIND => 'command'];
+        [$left, $properties] = Properties::direct(new Outgoing('a', '{}', $headers));
+
+        self::assertSame($headers, Properties::delivery([1, false, Publishing::COMMANDS, 'a', '{}', [], ['messageId' => self::SHORT_ID]])->headers);
+        self::assertEquals($headers, Properties::delivery([1, false, '', 'customers.dead', '{}', $left, $properties])->headers);
+        self::assertSame('a', $properties['type']);
+    }
+}
