@@ -13,8 +13,10 @@ use Weft\Bench\Bus\Readme;
 use Weft\Bench\Bus\Report;
 use Weft\Bench\Bus\Results;
 use Weft\Bench\Bus\Run;
+use Weft\Bench\Bus\ServerCpu;
 use Weft\Bench\Bus\Stored;
 use Weft\Bench\Bus\Transport;
+use Weft\Bench\ProcessFamily;
 use Weft\Bench\Usage;
 
 require_once __DIR__ . '/../../../bench/autoload.php';
@@ -23,7 +25,7 @@ final class ResultsTest extends TestCase
 {
     private const FIELDS = [
         'system', 'mode', 'transport', 'persistent', 'confirms', 'seconds', 'fill_per_s', 'commands_per_s', 'events_per_s',
-        'cpu_s', 'rss_mib', 'rows', 'lost', 'duplicates',
+        'cpu_s', 'broker_cpu_s', 'database_cpu_s', 'rss_mib', 'rows', 'lost', 'duplicates',
     ];
 
     public function testARunThatStoredEachCommandOnceIsPerfect(): void
@@ -33,6 +35,25 @@ final class ResultsTest extends TestCase
         self::assertTrue($run->isPerfect());
         self::assertSame(self::FIELDS, array_keys($run->toArray()));
         self::assertSame([200.0, 50.0, 100.0], [$run->number('fill_per_s'), $run->number('commands_per_s'), $run->number('events_per_s')]);
+    }
+
+    public function testWhatTheServersComputedIsCountedFromTheStartOfTheRun(): void
+    {
+        $during = (new ServerCpu(broker: 12.5, database: 3.0))->since(new ServerCpu(broker: 10.0, database: 1.5));
+
+        self::assertSame([2.5, 1.5], [$during->broker, $during->database]);
+        self::assertSame(2.5, $this->finished(new Stored(100, 100, 0))->number('broker_cpu_s'));
+    }
+
+    public function testAProcessFamilyHasTheTimeOfItsChildrenToo(): void
+    {
+        $family = new ProcessFamily(getmypid());
+        $before = $family->cpuSeconds();
+        $child = proc_open([PHP_BINARY, '-n', '-r', 'while (getrusage()["ru_utime.tv_usec"] < 300000);'], [], $pipes);
+        proc_close($child);
+
+        self::assertGreaterThanOrEqual($before + 0.2, $family->cpuSeconds());
+        self::assertSame(0.0, (new ProcessFamily(2 ** 22 + 1))->cpuSeconds(), 'no process has this id');
     }
 
     public function testACommandWithoutARowIsLost(): void
@@ -146,7 +167,7 @@ final class ResultsTest extends TestCase
             'events_overlapped' => $overlapped,
         ]));
 
-        return Run::finished($this->contender($system), false, 100, new Usage($seconds, 1.5, 30.0, ''), $report, $stored);
+        return Run::finished($this->contender($system), false, 100, new Usage($seconds, 1.5, 30.0, ''), new ServerCpu(2.5, 1.25), $report, $stored);
     }
 
     private function contender(string $system): Contender
