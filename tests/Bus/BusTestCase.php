@@ -63,9 +63,9 @@ abstract class BusTestCase extends TestCase
     }
 
     /** @return iterable<StoreCustomer> */
-    protected static function customers(int $count): iterable
+    protected static function customers(int $count, int $from = 1): iterable
     {
-        for ($id = 1; $id <= $count; $id++) {
+        for ($id = $from; $id < $from + $count; $id++) {
             yield self::customer($id);
         }
     }
