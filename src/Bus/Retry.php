@@ -40,7 +40,7 @@ final class Retry
         if ($immediate < 0 || $delayed < 0) {
             throw new \ValueError("Retries are counted from 0, got {$immediate} immediate and {$delayed} delayed");
         }
-        if (!($delay >= 0.0) || !($max >= 0.0) || !($multiplier >= 1.0) || !($jitter >= 0.0 && $jitter <= 1.0)) {
+        if (\is_nan($delay + $max + $multiplier + $jitter) || $delay < 0.0 || $max < 0.0 || $multiplier < 1.0 || $jitter < 0.0 || $jitter > 1.0) {
             throw new \ValueError("A retry has a delay and a maximum of at least 0 seconds, a multiplier of at least 1 and a jitter of 0 to 1, got {$delay}, {$max}, {$multiplier} and {$jitter}");
         }
     }

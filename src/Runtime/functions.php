@@ -106,7 +106,8 @@ function scope(callable $body): mixed
  */
 function timeout(float $seconds, callable $work): mixed
 {
-    if (!($seconds >= 0.0)) {
+    // PHP 8.2's JIT takes a comparison with NAN for true.
+    if (\is_nan($seconds) || $seconds < 0.0) {
         throw new \ValueError("A timeout must not be negative, got $seconds seconds");
     }
     $task = Scheduler::task();
@@ -188,7 +189,8 @@ function shield(callable $section): mixed
 /** Waits. Outside `run()` the process sleeps. */
 function delay(float $seconds): void
 {
-    if (!($seconds >= 0.0)) {
+    // PHP 8.2's JIT takes a comparison with NAN for true.
+    if (\is_nan($seconds) || $seconds < 0.0) {
         throw new \ValueError("A delay must not be negative, got $seconds seconds");
     }
     Scheduler::await(Native\sleep($seconds));

@@ -21,7 +21,7 @@ final class Due
         if ($delay !== null && $at !== null) {
             throw new \ValueError('A message leaves after a delay or at a time, not both');
         }
-        if ($delay !== null && !($delay >= 0.0 && $delay < 1e10)) {
+        if ($delay !== null && (\is_nan($delay) || $delay < 0.0 || $delay >= 1e10)) {
             throw new \ValueError("A delay must not be negative or endless, got {$delay} seconds");
         }
         $due = $at !== null ? (float) $at->format('U.u') : ($delay === null ? null : \microtime(true) + $delay);
