@@ -99,6 +99,12 @@ rinha: ## run the Rinha de Backend: Gatling against examples/rinha within 1.5 CP
 	@$(MAKE) build
 	@bench/rinha/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
+.PHONY: soak-reload
+soak-reload: ## reload workers 100 times under load and count the requests that fail: none must
+	@scripts/setup demo bench
+	@$(MAKE) build
+	@bench/reload/run --extension='$(EXTENSION)' --reloads=$(or $(RELOADS),100)
+
 .PHONY: clean
 clean: ## stop the services and remove what was built, var included
 	scripts/services purge

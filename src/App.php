@@ -10,6 +10,7 @@ use Weft\Http\Internal\ErrorLog;
 use Weft\Http\Limits;
 use Weft\Http\Router;
 use Weft\Http\Server;
+use Weft\Workers\Worker;
 
 /**
  * One process that serves and consumes until it is told to stop.
@@ -19,10 +20,6 @@ use Weft\Http\Server;
  */
 final class App
 {
-    /** Of pcntl, which need not be loaded. */
-    private const SIGINT = 2;
-    private const SIGTERM = 15;
-
     private readonly LoggerInterface $logger;
     private readonly bool $debug;
     /** @var list<array{string, Router, Limits|null, bool}> */
@@ -88,7 +85,7 @@ final class App
             }
             $addresses = \array_merge([], ...\array_map(static fn(Server $server) => $server->addresses(), $servers));
             $started === null ? $this->announce($addresses) : $started($addresses);
-            signal(self::SIGTERM, self::SIGINT);
+            Worker::untilStopped();
             $this->stop($servers);
         });
     }

@@ -12,7 +12,7 @@ final class StopTest extends TestCase
 
     public function testWhatIsUnderWayIsFinishedAndListedMeanwhile(): void
     {
-        $app = new Application(\sprintf(self::DRAINS, '1.0'));
+        $app = new Application(\sprintf(self::DRAINS, '1.5'));
         $run = new Supervised($app->file);
         $run->wait('is ready');
         $run->signal(\SIGTERM);

@@ -161,8 +161,10 @@ final class Fleet
     /** @param list<string> $tasks */
     public function drains(Process $process, array $tasks): void
     {
+        $isFirst = $process->running === null;
         $process->running = $tasks;
-        if ($tasks !== []) {
+        // Most drains are over before the second report.
+        if ($tasks !== [] && !$isFirst) {
             $this->log->info(Process::NAME . " drains, still running:\n" . \implode("\n", $tasks), $process->context() + ['tasks' => \count($tasks)]);
         }
     }
@@ -261,7 +263,7 @@ final class Fleet
         if ($process->killAt !== null && $now >= $process->killAt) {
             $process->killAt = null;
             if ($process->state === State::Draining && !$process->hung) {
-                $running = $process->running === [] ? '' : ", still running:\n" . \implode("\n", $process->running);
+                $running = ($process->running ?? []) === [] ? '' : ", still running:\n" . \implode("\n", $process->running);
                 $this->log->error(Process::NAME . " did not end within {seconds} s and is killed$running", $process->context() + ['seconds' => $this->plan->drainTimeout]);
             }
             $process->state = State::Draining;

@@ -23,8 +23,8 @@ final class Process
     /** When it is killed if it has not ended. */
     public ?float $killAt = null;
     public bool $hung = false;
-    /** @var list<string> what it last said it still runs while it drains */
-    public array $running = [];
+    /** @var list<string>|null what it last said it still runs while it drains */
+    public ?array $running = null;
 
     public function __construct(
         public readonly int $pid,

@@ -1,16 +1,18 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
 use std::task::Waker;
 
 use bytes::Bytes;
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Response};
+use hyper::{HeaderMap, Response, StatusCode};
 
 use super::body::Body;
 use super::connection::Peer;
 use super::registry::Id;
 use super::request_body::{BodyError, RequestBody};
 use super::sweep::Tick;
+use crate::{metrics, workers};
 
 /// A request that waits for its answer.
 pub struct Call {
@@ -101,6 +103,7 @@ impl Call {
             return false;
         }
         self.stage.set(Stage::Answered);
+        count(response.status());
         *self.answer.borrow_mut() = Some(response);
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -111,5 +114,21 @@ impl Call {
     /// Somebody still waits for the answer.
     pub fn is_open(&self) -> bool {
         matches!(self.stage.get(), Stage::Queued | Stage::Handed)
+    }
+}
+
+/// Answers by the first digit of their status.
+static ANSWERS: LazyLock<[Arc<metrics::Counter>; 5]> = LazyLock::new(|| {
+    ["1xx", "2xx", "3xx", "4xx", "5xx"].map(|class| {
+        let help = "HTTP requests answered by a handler, by class of status.";
+        metrics::counter("weft_http_requests_total", help, &[("status", class)])
+    })
+});
+
+fn count(status: StatusCode) {
+    workers::work_done(1);
+    let class = usize::from(status.as_u16() / 100);
+    if let Some(counter) = ANSWERS.get(class.wrapping_sub(1)) {
+        counter.add(1);
     }
 }

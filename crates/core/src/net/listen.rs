@@ -1,6 +1,7 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::str::FromStr;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::Stream;
+use crate::workers;
 
 /// Connections the kernel completes before anybody has accepted them.
 const BACKLOG: i32 = 4096;
@@ -73,8 +75,25 @@ enum ListeningSocket {
 
 /// The one way a server of this library comes to a listening socket.
 ///
-/// `share_port` lets several processes listen on the same TCP port, the kernel spreading connections over them.
+/// In a worker it is the supervisor's, shared with the other workers: what is in its queue outlives this process.
+/// Elsewhere `share_port` lets several processes listen on the same TCP port, the kernel spreading connections over them.
 pub fn listen(address: &Address, share_port: bool) -> Result<Listener, ListenError> {
+    let text = address.to_string();
+    match workers::listener(&text) {
+        None => open(address, share_port),
+        Some(socket) => socket
+            .and_then(|socket| {
+                Listener::inherited(socket, address).map_err(|error| error.to_string())
+            })
+            .map_err(|reason| ListenError::Refused {
+                address: text,
+                reason,
+            }),
+    }
+}
+
+/// Opens a socket of this process's own.
+pub(crate) fn open(address: &Address, share_port: bool) -> Result<Listener, ListenError> {
     match address {
         Address::Tcp(text) => tcp(text, share_port),
         Address::Unix(path) => unix(path),
@@ -139,6 +158,29 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 impl Listener {
+    fn inherited(socket: OwnedFd, asked: &Address) -> io::Result<Self> {
+        Ok(match asked {
+            Address::Tcp(_) => {
+                let socket = TcpListener::from(socket);
+                let address = Address::Tcp(socket.local_addr()?.to_string());
+                let socket = ListeningSocket::Tcp(socket);
+                Self { socket, address }
+            }
+            Address::Unix(_) => Self {
+                socket: ListeningSocket::Unix(UnixListener::from(socket)),
+                address: asked.clone(),
+            },
+        })
+    }
+
+    /// For somebody who only keeps it open.
+    pub(crate) fn into_descriptor(self) -> OwnedFd {
+        match self.socket {
+            ListeningSocket::Tcp(socket) => socket.into(),
+            ListeningSocket::Unix(socket) => socket.into(),
+        }
+    }
+
     /// The address in use: with the port the system chose where 0 was asked for.
     pub fn address(&self) -> &Address {
         &self.address

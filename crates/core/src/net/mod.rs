@@ -8,7 +8,7 @@ mod stream;
 mod tls;
 
 pub(crate) use dial::{DialError, dial};
-pub(crate) use listen::Acceptor;
+pub(crate) use listen::{Acceptor, open};
 pub use listen::{Address, ListenError, Listener, listen};
 pub(crate) use stream::Stream;
 pub(crate) use tls::TlsConnector;

@@ -141,7 +141,7 @@ impl Supervisor {
                 Ok(Some(message)) => {
                     let text = String::from_utf8_lossy(&message.text).into_owned();
                     match asked_for(&text) {
-                        Some(address) => self.answer(&channel, &address),
+                        Some(address) => self.answer(pid, &channel, &address),
                         None => events.push(Event::Message { pid, text }),
                     }
                 }
@@ -156,8 +156,8 @@ impl Supervisor {
         }
     }
 
-    fn answer(&mut self, channel: &Channel, address: &str) {
-        let answer = match self.listeners.get(address) {
+    fn answer(&mut self, pid: u32, channel: &Channel, address: &str) {
+        let answer = match self.listeners.get(pid, address) {
             Ok(socket) => {
                 let text = json!({"type": "listener"}).to_string();
                 channel.send(&text, Some(socket), false)
@@ -180,6 +180,7 @@ impl Supervisor {
                 return;
             };
             self.hear(pid, events);
+            self.listeners.forget(pid);
             self.workers.remove(&pid);
             self.lock_roster().remove(&pid);
             let signalled = libc::WIFSIGNALED(status);
