@@ -10,6 +10,7 @@ use Weft\Http\Internal\ErrorLog;
 use Weft\Http\Limits;
 use Weft\Http\Router;
 use Weft\Http\Server;
+use Weft\Http\Tls;
 use Weft\Workers\Worker;
 
 /**
@@ -22,8 +23,10 @@ final class App
 {
     private readonly LoggerInterface $logger;
     private readonly bool $debug;
-    /** @var list<array{string, Router, Limits|null, bool}> */
+    /** @var list<array{string, Router, Limits|null, bool, Tls|null}> */
     private array $http = [];
+    /** @var list<Server> while it runs */
+    private array $servers = [];
     /** @var list<array{Bus, string, int}> */
     private array $consumers = [];
 
@@ -44,10 +47,10 @@ final class App
      * @param string $address `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/path/to/socket`; port 0 is one that is free
      * @param bool $cancelOnDisconnect cancels the task of a request whose client has gone away
      */
-    public function http(string $address, ?Limits $limits = null, bool $cancelOnDisconnect = true): Router
+    public function http(string $address, ?Limits $limits = null, bool $cancelOnDisconnect = true, ?Tls $tls = null): Router
     {
         $router = Router::new();
-        $this->http[] = [$address, $router, $limits, $cancelOnDisconnect];
+        $this->http[] = [$address, $router, $limits, $cancelOnDisconnect, $tls];
 
         return $router;
     }
@@ -65,6 +68,18 @@ final class App
     }
 
     /**
+     * Reads the certificates of all servers again: new connections get the new ones, open ones go on.
+     *
+     * @throws Http\TlsFailed a file cannot be used; the old certificates stay in use
+     */
+    public function reloadCertificates(): void
+    {
+        foreach ($this->servers as $server) {
+            $server->reloadCertificates();
+        }
+    }
+
+    /**
      * Runs until a signal, SIGTERM or SIGINT, and what was in flight then has ended.
      *
      * @param (\Closure(list<string>): void)|null $started called with the addresses once all of them are listened on
@@ -76,26 +91,26 @@ final class App
     public function run(?\Closure $started = null): void
     {
         run(function () use ($started): void {
-            $servers = \array_map($this->open(...), $this->http);
-            foreach ($servers as $server) {
+            $this->servers = \array_map($this->open(...), $this->http);
+            foreach ($this->servers as $server) {
                 async($server->run(...))->named('server ' . \implode(', ', $server->addresses()));
             }
             foreach ($this->consumers as [$bus, $queue, $concurrency]) {
                 async(static fn() => $bus->consume($queue, concurrency: $concurrency, signals: false))->named("consumer of $queue");
             }
-            $addresses = \array_merge([], ...\array_map(static fn(Server $server) => $server->addresses(), $servers));
+            $addresses = \array_merge([], ...\array_map(static fn(Server $server) => $server->addresses(), $this->servers));
             $started === null ? $this->announce($addresses) : $started($addresses);
             Worker::untilStopped();
-            $this->stop($servers);
+            $this->stop();
         });
     }
 
-    /** @param array{string, Router, Limits|null, bool} $http */
+    /** @param array{string, Router, Limits|null, bool, Tls|null} $http */
     private function open(array $http): Server
     {
-        [$address, $router, $limits, $cancelOnDisconnect] = $http;
+        [$address, $router, $limits, $cancelOnDisconnect, $tls] = $http;
         $server = new Server($router, $limits, $this->logger, $this->debug, $cancelOnDisconnect);
-        $server->listen($address);
+        $server->listen($address, tls: $tls);
 
         return $server;
     }
@@ -108,12 +123,11 @@ final class App
         }
     }
 
-    /** @param list<Server> $servers */
-    private function stop(array $servers): void
+    private function stop(): void
     {
         foreach ($this->consumers as [$bus]) {
             $bus->stop();
         }
-        all(\array_map(fn(Server $server) => fn() => $server->stop($this->grace), $servers));
+        all(\array_map(fn(Server $server) => fn() => $server->stop($this->grace), $this->servers));
     }
 }

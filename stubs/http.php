@@ -19,8 +19,20 @@ final class HttpServer
      *
      * @throws \Weft\Http\InvalidAddress
      * @throws \Weft\Http\ListenFailed
+     * @throws \Weft\Http\TlsFailed
+     *
+     * @param list<array{string, string}> $certificates files of certificate and key; none is no TLS
      */
-    public function listen(string $address, bool $share_port): string
+    public function listen(string $address, bool $share_port, array $certificates, ?string $client_authorities, bool $client_required): string
+    {
+    }
+
+    /**
+     * Reads the certificates again, for the connections to come.
+     *
+     * @throws \Weft\Http\TlsFailed those in use stay in use
+     */
+    public function reloadCertificates(): void
     {
     }
 
@@ -100,6 +112,11 @@ class HttpRequest
 
     /** IP address of the other end of the connection; null on a Unix socket. */
     public function clientAddress(): ?string
+    {
+    }
+
+    /** The certificate the client has shown and proved to hold, in DER. */
+    public function clientCertificate(): mixed
     {
     }
 

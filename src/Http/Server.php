@@ -52,10 +52,27 @@ final class Server
      *
      * @throws InvalidAddress
      * @throws ListenFailed
+     * @throws TlsFailed a certificate cannot be used
      */
-    public function listen(string $address, bool $sharePort = false): string
+    public function listen(string $address, bool $sharePort = false, ?Tls $tls = null): string
     {
-        return $this->addresses[] = $this->native->listen($address, $sharePort);
+        return $this->addresses[] = $this->native->listen(
+            $address,
+            $sharePort,
+            $tls === null ? [] : \array_map(static fn(Certificate $one) => [$one->certFile, $one->keyFile], $tls->certificates),
+            $tls?->clientAuthorities,
+            $tls !== null && $tls->clientRequired,
+        );
+    }
+
+    /**
+     * Reads the files of all certificates again: new connections get the new ones, open ones go on.
+     *
+     * @throws TlsFailed a file cannot be used; the old certificates stay in use
+     */
+    public function reloadCertificates(): void
+    {
+        $this->native->reloadCertificates();
     }
 
     /** @return list<string> what it listens on, with real ports */

@@ -68,6 +68,7 @@ final class Failures
 
             'http.address' => new Http\InvalidAddress($message),
             'http.listen' => new Http\ListenFailed($message),
+            'http.tls' => new Http\TlsFailed($message),
             'http.body.too_large' => new Http\PayloadTooLarge($message),
             'http.body.timed_out' => new Http\BodyTimedOut($message),
             'http.body.incomplete', 'http.gone' => new Http\ClientGone($message),

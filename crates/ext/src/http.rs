@@ -1,6 +1,7 @@
 //! `Weft\Native\HttpServer`, `HttpRequest`, `HttpStream`.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use weft_core::http::{
     Body, BodyError, BodyWriter, Broken, Call, Event, HeaderMap, Limits, Response, Server,
     StatusCode, Version,
 };
-use weft_core::net::{Address, ListenError, listen};
+use weft_core::net::{Address, Identity, ListenError, ServerTls, TlsAcceptor, listen};
 
 use crate::amqp_table::binary;
 use crate::convert::array_zval;
@@ -33,6 +34,7 @@ const EXPIRED: i64 = 2;
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
 pub struct HttpServer {
     server: Server,
+    tls: RefCell<Vec<Rc<TlsAcceptor>>>,
 }
 
 #[php_impl]
@@ -41,20 +43,39 @@ impl HttpServer {
         let server = Server::new(self::limits(limits));
         let process = Process::current()?;
         process.reactor.spawn_background(server.keep_time());
-        Ok(Self { server })
+        Ok(Self {
+            server,
+            tls: RefCell::default(),
+        })
     }
 
-    pub fn listen(&self, address: &str, share_port: bool) -> PhpResult<String> {
+    pub fn listen(
+        &self,
+        address: &str,
+        share_port: bool,
+        certificates: &ZendHashTable,
+        client_authorities: Option<String>,
+        client_required: bool,
+    ) -> PhpResult<String> {
         let process = Process::current()?;
         let address: Address = address.parse().map_err(listen_failure)?;
+        let tls = tls(&address, certificates, client_authorities, client_required)?;
+        self.tls.borrow_mut().extend(tls.clone());
         let listener = listen(&address, share_port).map_err(listen_failure)?;
         let address = listener.address().to_string();
-        let accepting = self.server.accept(listener);
+        let accepting = self.server.accept(listener, tls);
         process.reactor.spawn_background(async move {
             // Only registering the socket can fail, with the epoll instance out of memory.
             let _ = accepting.await;
         });
         Ok(address)
+    }
+
+    pub fn reload_certificates(&self) -> PhpResult<()> {
+        for tls in &*self.tls.borrow() {
+            tls.reload().map_err(tls_failure)?;
+        }
+        Ok(())
     }
 
     pub fn next(&self, max: i64) -> PhpResult<Zval> {
@@ -124,6 +145,48 @@ fn batch(server: &Server, max: usize) -> PhpResult<Zval> {
         batch.insert_at_index(id as i64, value)?;
     }
     Ok(array_zval(batch))
+}
+
+/// `[[certificate file, key file], …]`; none is no TLS.
+fn tls(
+    address: &Address,
+    certificates: &ZendHashTable,
+    client_authorities: Option<String>,
+    client_required: bool,
+) -> PhpResult<Option<Rc<TlsAcceptor>>> {
+    if certificates.is_empty() {
+        return Ok(None);
+    }
+    if matches!(address, Address::Unix(_)) {
+        let message = format!("{address} is a Unix socket: TLS needs TCP");
+        return Err(Failure::new("usage", message).into());
+    }
+    let file = |pair: &Zval, index| {
+        let file = pair.array()?.get_index(index)?.string()?;
+        Some(PathBuf::from(file))
+    };
+    let identities = certificates
+        .values()
+        .map(|pair| {
+            Some(Identity {
+                cert_file: file(pair, 0)?,
+                key_file: file(pair, 1)?,
+            })
+        })
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| Failure::new("usage", "a certificate is the names of two files"))?;
+    let options = ServerTls {
+        identities,
+        client_authorities: client_authorities.map(PathBuf::from),
+        client_required,
+        protocols: vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+    };
+    let acceptor = TlsAcceptor::new(options).map_err(tls_failure)?;
+    Ok(Some(Rc::new(acceptor)))
+}
+
+fn tls_failure(reason: String) -> Failure {
+    Failure::new("http.tls", reason)
 }
 
 fn long(number: i64) -> Zval {
@@ -214,6 +277,10 @@ impl HttpRequest {
             .peer()
             .address
             .map(|address| address.ip().to_string())
+    }
+
+    pub fn client_certificate(&self) -> Option<Zval> {
+        self.call.peer().certificate.as_deref().map(binary)
     }
 
     pub fn client_port(&self) -> Option<i64> {

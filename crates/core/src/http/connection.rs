@@ -17,7 +17,7 @@ use super::registry::Id;
 use super::server::{Shared, handle};
 use super::socket::Socket;
 use super::sweep::Tick;
-use crate::net::Stream;
+use crate::net::{Stream, TlsAcceptor};
 
 /// What an HTTP/2 client sends first (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -32,6 +32,8 @@ pub struct Peer {
     /// `None` on a Unix socket.
     pub address: Option<SocketAddr>,
     pub is_tls: bool,
+    /// The certificate the client has shown and proved to hold, in DER.
+    pub certificate: Option<Vec<u8>>,
 }
 
 /// What a connection is told from outside. A later one that is stronger replaces an earlier one.
@@ -59,7 +61,7 @@ pub(super) enum Phase {
 pub(super) struct Connection {
     pub(super) id: Id,
     pub(super) shared: Rc<Shared>,
-    pub(super) peer: Rc<Peer>,
+    peer: RefCell<Rc<Peer>>,
     phase: Cell<Phase>,
     in_flight: Cell<u32>,
     is_http2: Cell<bool>,
@@ -75,7 +77,7 @@ impl Connection {
         Self {
             id,
             shared,
-            peer: Rc::new(peer),
+            peer: RefCell::new(Rc::new(peer)),
             phase: Cell::new(Phase::New(opened)),
             in_flight: Cell::new(0),
             is_http2: Cell::new(false),
@@ -84,6 +86,10 @@ impl Connection {
             is_finishing: Cell::new(false),
             waker: RefCell::default(),
         }
+    }
+
+    pub(super) fn peer(&self) -> Rc<Peer> {
+        Rc::clone(&self.peer.borrow())
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -168,16 +174,12 @@ impl Drop for InFlight {
 }
 
 /// Serves a connection until it ends or is told to.
-pub(super) async fn serve(connection: Rc<Connection>, stream: Stream) {
-    let mut start = pin!(recognised(stream));
-    let started = poll_fn(|context| {
-        if connection.obey(context, || {}).is_ready() {
-            return Poll::Ready(None);
-        }
-        start.as_mut().poll(context).map(Result::ok)
-    })
-    .await;
-    let Some((stream, prefix, is_http2)) = started else {
+pub(super) async fn serve(
+    connection: Rc<Connection>,
+    stream: Stream,
+    tls: Option<Rc<TlsAcceptor>>,
+) {
+    let Some((stream, prefix, is_http2)) = begin(&connection, stream, tls).await else {
         return;
     };
     connection.is_http2.set(is_http2);
@@ -186,6 +188,49 @@ pub(super) async fn serve(connection: Rc<Connection>, stream: Stream) {
         true => serve_http2(connection, socket).await,
         false => serve_http1(connection, socket).await,
     }
+}
+
+/// The socket, what was read from it, and whether the client speaks HTTP/2. None when it does not come to that.
+async fn begin(
+    connection: &Connection,
+    stream: Stream,
+    tls: Option<Rc<TlsAcceptor>>,
+) -> Option<(Stream, Bytes, bool)> {
+    let mut begun = pin!(async {
+        let stream = secured(connection, stream, tls.as_deref()).await?;
+        recognised(stream).await
+    });
+    poll_fn(|context| {
+        if connection.obey(context, || {}).is_ready() {
+            return Poll::Ready(None);
+        }
+        begun.as_mut().poll(context).map(Result::ok)
+    })
+    .await
+}
+
+async fn secured(
+    connection: &Connection,
+    stream: Stream,
+    tls: Option<&TlsAcceptor>,
+) -> io::Result<Stream> {
+    let Some(tls) = tls else {
+        return Ok(stream);
+    };
+    let Stream::Tcp(socket) = stream else {
+        return Err(io::Error::other("TLS needs TCP"));
+    };
+    let stream = tls.accept(socket).await?;
+    let shown = stream.get_ref().1.peer_certificates();
+    if let Some(certificate) = shown.and_then(<[_]>::first) {
+        let peer = Peer {
+            address: connection.peer().address,
+            is_tls: true,
+            certificate: Some(certificate.to_vec()),
+        };
+        connection.peer.replace(Rc::new(peer));
+    }
+    Ok(Stream::tls(stream))
 }
 
 /// Reads until it is clear which protocol the client speaks, and returns what was read.

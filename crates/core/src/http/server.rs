@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -22,7 +23,7 @@ use super::limits::Limits;
 use super::registry::{Id, Registry};
 use super::request_body::{BodyError, RequestBody};
 use super::sweep::{Tick, sweep};
-use crate::net::{Acceptor, Listener, Stream};
+use crate::net::{Acceptor, Listener, Stream, TlsAcceptor};
 
 /// How long to wait when the system has no descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -102,9 +103,15 @@ impl Server {
     }
 
     /// Accepts connections until [`stop`](Self::stop). Runs on a `LocalSet`, whose tasks the connections become.
-    pub fn accept(&self, listener: Listener) -> impl Future<Output = io::Result<()>> + use<> {
+    ///
+    /// With `tls` every connection is secured, which needs TCP.
+    pub fn accept(
+        &self,
+        listener: Listener,
+        tls: Option<Rc<TlsAcceptor>>,
+    ) -> impl Future<Output = io::Result<()>> + use<> {
         let shared = Rc::clone(&self.shared);
-        async move { accept(&shared, listener.acceptor()?).await }
+        async move { accept(&shared, listener.acceptor()?, tls).await }
     }
 
     /// Keeps the clock and enforces the time-outs; does not end.
@@ -174,7 +181,11 @@ impl Server {
     }
 }
 
-async fn accept(shared: &Rc<Shared>, acceptor: Acceptor) -> io::Result<()> {
+async fn accept(
+    shared: &Rc<Shared>,
+    acceptor: Acceptor,
+    tls: Option<Rc<TlsAcceptor>>,
+) -> io::Result<()> {
     loop {
         while shared.connections.borrow().len() >= shared.limits.connections
             && !shared.is_stopping()
@@ -193,14 +204,14 @@ async fn accept(shared: &Rc<Shared>, acceptor: Acceptor) -> io::Result<()> {
             () = shared.stop.notified() => break,
         };
         match accepted {
-            Ok((stream, address)) => shared.open(stream, address),
+            Ok((stream, address)) => shared.open(stream, address, tls.clone()),
             // The client is gone again, or there are no descriptors: neither is the end of the server.
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
     // What the kernel has accepted already would be reset when the socket closes.
     while let Poll::Ready(Ok((stream, address))) = poll_once(acceptor.accept()).await {
-        shared.open(stream, address);
+        shared.open(stream, address, tls.clone());
     }
     Ok(())
 }
@@ -215,10 +226,16 @@ impl Shared {
         self.stopping.get()
     }
 
-    fn open(self: &Rc<Self>, stream: Stream, address: Option<std::net::SocketAddr>) {
+    fn open(
+        self: &Rc<Self>,
+        stream: Stream,
+        address: Option<SocketAddr>,
+        tls: Option<Rc<TlsAcceptor>>,
+    ) {
         let peer = Peer {
             address,
-            is_tls: false,
+            is_tls: tls.is_some(),
+            certificate: None,
         };
         let connection = self
             .connections
@@ -230,7 +247,7 @@ impl Shared {
                 shared,
                 id: connection.id,
             };
-            serve(connection, stream).await;
+            serve(connection, stream, tls).await;
         });
     }
 
@@ -331,7 +348,7 @@ pub(super) async fn handle(
     let shared = &connection.shared;
     let is_head = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
     let mut response = match shared.service_for(&request) {
-        Some(service) => service.call(request, Rc::clone(&connection.peer)).await,
+        Some(service) => service.call(request, connection.peer()).await,
         None => answer(&connection, request).await,
     };
     if is_head {
@@ -371,7 +388,7 @@ async fn answer(connection: &Rc<Connection>, request: Request<Incoming>) -> Resp
     }
     let is_read_first = body.is_small() && !head.headers.contains_key(header::EXPECT);
     let call = shared.calls.borrow_mut().insert(|id| {
-        let peer = Rc::clone(&connection.peer);
+        let peer = connection.peer();
         Call::new(id, head, Rc::clone(&body), peer, shared.clock.get())
     });
     let waiting = Waiting { shared, call };

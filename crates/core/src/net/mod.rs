@@ -4,12 +4,14 @@
 
 mod dial;
 mod listen;
+mod server_tls;
 mod stream;
 mod tls;
 
 pub(crate) use dial::{DialError, dial};
 pub(crate) use listen::{Acceptor, open};
 pub use listen::{Address, ListenError, Listener, listen};
+pub use server_tls::{ServerTls, TlsAcceptor};
 pub(crate) use stream::Stream;
 pub(crate) use tls::TlsConnector;
 pub use tls::{ClientTls, Identity, PeerCheck};

@@ -97,7 +97,9 @@ impl TlsConnector {
 }
 
 impl Identity {
-    fn load(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+    pub(super) fn load(
+        &self,
+    ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
         let chain = certificates("certificate", &self.cert_file)?;
         let key =
             PrivateKeyDer::from_pem_file(&self.key_file).map_err(named("key", &self.key_file))?;
@@ -119,7 +121,7 @@ fn trusted(
         .map_err(|error| format!("no usable certificate authority to trust: {error}"))
 }
 
-fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, String> {
+pub(super) fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, String> {
     let authorities = match ca_file {
         Some(file) => certificates("certificate authorities", file)?,
         None => rustls_native_certs::load_native_certs().certs,
