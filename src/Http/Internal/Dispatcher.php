@@ -47,6 +47,9 @@ final class Dispatcher
 
             return $handler($request);
         }
+        if ($request->path() === '*' && $method === 'OPTIONS') {
+            return Response::noContent();
+        }
         if ($handlers === []) {
             return $this->fallback === null ? throw new NotFound() : ($this->fallback)($request);
         }

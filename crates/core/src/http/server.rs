@@ -442,6 +442,18 @@ fn refusal(head: &Parts) -> Option<Response<Body>> {
     if head.version == Version::HTTP_11 && head.headers.get_all(header::HOST).iter().count() != 1 {
         return Some(last(StatusCode::BAD_REQUEST));
     }
+    // RFC 9112 §6.3: what a proxy in front of us could read as another length than we do must not be answered.
+    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_odd = |coding: &HeaderValue| !coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if codings.next().is_some_and(is_odd) || codings.next().is_some() {
+        return Some(last(StatusCode::BAD_REQUEST));
+    }
+    // RFC 9110 §10.1.1
+    let expectation = head.headers.get(header::EXPECT);
+    let is_unknown = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    if expectation.is_some_and(is_unknown) {
+        return Some(last(StatusCode::EXPECTATION_FAILED));
+    }
     None
 }
 

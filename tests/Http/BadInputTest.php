@@ -1,0 +1,129 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+final class BadInputTest extends HttpTestCase
+{
+    private const ROUTES = '$routes->route(["GET", "POST"], "/", static fn(Request $r) => Response::text("[" . $r->method() . $r->body() . "]"));';
+
+    private static ?ServerProcess $server = null;
+
+    private static function server(): ServerProcess
+    {
+        return self::$server ??= ServerProcess::start(self::ROUTES, ', limits: new Limits(headerTimeout: 0.5, bodyTimeout: 0.5, idleTimeout: 1.0)');
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$server?->stop();
+        self::$server = null;
+    }
+
+    /** @dataProvider malformed */
+    public function testWhatIsMalformedIsRefusedAndTheConnectionClosed(int $status, string $bytes): void
+    {
+        // What follows could be part of an attack: it must not be answered.
+        $response = self::server()->exchange($bytes . "GET / HTTP/1.1\r\nHost: smuggled\r\n\r\n");
+
+        self::assertStatus($status, $response);
+        self::assertSame(1, substr_count($response, 'HTTP/1.1 '), $response);
+        self::assertSame('[GET]', self::bodyOf(self::server()->get('/')));
+    }
+
+    /** @return iterable<string, array{int, string}> */
+    public static function malformed(): iterable
+    {
+        $post = "POST / HTTP/1.1\r\nHost: a\r\n";
+        $get = "GET / HTTP/1.1\r\nHost: a\r\n";
+        $chunked = $post . "Transfer-Encoding: chunked\r\n\r\n";
+        yield 'two lengths' => [400, $post . "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"];
+        yield 'a list of lengths' => [400, $post . "Content-Length: 1, 1\r\n\r\na"];
+        yield 'a length with a sign' => [400, $post . "Content-Length: +1\r\n\r\na"];
+        yield 'an unknown coding' => [400, $post . "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"];
+        yield 'a coding after chunked' => [400, $post . "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"];
+        yield 'two codings' => [400, $post . "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"];
+        yield 'chunked in HTTP/1.0' => [400, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"];
+        yield 'a space before the colon' => [400, "GET / HTTP/1.1\r\nHost : a\r\n\r\n"];
+        yield 'a folded line' => [400, $get . "X: a\r\n b\r\n\r\n"];
+        yield 'a zero byte' => [400, $get . "X: a\0b\r\n\r\n"];
+        yield 'no host' => [400, "GET / HTTP/1.1\r\n\r\n"];
+        yield 'two hosts' => [400, $get . "Host: b\r\n\r\n"];
+        yield 'an unknown version' => [400, "GET / HTTP/9.9\r\nHost: a\r\n\r\n"];
+        yield 'a chunk size that is no number' => [400, $chunked . "zz\r\na\r\n0\r\n\r\n"];
+        yield 'a chunk size beyond 64 bits' => [400, $chunked . "fffffffffffffffff\r\na\r\n0\r\n\r\n"];
+        yield 'a line feed in a chunk extension' => [400, $chunked . "1;\n\r\na\r\n0\r\n\r\n"];
+        yield 'a chunk that is longer than it says' => [400, $chunked . "1\r\nab\r\n0\r\n\r\n"];
+        yield 'two hundred fields' => [431, $get . str_repeat("X: a\r\n", 200) . "\r\n"];
+        yield 'a field of 20,000 bytes' => [431, $get . 'X: ' . str_repeat('a', 20_000) . "\r\n\r\n"];
+        yield 'an unknown expectation' => [417, $post . "Expect: the best\r\nContent-Length: 1\r\n\r\na"];
+        yield 'TLS' => [400, "\x16\x03\x01\x02\x00\x01\x00"];
+    }
+
+    public function testOfALengthAndACodingTheCodingCountsAndTheConnectionIsClosed(): void
+    {
+        $response = self::server()->exchange("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 40\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: smuggled\r\n\r\n");
+
+        self::assertSame(1, substr_count($response, 'HTTP/1.1 '), $response);
+    }
+
+    public function testAHeaderThatDoesNotArriveInTimeEndsTheConnection(): void
+    {
+        $from = microtime(true);
+        self::assertSame('', self::server()->exchange("GET / HTTP/1.1\r\nHos"));
+        self::assertLessThan(2.0, microtime(true) - $from);
+    }
+
+    public function testAHeaderThatTricklesInGetsNoMoreTime(): void
+    {
+        $socket = self::server()->connect();
+        $from = microtime(true);
+        for ($i = 0; $i < 100 && @fwrite($socket, 'G') !== false && !self::isClosed($socket); $i++) {
+            usleep(50_000);
+        }
+        self::assertLessThan(2.0, microtime(true) - $from);
+    }
+
+    public function testABodyThatDoesNotArriveInTimeIs408(): void
+    {
+        self::assertStatus(408, self::server()->exchange("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab"));
+        self::assertStatus(408, self::server()->exchange("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"));
+    }
+
+    public function testAnIdleConnectionIsClosed(): void
+    {
+        $from = microtime(true);
+        self::assertStatus(200, self::server()->exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+        self::assertLessThan(2.5, microtime(true) - $from);
+    }
+
+    public function testAClientThatReadsNothingIsDisconnected(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::stream(static function (BodyWriter $out) { try { while (true) { $out->write(str_repeat("x", 65536)); } } finally { fprintf(STDERR, "ended"); } }));', ', limits: new Limits(writeTimeout: 0.5)');
+        $socket = $server->connect();
+        fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        self::assertTrue($server->awaitLog('ended'));
+    }
+
+    public function testConnectionsBeyondTheLimitWaitForTheirTurn(): void
+    {
+        $server = $this->serve(self::ROUTES, ', limits: new Limits(connections: 2, idleTimeout: 0.5, headerTimeout: 0.5)');
+        $sockets = [];
+        for ($i = 0; $i < 20; $i++) {
+            $sockets[] = $socket = $server->connect();
+        }
+        fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+
+        self::assertStatus(200, ServerProcess::readAll($socket, 15.0));
+    }
+
+    /** @param resource $socket */
+    private static function isClosed($socket): bool
+    {
+        stream_set_blocking($socket, false);
+
+        return fread($socket, 1) === '' && feof($socket);
+    }
+}
