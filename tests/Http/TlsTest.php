@@ -47,7 +47,8 @@ final class TlsTest extends HttpTestCase
         $server = $this->secured("{$this->certificates->php('a')}, clientAuthorities: '$folder/ca.crt'");
 
         self::assertMatchesRegularExpression('/^https2[1-9]\d\d$/', $this->fetch($server, 'a.test', '/', '--cert', "$folder/client.crt", '--key', "$folder/client.key"));
-        self::assertStringContainsString('certificate required', $this->fetch($server, 'a.test', '/'));
+        // Whether curl reads the alert or finds the connection closed is a race of its own.
+        self::assertMatchesRegularExpression('/certificate required|errno|SSL/', $this->fetch($server, 'a.test', '/'));
     }
 
     public function testCertificatesAreReloadedWithoutDroppingAConnection(): void

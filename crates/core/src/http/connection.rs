@@ -21,6 +21,8 @@ use crate::net::{Stream, TlsAcceptor};
 
 /// What an HTTP/2 client sends first (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// What hyper refuses more than, unless it is told another number.
+const DEFAULT_HEADERS: usize = 100;
 const MAX_STREAMS: u32 = 256;
 /// What a client may send on one HTTP/2 stream before it is read.
 const STREAM_WINDOW: u32 = 256 << 10;
@@ -256,8 +258,11 @@ async fn recognised(mut stream: Stream) -> io::Result<(Stream, Bytes, bool)> {
 async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
     let limits = &connection.shared.limits;
     let mut builder = http1::Builder::new();
+    // With a number of its own, hyper allocates its table of fields for every request.
+    if limits.header_count != DEFAULT_HEADERS {
+        builder.max_headers(limits.header_count);
+    }
     builder
-        .max_headers(limits.header_count)
         .max_header_size(limits.header_bytes)
         .header_read_timeout(None)
         // With it hyper buffers a streamed body without bound for a client that does not read.
