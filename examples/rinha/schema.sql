@@ -1,4 +1,4 @@
--- Run by one instance before it listens. Every statement may be repeated.
+-- Run by each instance before it listens: every statement may be repeated.
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
 
 CREATE TABLE IF NOT EXISTS pessoas (
@@ -13,4 +13,4 @@ CREATE TABLE IF NOT EXISTS pessoas (
 );
 
 -- The default signature of 12 bytes is full of ones with texts of this length, and then excludes nothing.
-CREATE INDEX IF NOT EXISTS pessoas_busca ON pessoas USING gist (busca gist_trgm_ops (siglen = 256));
+CREATE INDEX IF NOT EXISTS pessoas_busca ON pessoas USING gist (busca gist_trgm_ops (siglen = 512));

@@ -9,6 +9,8 @@ use Weft\Bench\BenchmarkException;
 /** A new database cluster for one run, on a port of its own, with the settings of examples/rinha/postgresql.conf. */
 final class Postgres
 {
+    private const START_SECONDS = 20.0;
+
     private readonly string $bin;
     private readonly string $data;
 
@@ -29,6 +31,22 @@ final class Postgres
     public function command(): array
     {
         return [...self::account(), "{$this->bin}/postgres", '-D', $this->data];
+    }
+
+    /** Waits until it answers: it accepts connections before it does. */
+    public function await(): void
+    {
+        $deadline = microtime(true) + self::START_SECONDS;
+        while (true) {
+            try {
+                $this->connection();
+
+                return;
+            } catch (\PDOException $failure) {
+                microtime(true) < $deadline || throw new BenchmarkException("PostgreSQL does not answer: {$failure->getMessage()}");
+                usleep(20_000);
+            }
+        }
     }
 
     public function url(): string

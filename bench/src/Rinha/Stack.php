@@ -34,6 +34,7 @@ final class Stack
         $database = Port::free();
         $this->postgres = new Postgres($database, "{$this->example}/postgresql.conf");
         $this->parts['postgresql']->start($this->postgres->command(), [], "{$this->out}/postgresql.log", $database);
+        $this->postgres->await();
         $instances = ['api-1' => Port::free(), 'api-2' => Port::free()];
         foreach ($instances as $name => $port) {
             $this->parts[$name]->start($this->api(), $this->environment($port), "{$this->out}/$name.log", $port);
