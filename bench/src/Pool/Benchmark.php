@@ -1,0 +1,97 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Pool;
+
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\DiskFlush;
+use Weft\Bench\Load\Wrk;
+use Weft\Bench\Machine;
+use Weft\Bench\Port;
+use Weft\Bench\Server;
+use Weft\Bench\Spread;
+use Weft\Bench\Versions;
+
+/** The five presets in turn, from the command line to the results. */
+final class Benchmark
+{
+    private const WARM_UP_SECONDS = 1;
+    private const LOAD_THREADS = 8;
+
+    private readonly string $out;
+
+    /** @param string $root the repository */
+    public function __construct(private readonly string $root, private readonly Options $options)
+    {
+        $this->out = "$root/bench/out";
+    }
+
+    public function run(): Results
+    {
+        is_file($this->options->extension) || throw new BenchmarkException("{$this->options->extension} is not there: run `make build`");
+        @mkdir("{$this->out}/pool-logs", recursive: true);
+        if (Machine::isBusy()) {
+            fwrite(STDERR, sprintf("The machine is busy (load %.1f): the numbers will not be comparable.\n", sys_getloadavg()[0]));
+        }
+        $runs = [];
+        for ($round = 1; $round <= $this->options->rounds; ++$round) {
+            foreach (Preset::all() as $preset) {
+                $runs[] = $run = $this->attempt($preset);
+                fwrite(STDERR, sprintf("%-28s %s\n", $run->label(), self::outcome($run)));
+            }
+        }
+        $machine = Machine::describe(Spread::of([DiskFlush::microseconds($this->out)]));
+        $results = new Results($machine, $this->versions(), $runs);
+        $results->save($this->options->out);
+
+        return $results;
+    }
+
+    private function attempt(Preset $preset): Run
+    {
+        try {
+            return $this->measure($preset);
+        } catch (BenchmarkException $failure) {
+            return Run::failed($preset, Machine::cores(), $failure->getMessage());
+        }
+    }
+
+    private function measure(Preset $preset): Run
+    {
+        $port = Port::free();
+        $command = [
+            PHP_BINARY, '-d', 'opcache.enable_cli=1', '-d', "extension={$this->options->extension}", "{$this->root}/bench/pool/runner.php",
+            '--server.host=127.0.0.1', "--server.port=$port", "--connection.dsn={$this->options->url}", ...$preset->arguments(),
+        ];
+        $runner = Server::start($command, [], "{$this->out}/pool-logs/" . strtr("{$preset->name}-" . ($preset->pool ? 'on' : 'off'), ' ', '-') . '.log', $port);
+        try {
+            $url = "http://127.0.0.1:$port/test";
+            Wrk::run($url, $preset->connections, self::WARM_UP_SECONDS, threads: self::LOAD_THREADS);
+            $cpu = $runner->tree->cpuSeconds();
+            $load = Wrk::run($url, $preset->connections, $this->options->seconds, threads: self::LOAD_THREADS);
+
+            return Run::finished($preset, Machine::cores(), $load, $runner->tree->cpuSeconds() - $cpu);
+        } finally {
+            $runner->stop();
+        }
+    }
+
+    /** @return array<string, string> */
+    private function versions(): array
+    {
+        return array_filter([
+            'weft' => Versions::weft($this->root),
+            'php' => PHP_VERSION,
+            'wrk' => Versions::of('wrk -v'),
+            $this->options->database => Versions::of($this->options->database === 'mysql' ? 'mariadbd --version' : 'psql --version'),
+        ]);
+    }
+
+    private static function outcome(Run $run): string
+    {
+        return $run->failure() !== null
+            ? "FAILED: {$run->failure()}"
+            : sprintf('%s requests/s, %s errors', number_format($run->number('rps')), number_format($run->number('errors')));
+    }
+}

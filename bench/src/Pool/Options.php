@@ -1,0 +1,68 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Pool;
+
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\CommandLine;
+
+/** What the command line asks for. */
+final class Options
+{
+    public const USAGE = <<<'USAGE'
+        usage: bench/pool/run [--short] [--rounds=N] [--seconds=N] [--database=mysql|postgres] [--extension=FILE] [--out=FILE]
+
+          --short      one round of two seconds
+          --rounds     rounds of the five presets, 3
+          --seconds    of load in each turn, 10
+          --database   mysql, the server at WEFT_MYSQL_DSN, or postgres, the one at DATABASE_URL
+          --extension  libweft.so, target/release/libweft.so
+          --out        where the results go, bench/out/pool.json
+
+        The variables are set by `. var/services/env` after `make services`. Exits with 1 when a request failed.
+
+        USAGE;
+
+    private const DATABASES = ['mysql' => 'WEFT_MYSQL_DSN', 'postgres' => 'DATABASE_URL'];
+
+    private function __construct(
+        public readonly int $rounds,
+        public readonly int $seconds,
+        public readonly string $database,
+        public readonly string $url,
+        public readonly string $extension,
+        public readonly string $out,
+    ) {
+    }
+
+    /**
+     * @param list<string> $arguments without the program's name
+     * @param string $root the repository
+     *
+     * @throws BenchmarkException
+     */
+    public static function parse(array $arguments, string $root): self
+    {
+        $short = in_array('--short', $arguments, true);
+        $line = CommandLine::parse($arguments, [
+            'short' => '',
+            'rounds' => $short ? '1' : '3',
+            'seconds' => $short ? '2' : '10',
+            'database' => 'mysql',
+            'extension' => "$root/target/release/libweft.so",
+            'out' => "$root/bench/out/pool.json",
+        ]);
+        $database = $line->text('database');
+        $variable = self::DATABASES[$database] ?? throw new BenchmarkException("--database must be mysql or postgres, got '$database'");
+
+        return new self(
+            $line->positive('rounds'),
+            $line->positive('seconds'),
+            $database,
+            getenv($variable) ?: throw new BenchmarkException("$variable is not set: run `make services` and `. var/services/env`"),
+            $line->text('extension'),
+            $line->text('out'),
+        );
+    }
+}

@@ -1,0 +1,109 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Pool;
+
+use Weft\Bench\ResultsFile;
+use Weft\Bench\Spread;
+use Weft\Bench\Table;
+
+/** All runs of the presets, with what they ran on. */
+final class Results
+{
+    private const HEADER = [
+        'preset', 'requests/s', 'of ceiling', 'ceiling', 'p50 ms', 'p99 ms', 'errors', 'runner CPU s', 'published/s', 'published errors',
+    ];
+
+    /**
+     * @param array<string, string> $versions by product
+     * @param list<Run> $runs in the order they ran
+     */
+    public function __construct(public readonly string $machine, public readonly array $versions, public readonly array $runs)
+    {
+    }
+
+    public static function load(string $path): self
+    {
+        $fields = ResultsFile::load($path);
+
+        return new self($fields['machine'], $fields['versions'], array_map(Run::fromArray(...), $fields['runs']));
+    }
+
+    public function save(string $path): void
+    {
+        $runs = array_map(static fn (Run $run): array => $run->toArray(), $this->runs);
+        ResultsFile::save($path, ['machine' => $this->machine, 'versions' => $this->versions, 'runs' => $runs]);
+    }
+
+    public function isPerfect(): bool
+    {
+        return array_filter($this->runs, static fn (Run $run): bool => !$run->isPerfect()) === [];
+    }
+
+    public function table(): Table
+    {
+        $groups = [];
+        foreach ($this->runs as $run) {
+            $groups[$run->label()][] = $run;
+        }
+
+        return new Table(self::HEADER, array_map(self::row(...), array_keys($groups), $groups));
+    }
+
+    /** @return list<string> */
+    public function failures(): array
+    {
+        $failures = [];
+        foreach ($this->runs as $run) {
+            $run->failure() === null || $failures["{$run->label()}: {$run->failure()}"] = true;
+        }
+
+        return array_keys($failures);
+    }
+
+    /**
+     * @param non-empty-list<Run> $runs
+     *
+     * @return list<string>
+     */
+    private static function row(string $label, array $runs): array
+    {
+        $failed = count(array_filter($runs, static fn (Run $run): bool => $run->failure() !== null));
+        $rates = self::numbers($runs, 'rps');
+        $ceiling = $runs[0]->number('ceiling_rps');
+
+        return [
+            $failed === 0 ? $label : "$label ($failed of " . count($runs) . ' failed)',
+            self::spread($runs, 'rps', 0),
+            $rates === [] ? '–' : sprintf('%.0f %%', Spread::of($rates)->median / $ceiling * 100),
+            number_format($ceiling),
+            self::spread($runs, 'p50_ms', 1),
+            self::spread($runs, 'p99_ms', 1),
+            number_format(array_sum(self::numbers($runs, 'errors'))),
+            self::spread($runs, 'cpu_s', 1),
+            number_format($runs[0]->number('published_rps')),
+            sprintf('%.1f %%', $runs[0]->number('published_error_percent')),
+        ];
+    }
+
+    /** @param list<Run> $runs */
+    private static function spread(array $runs, string $name, int $decimals): string
+    {
+        $numbers = self::numbers($runs, $name);
+
+        return $numbers === [] ? '–' : Spread::of($numbers)->format($decimals);
+    }
+
+    /**
+     * @param list<Run> $runs
+     *
+     * @return list<float|int>
+     */
+    private static function numbers(array $runs, string $name): array
+    {
+        $numbers = array_map(static fn (Run $run): float|int|null => $run->number($name), $runs);
+
+        return array_values(array_filter($numbers, static fn (float|int|null $number): bool => $number !== null));
+    }
+}

@@ -1,0 +1,83 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Pool;
+
+use Weft\Bench\Load\Load;
+
+/** One preset's run, as it stands in the results file. A failed run has a reason and no numbers. */
+final class Run
+{
+    private const NUMBERS = ['rps', 'p50_ms', 'p99_ms', 'requests', 'errors', 'cpu_s'];
+
+    /** @param array<string, mixed> $fields as in the results file */
+    private function __construct(private readonly array $fields)
+    {
+    }
+
+    /** @param float $cpuSeconds of the runner's processes during the load */
+    public static function finished(Preset $preset, int $cores, Load $load, float $cpuSeconds): self
+    {
+        return new self(self::identity($preset, $cores) + [
+            'rps' => round($load->perSecond(), 1),
+            'p50_ms' => round($load->p50, 2),
+            'p99_ms' => round($load->p99, 2),
+            'requests' => $load->requests,
+            'errors' => $load->errors,
+            'cpu_s' => round($cpuSeconds, 2),
+        ]);
+    }
+
+    public static function failed(Preset $preset, int $cores, string $reason): self
+    {
+        return new self(self::identity($preset, $cores) + array_fill_keys(self::NUMBERS, null) + ['failed' => $reason]);
+    }
+
+    /** @param array<string, mixed> $fields */
+    public static function fromArray(array $fields): self
+    {
+        return new self($fields);
+    }
+
+    /** @return array<string, mixed> */
+    public function toArray(): array
+    {
+        return $this->fields;
+    }
+
+    /** The same for the runs of one preset with, or without, a pool. */
+    public function label(): string
+    {
+        return "{$this->fields['preset']}, pool " . ($this->fields['pool'] ? 'on' : 'off');
+    }
+
+    public function failure(): ?string
+    {
+        return $this->fields['failed'] ?? null;
+    }
+
+    public function isPerfect(): bool
+    {
+        return $this->failure() === null && $this->fields['errors'] === 0;
+    }
+
+    /** @param string $name of a number in the results file; null when the run failed */
+    public function number(string $name): float|int|null
+    {
+        return $this->fields[$name];
+    }
+
+    /** @return array<string, mixed> */
+    private static function identity(Preset $preset, int $cores): array
+    {
+        return [
+            'preset' => $preset->name,
+            'pool' => $preset->pool,
+            'connections' => $preset->connections,
+            'ceiling_rps' => round($preset->ceiling($cores), 1),
+            'published_rps' => $preset->publishedRps,
+            'published_error_percent' => round($preset->publishedErrors * 100, 1),
+        ];
+    }
+}
