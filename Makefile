@@ -93,6 +93,13 @@ bench-grpc: ## measure Weft, grpc-go and grpc-js as gRPC servers (SHORT=1: two m
 	@$(MAKE) build
 	@bench/grpc/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
+.PHONY: bench-pool
+bench-pool: ## measure what the pool is worth: five published loads against MariaDB (SHORT=1: half a minute)
+	@scripts/setup demo services bench
+	@$(MAKE) build
+	@scripts/services up
+	@. "$${WEFT_VAR:-var}/services/env"; bench/pool/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+
 .PHONY: rinha
 rinha: ## run the Rinha de Backend: Gatling against examples/rinha within 1.5 CPU and 3.0 GB (SHORT=1: 23 seconds of load)
 	@scripts/setup demo rinha

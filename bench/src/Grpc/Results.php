@@ -59,6 +59,17 @@ final class Results
         }, $groups);
     }
 
+    /** @return array{tables: string} for the page */
+    public function markdown(): array
+    {
+        $tables = '';
+        foreach ($this->tables() as $preset => $table) {
+            $tables .= "### $preset\n\n{$table->markdown()}\n";
+        }
+
+        return ['tables' => $tables];
+    }
+
     /** @return list<string> */
     public function failures(): array
     {

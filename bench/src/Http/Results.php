@@ -75,6 +75,18 @@ final class Results
         return new Table($header, array_map(static fn (Idle $idle): array => $idle->row(), $this->idle));
     }
 
+    /** @return array{tables: string, idle: string, rounds: string} for the page */
+    public function markdown(): array
+    {
+        $tables = '';
+        foreach ($this->tables() as $discipline => $table) {
+            $tables .= "### $discipline\n\n{$table->markdown()}\n";
+        }
+        $rounds = max(array_map(static fn (array $bySystem): int => max(array_map(count(...), $bySystem)), $this->byDiscipline()));
+
+        return ['tables' => $tables, 'idle' => $this->idleTable()->markdown(), 'rounds' => (string) $rounds];
+    }
+
     /** @return list<string> */
     public function failures(): array
     {

@@ -51,6 +51,12 @@ final class Results
         return new Table(self::HEADER, array_map(self::row(...), array_keys($groups), $groups));
     }
 
+    /** @return array{table: string} for the page */
+    public function markdown(): array
+    {
+        return ['table' => $this->table()->markdown()];
+    }
+
     /** @return list<string> */
     public function failures(): array
     {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Rinha;
 
+use Weft\Bench\Page;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Table;
 
@@ -98,6 +99,18 @@ final class Results
         ], $this->fields['parts']);
 
         return new Table(['part', 'CPU limit', 'mean', 'CPU s', 'throttled s', 'MiB limit', 'peak', 'RSS at the end'], $rows);
+    }
+
+    /** @return array<string, string> for the page */
+    public function markdown(): array
+    {
+        return [
+            'summary' => $this->summary(),
+            'machine' => $this->fields['machine'],
+            'versions' => Page::versions($this->fields['versions']),
+            'requests' => $this->requestTable()->markdown(),
+            'parts' => $this->partTable()->markdown(),
+        ];
     }
 
     /** @return array<string, int|float> */

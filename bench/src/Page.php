@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench;
+
+/** A published page: a template with the last published results in it. */
+final class Page
+{
+    /**
+     * @param string $template file with `{{name}}` in it
+     * @param string $page file that is made from it
+     */
+    public function __construct(private readonly string $template, private readonly string $page)
+    {
+    }
+
+    /**
+     * @param array<string, string> $values by name
+     * @param bool $onlyCheck says whether the page is up to date, and writes nothing
+     *
+     * @return int exit code
+     *
+     * @throws BenchmarkException when the template asks for something that is not among them
+     */
+    public function make(array $values, bool $onlyCheck): int
+    {
+        $text = (string) preg_replace_callback(
+            '/\{\{([\w-]+)\}\}/',
+            fn (array $match): string => rtrim($values[$match[1]] ?? throw new BenchmarkException("{$this->template} asks for {$match[1]}")),
+            (string) file_get_contents($this->template),
+        );
+        if ($onlyCheck) {
+            $upToDate = @file_get_contents($this->page) === $text;
+            fwrite(STDERR, $upToDate ? '' : "{$this->page} is not what its render script makes of its results\n");
+
+            return $upToDate ? 0 : 1;
+        }
+        file_put_contents($this->page, $text);
+
+        return 0;
+    }
+
+    /** @param array<string, string> $versions by product */
+    public static function versions(array $versions): string
+    {
+        return implode(', ', array_map(
+            static fn (string $product, string $version): string => "$product $version",
+            array_keys($versions),
+            $versions,
+        ));
+    }
+}
