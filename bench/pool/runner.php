@@ -32,7 +32,12 @@ $workers = [];
 for ($i = 0; $i < $settings->number('server.worker_num'); ++$i) {
     $pid = pcntl_fork();
     if ($pid === 0) {
-        (new Worker($settings, static fn (): bool => posix_kill($parent, SIGTERM)))->run();
+        try {
+            (new Worker($settings, static fn (): bool => posix_kill($parent, SIGTERM)))->run();
+        } catch (BenchmarkException $failure) {
+            fwrite(STDERR, "bench/pool/runner.php: {$failure->getMessage()}\n");
+            exit(2);
+        }
         exit(0);
     }
     $workers[$pid] = true;

@@ -4,17 +4,18 @@ declare(strict_types=1);
 
 namespace Weft\Bench;
 
-/** What a session of processes (a server and everything it starts) has used so far, from /proc. */
+/** What a server and everything it starts has used so far, from /proc. */
 final class ProcessTree
 {
     /** Fields of /proc/PID/stat after the command's name, which may hold spaces: `man 5 proc`, less the first two. */
     private const STATE = 0;
+    private const PARENT = 1;
     private const SESSION = 3;
     private const TICKS = [11, 12, 13, 14];
     private const TICKS_PER_SECOND = 100;
 
-    /** @param int $session id of the session, the pid of the process that `setsid` started */
-    public function __construct(private readonly int $session)
+    /** @param int $root pid of a process that `setsid` started */
+    public function __construct(private readonly int $root)
     {
     }
 
@@ -54,15 +55,31 @@ final class ProcessTree
         return array_keys(array_filter($this->stats(), static fn (array $fields): bool => $fields[self::STATE] !== 'Z'));
     }
 
-    /** @return array<int, list<string>> by pid */
+    /**
+     * Those of its session, which stay in it when their parent ends, and all descendants, some of which (PHP-FPM) leave it.
+     *
+     * @return array<int, list<string>> fields of /proc/PID/stat by pid
+     */
     private function stats(): array
+    {
+        $all = self::everybody();
+        $found = array_filter($all, fn (array $fields): bool => (int) $fields[self::SESSION] === $this->root);
+        do {
+            $known = count($found);
+            $found += array_filter($all, static fn (array $fields): bool => isset($found[(int) $fields[self::PARENT]]));
+        } while (count($found) > $known);
+
+        return $found;
+    }
+
+    /** @return array<int, list<string>> by pid */
+    private static function everybody(): array
     {
         $stats = [];
         foreach (scandir('/proc') as $entry) {
             $stat = ctype_digit($entry) ? (string) @file_get_contents("/proc/$entry/stat") : '';
-            $fields = explode(' ', substr($stat, strrpos($stat, ')') + 2));
-            if ((int) ($fields[self::SESSION] ?? 0) === $this->session) {
-                $stats[(int) $entry] = $fields;
+            if ($stat !== '') {
+                $stats[(int) $entry] = explode(' ', substr($stat, strrpos($stat, ')') + 2));
             }
         }
 

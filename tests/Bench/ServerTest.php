@@ -55,6 +55,14 @@ final class ServerTest extends TestCase
         self::assertLessThan(200, $this->server->tree->residentMib());
     }
 
+    public function testAChildThatLeftTheSessionCounts(): void
+    {
+        $code = 'proc_open(["setsid", "sleep", "60"], [], $p);' . self::LISTEN . 'sleep(60);';
+        $this->server = $this->start($code, Port::free());
+
+        self::assertCount(2, $this->server->tree->pids());
+    }
+
     public function testTheTimeOfAChildThatHasEndedStillCounts(): void
     {
         $child = 'while (getrusage()["ru_utime.tv_usec"] < 3e5);';

@@ -22,5 +22,10 @@ $app->http('127.0.0.1:' . getenv('PORT'))
     ->get('/query', static fn (Request $request): Response => Response::json(
         $database->execute('SELECT id, name, email FROM people WHERE id = ?', [(int) $request->query('id')])->first(),
     ))
-    ->get('/body', static fn (): Response => Response::text($body));
+    ->get('/body', static fn (): Response => Response::text($body))
+    ->get('/static/{name}', static function (string $name): Response {
+        $file = @file_get_contents(getenv('STATIC_FOLDER') . '/' . basename($name));
+
+        return $file === false ? Response::notFound() : new Response(200, ['content-type' => 'application/octet-stream'], $file);
+    });
 $app->run();

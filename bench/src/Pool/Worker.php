@@ -31,9 +31,9 @@ final class Worker
                 connections: (int) ceil($this->settings->number('server.max_connection') / $workers),
                 inFlight: $this->settings->number('server.worker_max_concurrency'),
             ));
+            $this->scenario = new Scenario($this->settings, $this->connections());
             $server->listen("{$this->settings->text('server.host')}:{$this->settings->number('server.port')}", sharePort: true);
             async($server->run(...));
-            $this->scenario = new Scenario($this->settings, $this->connections());
             signal(SIGTERM, SIGINT);
             $server->stop(5.0);
         });
