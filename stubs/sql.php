@@ -12,12 +12,12 @@ final class SqlDatabase
     /**
      * Outcome: the SqlDatabase. A server is not contacted yet; an SQLite file is opened.
      *
-     * @param float $borrow_timeout seconds
+     * @param array<string, int|float|bool> $pool see `Weft\Pool\PoolOptions::native()`
      * @param string $name what messages call the pool; empty: the database's name
      *
      * @throws \Weft\Sql\InvalidDsn
      */
-    public static function open(string $dsn, int $pool_size, float $borrow_timeout, string $name): int
+    public static function open(string $dsn, array $pool, string $name): int
     {
     }
 
@@ -31,18 +31,19 @@ final class SqlDatabase
      * Cancelling the operation cancels the statement on the server.
      *
      * @param array<int|string, mixed> $params
+     * @param int $task who borrows the connection, 0 outside of tasks
      */
-    public function execute(string $sql, array $params): int
+    public function execute(string $sql, array $params, int $task): int
     {
     }
 
     /** @param array<int|string, mixed> $params */
-    public function stream(string $sql, array $params, int $chunk): SqlCursor
+    public function stream(string $sql, array $params, int $chunk, int $task): SqlCursor
     {
     }
 
     /** Sends nothing yet. */
-    public function transaction(): SqlTransaction
+    public function transaction(int $task): SqlTransaction
     {
     }
 
@@ -51,8 +52,39 @@ final class SqlDatabase
     {
     }
 
-    /** @return array<string, int|float> */
+    /** @return array<string, int|float|array<string, int>> */
     public function stats(): array
+    {
+    }
+
+    /** @return list<array{?int, float, ?string, int, ?string, ?string}> task, seconds, file, line, statement, stack */
+    public function holders(): array
+    {
+    }
+
+    /** Outcome: null, when there are leaks to report. */
+    public function leaked(): int
+    {
+    }
+
+    /** @return list<array{?int, float, ?string, int, ?string, ?string}> those found since the last call */
+    public function leaks(): array
+    {
+    }
+
+    public function resize(int $size, int $minimum_idle): void
+    {
+    }
+
+    public function suspend(): void
+    {
+    }
+
+    public function resume(): void
+    {
+    }
+
+    public function reset(): void
     {
     }
 

@@ -6,6 +6,8 @@ namespace Weft\Internal;
 
 use Weft\Amqp;
 use Weft\Http;
+use Weft\Pool;
+use Weft\Pool\Internal\Thrown;
 use Weft\Protobuf;
 use Weft\Runtime;
 use Weft\Sql;
@@ -44,6 +46,13 @@ final class Failures
             'sql.server_down' => new Sql\ServerDown($message),
             'sql.pool_closed' => new Sql\PoolClosed($message),
             'sql.cancelled' => new Sql\StatementCancelled($message, statement: self::text($details, 'statement')),
+
+            'pool.exhausted' => new Pool\PoolExhausted($message),
+            'pool.slow' => new Pool\ResourceNotReady($message),
+            'pool.blocked' => new Pool\NestedBorrow($message),
+            'pool.closed' => new Pool\PoolClosed($message),
+            'pool.create' => new Pool\FactoryFailed($message, Thrown::by((int) ($details['error'] ?? 0))),
+            'pool.down' => new Pool\FactoryDown($message, Thrown::by((int) ($details['error'] ?? 0))),
 
             'amqp.dsn' => new Amqp\InvalidDsn($message),
             'amqp.usage' => new Amqp\UsageError($message),

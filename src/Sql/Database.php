@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 use Weft\Native\SqlDatabase;
+use Weft\Pool\Leak;
+use Weft\Pool\PoolOptions;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
@@ -12,7 +14,7 @@ use Weft\Runtime\Internal\Scheduler;
  */
 final class Database implements Connection
 {
-    private function __construct(private readonly SqlDatabase $native, private readonly Driver $driver)
+    private function __construct(private readonly SqlDatabase $native, private readonly Driver $driver, private readonly string $name)
     {
     }
 
@@ -27,9 +29,9 @@ final class Database implements Connection
      */
     public static function connect(string $dsn, PoolOptions $pool = new PoolOptions()): self
     {
-        $native = Scheduler::await(SqlDatabase::open($dsn, $pool->size, $pool->borrowTimeout, $pool->name));
+        $native = Scheduler::await(SqlDatabase::open($dsn, $pool->native(), $pool->name));
 
-        return new self($native, Driver::from($native->driver()));
+        return new self($native, Driver::from($native->driver()), $pool->name);
     }
 
     public function driver(): Driver
@@ -39,7 +41,7 @@ final class Database implements Connection
 
     public function execute(string $sql, array $params = []): Result
     {
-        return new Result(Scheduler::await($this->native->execute($sql, $params)));
+        return new Result(Scheduler::await($this->native->execute($sql, $params, self::task())));
     }
 
     public function stream(string $sql, array $params = [], int $chunk = 1000): iterable
@@ -71,7 +73,7 @@ final class Database implements Connection
      */
     public function begin(): Transaction
     {
-        return new Transaction($this->native->transaction(), $this->driver);
+        return new Transaction($this->native->transaction(self::task()), $this->driver);
     }
 
     /**
@@ -84,16 +86,52 @@ final class Database implements Connection
         Scheduler::await($this->native->waitForChange());
     }
 
-    /** @return array<string, int|float> the pool's numbers: size, idle, in_use, waiting, … */
+    /** @return array<string, int|float|array<string, int>> the pool's numbers, see docs/pool.md; none for SQLite */
     public function stats(): array
     {
         return $this->native->stats();
+    }
+
+    /** @return list<Leak> who holds a connection now, the oldest first; none of them need be a leak */
+    public function holders(): array
+    {
+        return \array_map(fn (array $holder): Leak => Leak::of($this->name, $holder), $this->native->holders());
+    }
+
+    /** Changes the most and the least connections. What is too much is closed when it is idle. */
+    public function resize(int $size, int $minimumIdle = 0): void
+    {
+        new PoolOptions(size: $size, minimumIdle: $minimumIdle);
+        $this->native->resize($size, $minimumIdle);
+    }
+
+    /** From now on no connection is lent or opened; statements wait, at most the borrow timeout, until {@see resume()}. */
+    public function suspend(): void
+    {
+        $this->native->suspend();
+    }
+
+    public function resume(): void
+    {
+        $this->native->resume();
+    }
+
+    /** Replaces every connection: the idle ones now, the others when they come back. */
+    public function reset(): void
+    {
+        $this->native->reset();
     }
 
     /** Lets running statements finish, then closes every connection. Later statements throw {@see PoolClosed}. */
     public function close(): void
     {
         Scheduler::await($this->native->close());
+    }
+
+    /** Who borrows. */
+    private static function task(): int
+    {
+        return Scheduler::$current?->running?->id ?? 0;
     }
 
     /**
@@ -103,7 +141,7 @@ final class Database implements Connection
      */
     private function fetch(string $sql, array $params, int $chunk): \Generator
     {
-        $cursor = $this->native->stream($sql, $params, $chunk);
+        $cursor = $this->native->stream($sql, $params, $chunk, self::task());
         try {
             $key = 0;
             while (($rows = Scheduler::await($cursor->next())) !== []) {

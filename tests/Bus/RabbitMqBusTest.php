@@ -18,7 +18,7 @@ use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\TransportFailed;
 use Weft\Bus\UnroutableMessage;
 use Weft\Sql\Database;
-use Weft\Sql\PoolOptions;
+use Weft\Pool\PoolOptions;
 use Weft\Sql\Transaction;
 use Weft\Sql\UniqueViolation;
 use Weft\Tests\Bus\Fixtures\CustomerStored;

@@ -20,7 +20,7 @@ use Weft\Bus\Unrecoverable;
 use Weft\Sql\ConnectionRefused;
 use Weft\Sql\Database;
 use Weft\Sql\Deadlock;
-use Weft\Sql\PoolOptions;
+use Weft\Pool\PoolOptions;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\Servers;

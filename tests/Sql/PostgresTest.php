@@ -15,9 +15,10 @@ use Weft\Sql\DataException;
 use Weft\Sql\Deadlock;
 use Weft\Sql\HostNotFound;
 use Weft\Sql\LockNotAvailable;
+use Weft\Sql\NestedBorrow;
 use Weft\Sql\ParameterError;
 use Weft\Sql\PoolExhausted;
-use Weft\Sql\PoolOptions;
+use Weft\Pool\PoolOptions;
 use Weft\Sql\SerializationFailure;
 use Weft\Sql\ServerDown;
 use Weft\Sql\StatementCancelled;
@@ -432,16 +433,15 @@ class PostgresTest extends SqlConformance
     public function testAnExhaustedPoolSaysHowItStands(): void
     {
         $db = $this->connect(new PoolOptions(size: 2, borrowTimeout: 0.1, name: 'orders'));
-        $holders = [$db->begin(), $db->begin()];
-        foreach ($holders as $holder) {
-            $holder->execute('SELECT 1')->value();
-        }
+        $holders = [self::holder($db), self::holder($db)];
 
         $error = self::thrown(PoolExhausted::class, static fn () => $db->execute('SELECT 1'));
         $stats = $db->stats();
 
         self::assertStringContainsString('"orders"', $error->getMessage());
-        self::assertStringContainsString('2 of 2 in use, 1 waiting', $error->getMessage());
+        self::assertStringContainsString('2 of 2 in use, 1 waiting; held by task #', $error->getMessage());
+        self::assertStringContainsString(__FILE__, $error->getMessage());
+        self::assertStringContainsString('last statement: SELECT 1', $error->getMessage());
         self::assertSame([2, 2, 0, 0, 1], [$stats['size'], $stats['in_use'], $stats['idle'], $stats['waiting'], $stats['timeouts']]);
         $holders[0]->rollback();
         self::assertSame(1, $db->execute('SELECT 1')->value());
@@ -449,13 +449,39 @@ class PostgresTest extends SqlConformance
         $db->close();
     }
 
+    public function testWhoHoldsTheOnlyConnectionAndAsksForAnotherIsToldAtOnce(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $started = \hrtime(true);
+
+        $nested = self::thrown(NestedBorrow::class, static fn () => $db->transaction(static function (Transaction $tx) use ($db): void {
+            $tx->execute('SELECT 1')->value();
+            $db->execute('SELECT 2');
+        }));
+
+        self::assertStringContainsString('last statement: SELECT 1', $nested->getMessage());
+        self::assertLessThan(1e9, \hrtime(true) - $started);
+        self::assertSame(1, $db->execute('SELECT 1')->value());
+        $db->close();
+    }
+
+    /** A transaction with a connection, begun by a task of its own. */
+    private static function holder(Database $db): Transaction
+    {
+        return run(static fn (): Transaction => async(static function () use ($db): Transaction {
+            $holder = $db->begin();
+            $holder->execute('SELECT 1')->value();
+
+            return $holder;
+        })->await());
+    }
+
     public function testABorrowTimeoutOfZeroWaitsForNobodyButOpensConnections(): void
     {
         $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 0.0));
 
         self::assertSame(1, $db->execute('SELECT 1')->value());
-        $holder = $db->begin();
-        $holder->execute('SELECT 1')->value();
+        $holder = self::holder($db);
         $started = \hrtime(true);
         self::thrown(PoolExhausted::class, static fn () => $db->execute('SELECT 1'));
         self::assertLessThan(50e6, \hrtime(true) - $started);
@@ -489,8 +515,7 @@ class PostgresTest extends SqlConformance
         $db = $this->connect(new PoolOptions(size: 1));
 
         run(static function () use ($db): void {
-            $holder = $db->begin();
-            $holder->execute('SELECT 1')->value();
+            $holder = self::holder($db);
             self::thrown(TimeoutException::class, static fn () => timeout(0.05, static fn () => $db->execute('SELECT 1')));
             delay(0.0);
             self::assertSame(0, $db->stats()['waiting']);

@@ -16,7 +16,7 @@ use Weft\Sql\InvalidDsn;
 use Weft\Sql\NotNullViolation;
 use Weft\Sql\ParameterError;
 use Weft\Sql\PoolClosed;
-use Weft\Sql\PoolOptions;
+use Weft\Pool\PoolOptions;
 use Weft\Sql\SqlException;
 use Weft\Sql\SyntaxError;
 use Weft\Sql\Transaction;

@@ -12,7 +12,7 @@ use Weft\Bus\Transport;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
-use Weft\Sql\PoolOptions;
+use Weft\Pool\PoolOptions;
 
 use function Weft\run;
 

@@ -7,9 +7,11 @@
 mod amqp;
 mod amqp_table;
 mod bus;
+mod caller;
 mod convert;
 mod failure;
 mod http;
+mod pool;
 mod process;
 mod protobuf;
 mod runtime;
@@ -27,6 +29,7 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
         .startup_function(process::startup)
         .request_shutdown_function(process::request_shutdown);
     let module = runtime::register(module);
+    let module = pool::register(module);
     let module = sql::register(module);
     let module = amqp::register(module);
     let module = http::register(module);

@@ -7,15 +7,20 @@ use ext_php_rs::convert::IntoZval;
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
-use weft_core::pool::PoolOptions;
+use tokio::sync::Notify;
+
+use weft_core::pool::Holder;
 use weft_core::sql::{
-    ConnectFailure, Database, Error, ParseCache, RowStream, Statement, Transaction, Value,
+    ConnectFailure, Database, Error, ParseCache, PoolChange, RowStream, Statement, Transaction,
+    Value,
 };
 
+use crate::caller::borrower;
 use crate::convert;
 use crate::failure::{Detail, Failure};
+use crate::pool;
 use crate::process::Process;
-use crate::runtime::{Payload, seconds, start};
+use crate::runtime::{Payload, start};
 use crate::text::{NotUtf8, Text};
 
 /// Parsed statements remembered per database.
@@ -30,32 +35,26 @@ const MOST_BYTES: usize = 8 << 20;
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
 pub struct SqlDatabase {
     database: Database,
+    leaks: Rc<Leaks>,
+    /// Leaks are looked for: borrowers leave their stack.
+    traces: bool,
     parsed: Rc<RefCell<ParseCache>>,
 }
 
 #[php_impl]
 impl SqlDatabase {
-    pub fn open(
-        dsn: Text<'_>,
-        pool_size: i64,
-        borrow_timeout: f64,
-        name: Text<'_>,
-    ) -> PhpResult<i64> {
+    pub fn open(dsn: Text<'_>, pool: &ZendHashTable, name: Text<'_>) -> PhpResult<i64> {
         let dsn = dsn.utf8().map_err(unreadable_dsn)?;
         let name = name.utf8().map_err(|wrong| {
             Failure::new("sql.usage", format!("the name of the pool is {wrong}"))
         })?;
-        let pool = PoolOptions {
-            size: usize::try_from(pool_size).unwrap_or(1).max(1),
-            borrow_timeout: seconds(borrow_timeout),
-            name: name.to_owned(),
-            ..PoolOptions::default()
-        };
+        let pool = pool::options(pool, name.to_owned());
+        let traces = !pool.leak_threshold.is_zero();
         let opening = Database::open(dsn, pool).map_err(failure)?;
         start(async move {
             let database = opening.await.map_err(failure)?;
             Ok(Payload::build(move || {
-                Ok(Self::new(database).into_zval(false)?)
+                Ok(Self::new(database, traces).into_zval(false)?)
             }))
         })
     }
@@ -64,8 +63,10 @@ impl SqlDatabase {
         self.database.driver()
     }
 
-    pub fn execute(&self, sql: Text<'_>, params: &ZendHashTable) -> PhpResult<i64> {
-        let running = self.database.execute(statement(&self.parsed, sql, params)?);
+    pub fn execute(&self, sql: Text<'_>, params: &ZendHashTable, task: i64) -> PhpResult<i64> {
+        let running = self
+            .lender(task)
+            .execute(statement(&self.parsed, sql, params)?);
         start(async move {
             let result = running.await.map_err(failure)?;
             Ok(Payload::build(move || convert::result_set(result)))
@@ -77,17 +78,18 @@ impl SqlDatabase {
         sql: Text<'_>,
         params: &ZendHashTable,
         chunk: i64,
+        task: i64,
     ) -> PhpResult<SqlCursor> {
         let chunk = usize::try_from(chunk).unwrap_or(0).max(1);
         let statement = statement(&self.parsed, sql, params)?;
         Ok(SqlCursor {
-            rows: RefCell::new(Some(self.database.stream(statement, chunk))),
+            rows: RefCell::new(Some(self.lender(task).stream(statement, chunk))),
         })
     }
 
-    pub fn transaction(&self) -> SqlTransaction {
+    pub fn transaction(&self, task: i64) -> SqlTransaction {
         SqlTransaction {
-            transaction: self.database.transaction(),
+            transaction: self.lender(task).transaction(),
             parsed: Rc::clone(&self.parsed),
             waiting: Cell::default(),
         }
@@ -99,11 +101,47 @@ impl SqlDatabase {
     }
 
     pub fn stats(&self) -> PhpResult<Zval> {
-        let mut stats = ZendHashTable::new();
-        for (name, number) in self.database.stats() {
-            stats.insert(name, number as i64)?;
+        match self.database.stats() {
+            Some(stats) => pool::stats(&stats),
+            None => Ok(convert::array_zval(ZendHashTable::new())),
         }
-        Ok(convert::array_zval(stats))
+    }
+
+    pub fn holders(&self) -> PhpResult<Zval> {
+        pool::holders(&self.database.holders())
+    }
+
+    pub fn leaked(&self) -> PhpResult<i64> {
+        let leaks = Rc::clone(&self.leaks);
+        start(async move {
+            while leaks.found.borrow().is_empty() {
+                leaks.bell.notified().await;
+            }
+            Ok(Payload::Null)
+        })
+    }
+
+    pub fn leaks(&self) -> PhpResult<Zval> {
+        pool::holders(&self.leaks.found.take())
+    }
+
+    pub fn resize(&self, size: i64, minimum_idle: i64) {
+        self.database.change_pool(PoolChange::Resize {
+            size: usize::try_from(size).unwrap_or(0),
+            minimum_idle: usize::try_from(minimum_idle).unwrap_or(0),
+        });
+    }
+
+    pub fn suspend(&self) {
+        self.database.change_pool(PoolChange::Suspend);
+    }
+
+    pub fn resume(&self) {
+        self.database.change_pool(PoolChange::Resume);
+    }
+
+    pub fn reset(&self) {
+        self.database.change_pool(PoolChange::Reset);
     }
 
     pub fn close(&self) -> PhpResult<i64> {
@@ -113,13 +151,35 @@ impl SqlDatabase {
 }
 
 impl SqlDatabase {
-    fn new(database: Database) -> Self {
+    /// The database for the task that calls.
+    fn lender(&self, task: i64) -> Database {
+        self.database.on_behalf_of(borrower(task, self.traces))
+    }
+
+    fn new(database: Database, traces: bool) -> Self {
         let parsed = ParseCache::new(database.dialect(), PARSED_STATEMENTS);
+        let leaks = Rc::new(Leaks::default());
+        let reports = Rc::downgrade(&leaks);
+        database.on_leak(move |holder| {
+            if let Some(leaks) = reports.upgrade() {
+                leaks.found.borrow_mut().push(holder);
+                leaks.bell.notify_one();
+            }
+        });
         Self {
             database,
+            leaks,
+            traces,
             parsed: Rc::new(RefCell::new(parsed)),
         }
     }
+}
+
+/// Holders of connections that nobody has been told of yet.
+#[derive(Default)]
+struct Leaks {
+    found: RefCell<Vec<Holder>>,
+    bell: Notify,
 }
 
 #[php_class]

@@ -29,6 +29,8 @@ final class Coroutine implements Task, \Stringable
     public ?Group $group = null;
     /** @var array<int, mixed> */
     public array $locals = [];
+    /** @var array<int, \WeakReference<Ending>> what has to know of its end, by object id */
+    public array $endings = [];
     /** Seconds of the monotonic clock. */
     public float $since;
     public ?\Fiber $fiber = null;
@@ -238,9 +240,25 @@ final class Coroutine implements Task, \Stringable
         return new CancelledException("Task $this was cancelled: $cancellation->reason", $cancellation);
     }
 
+    private function tellEndings(): void
+    {
+        $endings = $this->endings;
+        $this->endings = [];
+        try {
+            foreach ($endings as $ending) {
+                $ending->get()?->taskEnded();
+            }
+        } catch (\Throwable $error) {
+            $this->scheduler->fail($error);
+        }
+    }
+
     private function settle(TaskState $outcome): void
     {
         $this->outcome = $outcome;
+        if ($this->endings !== []) {
+            $this->tellEndings();
+        }
         if ($this->joiners !== null) {
             $this->joiners->wakeAll();
             $this->joiners = null;

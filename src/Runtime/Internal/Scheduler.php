@@ -205,6 +205,24 @@ final class Scheduler
         $this->watchers[$op] = $done;
     }
 
+    /** The same for an operation that alone keeps no loop waiting: without other work it would never finish. */
+    public function listenTo(int $op, \Closure $done): void
+    {
+        $this->listeners++;
+        $this->watch($op, function (int $op) use ($done): void {
+            $this->listeners--;
+            $done($op);
+        });
+    }
+
+    public function unlisten(int $op): void
+    {
+        if (isset($this->watchers[$op])) {
+            $this->listeners--;
+            $this->unwatch($op);
+        }
+    }
+
     /** Cancels `$op` if it has not finished. */
     public function unwatch(int $op): void
     {

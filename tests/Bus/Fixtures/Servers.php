@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus\Fixtures;
 
 use Weft\Sql\Database;
-use Weft\Sql\PoolOptions;
+use Weft\Pool\PoolOptions;
 
 /** A virtual host of RabbitMQ and a schema of PostgreSQL for one test. */
 trait Servers

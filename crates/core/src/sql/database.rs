@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use super::{Dialect, Error, ResultSet, Statement, postgres, sqlite};
-use crate::pool::PoolOptions;
+use crate::pool::{Borrower, Holder, PoolOptions, Stats};
 
 /// Boxed, since the drivers' futures differ; one allocation beside a round trip to a database.
 pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
@@ -24,6 +24,20 @@ pub enum Database {
 pub enum Transaction {
     Postgres(Rc<postgres::Transaction>),
     Sqlite(sqlite::Transaction),
+}
+
+/// What can be done to the pool of a database while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolChange {
+    Resize {
+        size: usize,
+        minimum_idle: usize,
+    },
+    /// Nothing is lent or opened; borrowers wait.
+    Suspend,
+    Resume,
+    /// Every connection is replaced.
+    Reset,
 }
 
 /// Rows of a large result, a chunk at a time. Dropping it ends the query.
@@ -49,7 +63,9 @@ impl Database {
                     pool.name.clone_from(&config.database);
                 }
                 Ok(Box::pin(async move {
-                    Ok(Self::Postgres(postgres::Database::open(config, pool)))
+                    let database = postgres::Database::open(config, pool);
+                    database.pool().warm_up();
+                    Ok(Self::Postgres(database))
                 }))
             }
             "sqlite" => {
@@ -124,23 +140,47 @@ impl Database {
         }
     }
 
-    /// The pool's numbers by name.
-    pub fn stats(&self) -> Vec<(&'static str, u64)> {
+    /// The same database for a borrower of connections with a name.
+    pub fn on_behalf_of(&self, borrower: Borrower) -> Self {
         match self {
-            Self::Postgres(database) => {
-                let stats = database.stats();
-                vec![
-                    ("size", stats.size as u64),
-                    ("idle", stats.idle as u64),
-                    ("in_use", stats.in_use as u64),
-                    ("connecting", stats.connecting as u64),
-                    ("waiting", stats.waiting as u64),
-                    ("created", stats.created),
-                    ("closed", stats.closed),
-                    ("timeouts", stats.timeouts),
-                ]
-            }
+            Self::Postgres(database) => Self::Postgres(Rc::new(database.on_behalf_of(borrower))),
+            Self::Sqlite(database) => Self::Sqlite(database.clone()),
+        }
+    }
+
+    /// The pool's numbers; `None` for SQLite, which has none.
+    pub fn stats(&self) -> Option<Stats> {
+        match self {
+            Self::Postgres(database) => Some(database.stats()),
+            Self::Sqlite(_) => None,
+        }
+    }
+
+    /// Who holds a connection now, the oldest first.
+    pub fn holders(&self) -> Vec<Holder> {
+        match self {
+            Self::Postgres(database) => database.pool().holders(),
             Self::Sqlite(_) => Vec::new(),
+        }
+    }
+
+    /// Called for each connection held for longer than the leak threshold, once.
+    pub fn on_leak(&self, report: impl Fn(Holder) + 'static) {
+        if let Self::Postgres(database) = self {
+            database.pool().on_leak(report);
+        }
+    }
+
+    /// Changes the pool while it runs. SQLite has none to change.
+    pub fn change_pool(&self, change: PoolChange) {
+        if let Self::Postgres(database) = self {
+            let pool = database.pool();
+            match change {
+                PoolChange::Resize { size, minimum_idle } => pool.resize(size, minimum_idle),
+                PoolChange::Suspend => pool.suspend(),
+                PoolChange::Resume => pool.resume(),
+                PoolChange::Reset => pool.reset(),
+            }
         }
     }
 

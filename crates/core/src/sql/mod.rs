@@ -8,7 +8,7 @@ pub mod postgres;
 pub mod sqlite;
 mod value;
 
-pub use database::{Database, Pending, RowStream, Transaction};
+pub use database::{Database, Pending, PoolChange, RowStream, Transaction};
 pub use error::{ConnectFailure, Error, ServerError};
 pub use placeholder::{Dialect, Params, ParseCache, ParsedSql};
 pub use value::{Column, ResultSet, Statement, Value};

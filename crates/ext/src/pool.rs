@@ -1,0 +1,473 @@
+//! `Weft\Native\Pool`: the pool of any PHP resource. PHP makes, checks and closes the resources; here they are numbers.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+use tokio::sync::{Notify, oneshot};
+
+use weft_core::pool::{self, Condition, Histogram, Holder, Lease, Manage, PoolOptions, Stats};
+
+use crate::caller::borrower;
+use crate::convert;
+use crate::failure::{Detail, Failure};
+use crate::process::Process;
+use crate::runtime::{Payload, seconds, start};
+
+/// The options as `Weft\Pool\PoolOptions` hands them over; what is missing has the core's default.
+pub fn options(from: &ZendHashTable, name: String) -> PoolOptions {
+    let defaults = PoolOptions::default();
+    let time = |key: &str, default| {
+        from.get(key)
+            .and_then(Zval::double)
+            .map_or(default, seconds)
+    };
+    let count = |key: &str, default| {
+        let number = from.get(key).and_then(Zval::long);
+        number.map_or(default, |number| usize::try_from(number).unwrap_or(0))
+    };
+    PoolOptions {
+        size: count("size", defaults.size),
+        minimum_idle: count("minimumIdle", defaults.minimum_idle),
+        idle_timeout: time("idleTimeout", defaults.idle_timeout),
+        max_lifetime: time("maxLifetime", defaults.max_lifetime),
+        lifetime_jitter: from
+            .get("lifetimeJitter")
+            .and_then(Zval::double)
+            .unwrap_or(defaults.lifetime_jitter),
+        renewal_timeout: time("renewalTimeout", defaults.renewal_timeout),
+        borrow_timeout: time("borrowTimeout", defaults.borrow_timeout),
+        return_timeout: time("returnTimeout", defaults.return_timeout),
+        create_timeout: time("createTimeout", defaults.create_timeout),
+        keepalive_interval: time("keepaliveInterval", defaults.keepalive_interval),
+        validate_after: time("validateAfter", defaults.validate_after),
+        validation_timeout: time("validationTimeout", defaults.validation_timeout),
+        leak_threshold: time("leakThreshold", defaults.leak_threshold),
+        connect_limit: count("connectLimit", defaults.connect_limit),
+        fail_fast: from
+            .get("failFast")
+            .and_then(Zval::bool)
+            .unwrap_or(defaults.fail_fast),
+        name,
+    }
+}
+
+/// The pool's numbers by name.
+pub fn stats(stats: &Stats) -> PhpResult<Zval> {
+    let mut table = ZendHashTable::new();
+    let numbers = [
+        ("size", stats.size as u64),
+        (
+            "total",
+            (stats.idle + stats.in_use + stats.connecting) as u64,
+        ),
+        ("idle", stats.idle as u64),
+        ("in_use", stats.in_use as u64),
+        ("connecting", stats.connecting as u64),
+        ("waiting", stats.waiting as u64),
+        ("borrowed", stats.borrowed),
+        ("created", stats.created),
+        ("closed", stats.closed),
+        ("broken", stats.broken),
+        ("expired", stats.expired),
+        ("timeouts", stats.timeouts),
+        ("connect_failures", stats.connect_failures),
+        ("refused", stats.refused),
+        ("leaks", stats.leaks),
+    ];
+    for (name, number) in numbers {
+        table.insert(name, number as i64)?;
+    }
+    for (name, histogram) in [
+        ("wait", &stats.wait),
+        ("usage", &stats.usage),
+        ("creation", &stats.creation),
+    ] {
+        table.insert(
+            format!("{name}_seconds").as_str(),
+            histogram.sum().as_secs_f64(),
+        )?;
+        table.insert(format!("{name}_histogram").as_str(), buckets(histogram)?)?;
+    }
+    Ok(convert::array_zval(table))
+}
+
+/// Counts by the upper bound in seconds, as text since PHP has no float keys; `+Inf` for the last.
+fn buckets(histogram: &Histogram) -> PhpResult<Zval> {
+    let mut table = ZendHashTable::new();
+    let bounds = Histogram::bounds().map(|bound| bound.to_string());
+    let names = bounds.iter().map(String::as_str).chain(["+Inf"]);
+    for (name, count) in names.zip(histogram.counts()) {
+        table.insert(name, *count as i64)?;
+    }
+    Ok(convert::array_zval(table))
+}
+
+/// `[task, seconds held, file, line, statement, stack]`.
+fn holder(holder: &Holder) -> PhpResult<Zval> {
+    let mut row = ZendHashTable::new();
+    let borrower = &holder.borrower;
+    row.push(borrower.task.map(|task| task as i64))?;
+    row.push(holder.held.as_secs_f64())?;
+    row.push(borrower.file.as_deref())?;
+    row.push(i64::from(borrower.line))?;
+    row.push(holder.statement.as_deref())?;
+    row.push(borrower.stack.as_deref())?;
+    Ok(convert::array_zval(row))
+}
+
+pub fn holders(holders: &[Holder]) -> PhpResult<Zval> {
+    let mut list = ZendHashTable::new();
+    for entry in holders {
+        list.push(holder(entry)?)?;
+    }
+    Ok(convert::array_zval(list))
+}
+
+/// A resource of PHP.
+struct Resource {
+    id: i64,
+    condition: Condition,
+}
+
+/// What PHP is asked to do.
+enum Work {
+    Create(i64),
+    /// The resource asked for has come too late.
+    Abandon(i64),
+    Check(i64),
+    Reset(i64),
+    Close(i64),
+    Leak(Holder),
+}
+
+/// Why the factory made nothing: the number PHP keeps its exception under.
+#[derive(Debug, Clone)]
+struct Refused {
+    error: i64,
+    message: String,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+/// Hands work to PHP and its outcome back.
+#[derive(Default)]
+struct Desk {
+    work: RefCell<VecDeque<Work>>,
+    bell: Notify,
+    last_request: Cell<i64>,
+    creating: RefCell<HashMap<i64, oneshot::Sender<Result<i64, Refused>>>>,
+    /// Resources being checked or reset.
+    tending: RefCell<HashMap<i64, oneshot::Sender<bool>>>,
+    checks: bool,
+    resets: bool,
+}
+
+impl Desk {
+    fn ask(&self, work: Work) {
+        self.work.borrow_mut().push_back(work);
+        self.bell.notify_one();
+    }
+
+    async fn tend(&self, mut resource: Resource, work: Work) -> Option<Resource> {
+        let (answer, answered) = oneshot::channel();
+        self.tending.borrow_mut().insert(resource.id, answer);
+        let absence = Absence {
+            desk: self,
+            id: resource.id,
+        };
+        self.ask(work);
+        let healthy = answered.await.unwrap_or(false);
+        std::mem::forget(absence);
+        if !healthy {
+            self.ask(Work::Close(resource.id));
+            return None;
+        }
+        resource.condition = Condition::Clean;
+        Some(resource)
+    }
+}
+
+/// A resource whose check or reset took too long is closed.
+struct Absence<'a> {
+    desk: &'a Desk,
+    id: i64,
+}
+
+impl Drop for Absence<'_> {
+    fn drop(&mut self) {
+        self.desk.tending.borrow_mut().remove(&self.id);
+        self.desk.ask(Work::Close(self.id));
+    }
+}
+
+/// A request for a resource that nobody waits for any more.
+struct Request<'a> {
+    desk: &'a Desk,
+    number: i64,
+}
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        if self
+            .desk
+            .creating
+            .borrow_mut()
+            .remove(&self.number)
+            .is_some()
+        {
+            self.desk.ask(Work::Abandon(self.number));
+        }
+    }
+}
+
+/// What the pool knows of PHP's resources.
+struct Resources(Rc<Desk>);
+
+impl Manage for Resources {
+    type Connection = Resource;
+    type Error = Refused;
+
+    async fn connect(&self) -> Result<Resource, Refused> {
+        let desk = &*self.0;
+        let number = desk.last_request.get() + 1;
+        desk.last_request.set(number);
+        let (answer, answered) = oneshot::channel();
+        desk.creating.borrow_mut().insert(number, answer);
+        let _request = Request { desk, number };
+        desk.ask(Work::Create(number));
+        let id = answered.await.unwrap_or_else(|_| {
+            Err(Refused {
+                error: 0,
+                message: "the factory was cancelled".to_owned(),
+            })
+        })?;
+        Ok(Resource {
+            id,
+            condition: Condition::Clean,
+        })
+    }
+
+    fn condition(&self, resource: &mut Resource) -> Condition {
+        resource.condition
+    }
+
+    async fn recover(&self, resource: Resource) -> Option<Resource> {
+        let work = Work::Reset(resource.id);
+        self.0.tend(resource, work).await
+    }
+
+    async fn validate(&self, resource: Resource) -> Option<Resource> {
+        if !self.0.checks {
+            return Some(resource);
+        }
+        let work = Work::Check(resource.id);
+        self.0.tend(resource, work).await
+    }
+
+    fn close(&self, resource: Resource) {
+        self.0.ask(Work::Close(resource.id));
+    }
+}
+
+#[php_class]
+#[php(name = "Weft\\Native\\Pool")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct Pool {
+    pool: pool::Pool<Resources>,
+    desk: Rc<Desk>,
+    leases: Rc<RefCell<HashMap<i64, Lease<Resources>>>>,
+    traces: bool,
+}
+
+#[php_impl]
+impl Pool {
+    pub fn open(
+        options: &ZendHashTable,
+        name: String,
+        checks: bool,
+        resets: bool,
+    ) -> PhpResult<Self> {
+        Process::refuse_after_fork()?;
+        let options = self::options(options, name);
+        let traces = !options.leak_threshold.is_zero();
+        let desk = Rc::new(Desk {
+            checks,
+            resets,
+            ..Desk::default()
+        });
+        let pool = pool::Pool::new(Resources(Rc::clone(&desk)), options);
+        let reports = Rc::downgrade(&desk);
+        pool.on_leak(move |holder| {
+            if let Some(desk) = reports.upgrade() {
+                desk.ask(Work::Leak(holder));
+            }
+        });
+        Ok(Self {
+            pool,
+            desk,
+            leases: Rc::default(),
+            traces,
+        })
+    }
+
+    pub fn warm_up(&self) -> PhpResult<i64> {
+        let pool = self.pool.clone();
+        start(async move {
+            pool.warm_up();
+            Ok(Payload::Null)
+        })
+    }
+
+    pub fn try_borrow(&self, task: i64) -> i64 {
+        let handle = self.pool.on_behalf_of(borrower(task, self.traces));
+        match handle.try_borrow() {
+            Some(lease) => keep(&self.leases, lease),
+            None => 0,
+        }
+    }
+
+    pub fn borrow(&self, task: i64) -> PhpResult<i64> {
+        let handle = self.pool.on_behalf_of(borrower(task, self.traces));
+        let leases = Rc::clone(&self.leases);
+        start(async move {
+            let lease = handle.borrow().await.map_err(failure)?;
+            // Kept only when it is taken: an outcome that is dropped gives the resource back.
+            Ok(Payload::build(move || {
+                let mut zval = Zval::new();
+                zval.set_long(keep(&leases, lease));
+                Ok(zval)
+            }))
+        })
+    }
+
+    pub fn give_back(&self, id: i64, broken: bool) -> bool {
+        let lease = self.leases.borrow_mut().remove(&id);
+        let Some(mut lease) = lease else { return false };
+        if broken {
+            lease.discard();
+        } else {
+            if self.desk.resets {
+                lease.condition = Condition::Dirty;
+            }
+            drop(lease);
+        }
+        true
+    }
+
+    pub fn work_waits(&self) -> PhpResult<i64> {
+        let desk = Rc::clone(&self.desk);
+        start(async move {
+            loop {
+                if !desk.work.borrow().is_empty() {
+                    return Ok(Payload::Null);
+                }
+                desk.bell.notified().await;
+            }
+        })
+    }
+
+    pub fn work(&self) -> PhpResult<Zval> {
+        let work = std::mem::take(&mut *self.desk.work.borrow_mut());
+        let mut list = ZendHashTable::new();
+        for item in work {
+            let mut row = ZendHashTable::new();
+            match item {
+                Work::Create(request) => (row.push("create")?, row.push(request)?),
+                Work::Abandon(request) => (row.push("abandon")?, row.push(request)?),
+                Work::Check(id) => (row.push("check")?, row.push(id)?),
+                Work::Reset(id) => (row.push("reset")?, row.push(id)?),
+                Work::Close(id) => (row.push("close")?, row.push(id)?),
+                Work::Leak(leak) => (row.push("leak")?, row.push(holder(&leak)?)?),
+            };
+            list.push(row)?;
+        }
+        Ok(convert::array_zval(list))
+    }
+
+    pub fn created(&self, request: i64, id: i64) -> bool {
+        let answer = self.desk.creating.borrow_mut().remove(&request);
+        answer.is_some_and(|answer| answer.send(Ok(id)).is_ok())
+    }
+
+    pub fn refused(&self, request: i64, error: i64, message: String) {
+        let answer = self.desk.creating.borrow_mut().remove(&request);
+        if let Some(answer) = answer {
+            // Whoever asked may have left.
+            let _ = answer.send(Err(Refused { error, message }));
+        }
+    }
+
+    pub fn tended(&self, id: i64, healthy: bool) {
+        let answer = self.desk.tending.borrow_mut().remove(&id);
+        if let Some(answer) = answer {
+            // Whoever asked may have left.
+            let _ = answer.send(healthy);
+        }
+    }
+
+    pub fn resize(&self, size: i64, minimum_idle: i64) {
+        let number = |number| usize::try_from(number).unwrap_or(0);
+        self.pool.resize(number(size), number(minimum_idle));
+    }
+
+    pub fn suspend(&self) {
+        self.pool.suspend();
+    }
+
+    pub fn resume(&self) {
+        self.pool.resume();
+    }
+
+    pub fn reset(&self) {
+        self.pool.reset();
+    }
+
+    pub fn stats(&self) -> PhpResult<Zval> {
+        stats(&self.pool.stats())
+    }
+
+    pub fn holders(&self) -> PhpResult<Zval> {
+        holders(&self.pool.holders())
+    }
+
+    pub fn close(&self) -> PhpResult<i64> {
+        let pool = self.pool.clone();
+        start(async move {
+            pool.close().await;
+            Ok(Payload::Null)
+        })
+    }
+}
+
+fn keep(leases: &RefCell<HashMap<i64, Lease<Resources>>>, lease: Lease<Resources>) -> i64 {
+    let id = lease.id;
+    leases.borrow_mut().insert(id, lease);
+    id
+}
+
+fn failure(error: pool::Error<Refused>) -> Failure {
+    let message = error.to_string();
+    match error {
+        pool::Error::Exhausted { .. } => Failure::new("pool.exhausted", message),
+        pool::Error::Slow { .. } => Failure::new("pool.slow", message),
+        pool::Error::SelfBlocked { .. } => Failure::new("pool.blocked", message),
+        pool::Error::Down { error, .. } => {
+            Failure::new("pool.down", message).with("error", Detail::Int(error.error))
+        }
+        pool::Error::Closed { .. } => Failure::new("pool.closed", message),
+        pool::Error::Connect(error) => {
+            Failure::new("pool.create", message).with("error", Detail::Int(error.error))
+        }
+    }
+}
+
+pub fn register(module: ModuleBuilder) -> ModuleBuilder {
+    module.class::<Pool>()
+}

@@ -1,0 +1,33 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Pool\Internal;
+
+/**
+ * Exceptions of factories, by number while they travel through the extension, which holds no PHP values.
+ *
+ * @internal
+ */
+final class Thrown
+{
+    /** Older ones are forgotten: nobody waits for them any more. */
+    private const KEPT = 256;
+
+    /** @var array<int, \Throwable> */
+    private static array $thrown = [];
+    private static int $last = 0;
+
+    public static function keep(\Throwable $error): int
+    {
+        self::$thrown[++self::$last] = $error;
+        unset(self::$thrown[self::$last - self::KEPT]);
+
+        return self::$last;
+    }
+
+    public static function by(int $number): ?\Throwable
+    {
+        return self::$thrown[$number] ?? null;
+    }
+}

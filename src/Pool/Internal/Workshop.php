@@ -1,0 +1,205 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Pool\Internal;
+
+use Weft\Native;
+use Weft\Pool\FactoryFailed;
+use Weft\Pool\Hooks;
+use Weft\Pool\Leak;
+use Weft\Runtime\Internal\Blocking;
+use Weft\Runtime\Internal\Coroutine;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * Makes, checks and closes the resources the extension asks for: inside `run()` each in a task of its own, so that whoever
+ * waits can take a resource that comes back first; outside one after the other, while somebody waits.
+ *
+ * @internal
+ */
+final class Workshop
+{
+    /** @var array<int, mixed> */
+    public array $resources = [];
+
+    /** @var array<int, Coroutine> factories at work, by request */
+    private array $creating = [];
+    private int $lastId = 0;
+    /** Finishes when there is work. */
+    private ?int $bell = null;
+    /** @var \WeakReference<Scheduler>|null the loop that listens to the bell */
+    private ?\WeakReference $loop = null;
+
+    public function __construct(
+        private readonly Native\Pool $native,
+        private readonly string $name,
+        private readonly \Closure $factory,
+        private readonly ?\Closure $check,
+        private readonly ?\Closure $reset,
+        private readonly ?\Closure $close,
+        private readonly Hooks $hooks,
+    ) {
+    }
+
+    /** Waits for an operation of the pool and does what it needs meanwhile. */
+    public function await(int $op): mixed
+    {
+        $scheduler = Scheduler::$current;
+        if ($scheduler?->running === null) {
+            return $this->serveUntil($op);
+        }
+        $this->attend($scheduler);
+
+        return Scheduler::await($op);
+    }
+
+    /** Does at once what waits. */
+    public function serve(?Scheduler $scheduler = null): void
+    {
+        foreach ($this->native->work() as [$kind, $subject]) {
+            if ($kind === 'leak') {
+                $this->report(Leak::of($this->name, $subject));
+            } elseif ($kind === 'abandon') {
+                ($this->creating[$subject] ?? null)?->cancel('the factory took longer than createTimeout');
+            } elseif ($scheduler === null) {
+                $this->{$kind}($subject);
+            } else {
+                $task = $scheduler->orphans->start([$this, $kind], [$subject]);
+                if ($kind === 'create') {
+                    $this->creating[$subject] = $task;
+                }
+            }
+        }
+    }
+
+    public function attend(Scheduler $scheduler): void
+    {
+        if ($this->loop?->get() !== $scheduler) {
+            $this->leave();
+            $this->loop = \WeakReference::create($scheduler);
+            $this->listen($scheduler);
+        }
+    }
+
+    public function __destruct()
+    {
+        $this->leave();
+    }
+
+    public function create(int $request): void
+    {
+        try {
+            $resource = ($this->factory)();
+            if ($resource === null) {
+                throw new FactoryFailed("pool \"{$this->name}\": the factory returned null instead of a resource");
+            }
+            if ($this->hooks->created !== null) {
+                ($this->hooks->created)($resource);
+            }
+        } catch (\Throwable $thrown) {
+            $message = \sprintf('pool "%s": the factory failed with %s: %s', $this->name, $thrown::class, $thrown->getMessage());
+            $this->native->refused($request, Thrown::keep($thrown), $message);
+
+            return;
+        } finally {
+            unset($this->creating[$request]);
+        }
+        $id = ++$this->lastId;
+        $this->resources[$id] = $resource;
+        if (!$this->native->created($request, $id)) {
+            $this->close($id);
+        }
+    }
+
+    public function check(int $id): void
+    {
+        $this->native->tended($id, $this->passes($this->check, 'check', $id));
+    }
+
+    public function reset(int $id): void
+    {
+        $this->native->tended($id, $this->passes($this->reset, 'reset', $id));
+    }
+
+    public function close(int $id): void
+    {
+        $resource = $this->resources[$id] ?? null;
+        unset($this->resources[$id]);
+        if ($resource === null) {
+            return;
+        }
+        try {
+            foreach ([$this->close, $this->hooks->closed] as $closure) {
+                if ($closure !== null) {
+                    $closure($resource);
+                }
+            }
+        } catch (\Throwable $thrown) {
+            $this->warn('close', $id, $thrown);
+        }
+    }
+
+    /** False and only false, or an exception, ends the resource. */
+    private function passes(?\Closure $closure, string $step, int $id): bool
+    {
+        try {
+            return $closure === null || $closure($this->resources[$id]) !== false;
+        } catch (\Throwable $thrown) {
+            $this->warn($step, $id, $thrown);
+
+            return false;
+        }
+    }
+
+    private function warn(string $step, int $id, \Throwable $thrown): void
+    {
+        $what = $step === 'close' ? '' : '; the resource is closed';
+        \trigger_error(\sprintf('pool "%s": %s of resource #%d threw %s: %s%s', $this->name, $step, $id, $thrown::class, $thrown->getMessage(), $what), \E_USER_WARNING);
+    }
+
+    private function report(Leak $leak): void
+    {
+        $this->hooks->leaked === null ? \trigger_error((string) $leak, \E_USER_WARNING) : ($this->hooks->leaked)($leak);
+    }
+
+    private function listen(Scheduler $scheduler): void
+    {
+        $workshop = \WeakReference::create($this);
+        $this->bell = $this->native->workWaits();
+        $scheduler->listenTo($this->bell, static function (int $op) use ($workshop, $scheduler): void {
+            Native\take($op);
+            $self = $workshop->get();
+            if ($self !== null) {
+                $self->serve($scheduler);
+                $self->listen($scheduler);
+            }
+        });
+    }
+
+    private function serveUntil(int $op): mixed
+    {
+        while (true) {
+            if ($this->loop !== null) {
+                $this->leave();
+            }
+            $bell = $this->bell ??= $this->native->workWaits();
+            if (Blocking::awaitFirst($op, $bell) === $op) {
+                return Blocking::await($op);
+            }
+            Blocking::await($bell);
+            $this->bell = null;
+            $this->serve();
+        }
+    }
+
+    private function leave(): void
+    {
+        if ($this->bell !== null) {
+            $this->loop?->get()?->unlisten($this->bell);
+            unset(Blocking::$finished[$this->bell]);
+            Native\cancel($this->bell);
+        }
+        $this->bell = $this->loop = null;
+    }
+}

@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Pool;
+
+/** Something that is held for longer than the leak threshold. It is not taken away. */
+final class Leak implements \Stringable
+{
+    /**
+     * @param ?int $task id of the task that borrowed it, 0 for code outside of tasks
+     * @param float $held seconds
+     * @param ?string $file where it was borrowed
+     * @param ?string $statement what ran on it last, for a database
+     * @param ?string $stack the calls that led to the borrow, one a line, the innermost first
+     */
+    public function __construct(
+        public readonly string $pool,
+        public readonly ?int $task,
+        public readonly float $held,
+        public readonly ?string $file,
+        public readonly int $line,
+        public readonly ?string $statement,
+        public readonly ?string $stack,
+    ) {
+    }
+
+    /**
+     * @internal
+     *
+     * @param array{?int, float, ?string, int, ?string, ?string} $holder
+     */
+    public static function of(string $pool, array $holder): self
+    {
+        return new self($pool, ...$holder);
+    }
+
+    public function __toString(): string
+    {
+        $who = $this->task === 0 ? 'code outside of tasks' : "task #{$this->task}";
+        $statement = $this->statement === null ? '' : ", last statement: {$this->statement}";
+        $stack = $this->stack === null ? '' : "\n  " . \str_replace("\n", "\n  ", $this->stack);
+
+        return \sprintf('pool "%s": %s holds a resource for %.3f s%s, borrowed at%s', $this->pool, $who, $this->held, $statement, $stack);
+    }
+}

@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Pool;
+
+use Weft\Runtime\Internal\Ending;
+
+/**
+ * The right to use one resource until it is returned: {@see Pool::return()}, the end of {@see Pool::with()}, or when the last
+ * reference to the lease is gone.
+ *
+ * @template T
+ */
+final class Lease implements Ending
+{
+    /** Borrows of a bound task that are still to be returned. */
+    private int $borrows = 1;
+
+    /**
+     * @internal made by {@see Pool}
+     *
+     * @param T $resource
+     */
+    public function __construct(private readonly Pool $pool, public readonly int $id, private mixed $resource, private readonly int $task)
+    {
+    }
+
+    /**
+     * @return T
+     *
+     * @throws LeaseReturned
+     */
+    public function resource(): mixed
+    {
+        return $this->resource ?? throw new LeaseReturned("The lease of resource #{$this->id} was returned before; it cannot be used any more");
+    }
+
+    public function isOpen(): bool
+    {
+        return $this->resource !== null;
+    }
+
+    /** @internal */
+    public function belongsTo(Pool $pool): bool
+    {
+        return $this->pool === $pool;
+    }
+
+    /** @internal */
+    public function borrowAgain(): void
+    {
+        $this->borrows++;
+    }
+
+    /** @internal true when it has to come back now */
+    public function end(bool $all): bool
+    {
+        if ($this->resource === null || !$all && --$this->borrows > 0) {
+            return false;
+        }
+        $this->resource = null;
+
+        return true;
+    }
+
+    /** @internal */
+    public function task(): int
+    {
+        return $this->task;
+    }
+
+    /** @internal */
+    public function taskEnded(): void
+    {
+        if ($this->resource !== null) {
+            $this->pool->reclaim($this);
+        }
+    }
+
+    public function __destruct()
+    {
+        if ($this->resource !== null) {
+            $this->pool->reclaim($this);
+        }
+    }
+}

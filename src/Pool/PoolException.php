@@ -1,0 +1,17 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Pool;
+
+use Weft\Exception;
+
+/** A {@see Pool} lent nothing. Catch a subclass for the cause. */
+class PoolException extends \RuntimeException implements Exception
+{
+    /** @param ?\Throwable $previous what the factory threw, where that is the cause */
+    final public function __construct(string $message, ?\Throwable $previous = null)
+    {
+        parent::__construct($message, 0, $previous);
+    }
+}

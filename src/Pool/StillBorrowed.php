@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Pool;
+
+/** The task that wants to close the pool holds one of its resources itself, so that would never end. */
+final class StillBorrowed extends UsageError
+{
+}

@@ -1,0 +1,575 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Pool;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Pool\FactoryDown;
+use Weft\Pool\FactoryFailed;
+use Weft\Pool\ForeignLease;
+use Weft\Pool\Hooks;
+use Weft\Pool\Leak;
+use Weft\Pool\Lease;
+use Weft\Pool\LeaseReturned;
+use Weft\Pool\NestedBorrow;
+use Weft\Pool\Pool;
+use Weft\Pool\PoolClosed;
+use Weft\Pool\PoolExhausted;
+use Weft\Pool\PoolOptions;
+use Weft\Pool\ResourceNotReady;
+use Weft\Pool\StillBorrowed;
+use Weft\Runtime\TimeoutException;
+
+use function Weft\all;
+use function Weft\async;
+use function Weft\delay;
+use function Weft\run;
+use function Weft\timeout;
+use function Weft\yieldNow;
+
+final class PoolTest extends TestCase
+{
+    private int $made = 0;
+
+    private function pool(PoolOptions $options = new PoolOptions(size: 2), mixed ...$rest): Pool
+    {
+        return new Pool(function (): \stdClass {
+            return (object) ['number' => ++$this->made];
+        }, $options, ...$rest);
+    }
+
+    // Lending
+
+    public function testTheResourceUsedLastIsLentFirstAndOnlyAsManyAreMadeAsAreNeeded(): void
+    {
+        $pool = $this->pool(new PoolOptions(size: 5));
+        $first = $pool->borrow();
+        $second = $pool->borrow();
+        self::assertSame([1, 2], [$first->resource()->number, $second->resource()->number]);
+        $pool->return($first);
+        $pool->return($second);
+
+        self::assertSame(2, $pool->with(static fn (\stdClass $resource): int => $resource->number));
+        self::assertSame([2, 2, 0], [$this->made, $pool->stats()['idle'], $pool->stats()['in_use']]);
+        $pool->close();
+    }
+
+    public function testItWorksInTasksToo(): void
+    {
+        run(function (): void {
+            $pool = $this->pool();
+            $numbers = all(\array_fill(0, 20, static fn (): int => $pool->with(static function (\stdClass $resource): int {
+                yieldNow();
+
+                return $resource->number;
+            })));
+            self::assertCount(20, $numbers);
+            self::assertLessThanOrEqual(2, $this->made);
+            self::assertSame(20, $pool->stats()['borrowed']);
+            $pool->close();
+        });
+    }
+
+    public function testWaitersAreServedFirstComeFirstServed(): void
+    {
+        run(function (): void {
+            $pool = $this->pool(new PoolOptions(size: 1));
+            $held = $pool->borrow();
+            $order = [];
+            $tasks = [];
+            foreach (\range(0, 9) as $number) {
+                $tasks[] = async(function () use ($pool, $number, &$order): void {
+                    $pool->with(function () use ($number, &$order): void {
+                        $order[] = $number;
+                        yieldNow();
+                    });
+                });
+            }
+            yieldNow();
+            $pool->return($held);
+            \array_map(static fn ($task) => $task->await(), $tasks);
+            self::assertSame(\range(0, 9), $order);
+        });
+    }
+
+    public function testAWaiterTakesWhatIsReturnedWhileItsOwnIsStillBeingMade(): void
+    {
+        run(function (): void {
+            $pool = new Pool(function (): \stdClass {
+                delay(++$this->made === 1 ? 0.0 : 5.0);
+
+                return (object) ['number' => $this->made];
+            }, new PoolOptions(size: 2));
+            $held = $pool->borrow();
+            $waiting = async(static fn (): int => $pool->with(static fn (\stdClass $resource): int => $resource->number));
+            yieldNow();
+            $pool->return($held);
+            self::assertSame(1, timeout(1.0, static fn (): int => $waiting->await()));
+        });
+    }
+
+    public function testAWaiterThatIsCancelledLosesNothing(): void
+    {
+        run(function (): void {
+            $pool = $this->pool(new PoolOptions(size: 1));
+            for ($round = 0; $round < 50; $round++) {
+                $held = $pool->borrow();
+                $quitter = async(static fn (): Lease => $pool->borrow());
+                $next = async(static fn (): int => $pool->with(static fn (\stdClass $resource): int => $resource->number));
+                yieldNow();
+                $pool->return($held);
+                $quitter->cancel();
+                self::assertSame(1, timeout(1.0, static fn (): int => $next->await()));
+            }
+            self::assertSame([1, 0, 1], [$pool->stats()['idle'], $pool->stats()['in_use'], $this->made]);
+        });
+    }
+
+    // Spike (D.2): most pools open 45 here
+
+    public function testASpikeOpensOnlyWhatItNeeds(): void
+    {
+        run(function (): void {
+            $opened = 0;
+            $slow = 0.0;
+            $pool = new Pool(static function () use (&$opened, &$slow): object {
+                $opened++;
+                delay($slow);
+
+                return new \stdClass();
+            }, new PoolOptions(size: 50, minimumIdle: 5));
+            for ($deadline = \microtime(true) + 2.0; $pool->stats()['idle'] < 5 && \microtime(true) < $deadline;) {
+                delay(0.005);
+            }
+            self::assertSame(5, $opened);
+            $slow = 0.15;
+            $begin = \microtime(true);
+            all(\array_fill(0, 50, static fn (): mixed => $pool->with(static fn () => delay(0.002))));
+            self::assertLessThanOrEqual(15, $opened, 'more than 10 new ones');
+            self::assertLessThan(0.16, \microtime(true) - $begin);
+            $pool->close();
+        });
+    }
+
+    // Errors
+
+    public function testAnExhaustedPoolNamesItsHoldersWithTaskAgeAndLine(): void
+    {
+        run(function (): void {
+            $pool = $this->pool(new PoolOptions(size: 1, borrowTimeout: 0.05, name: 'tools'));
+            $holder = async(function () use ($pool): int {
+                $lease = $pool->borrow();
+                delay(10.0);
+
+                return $lease->id;
+            });
+            yieldNow();
+            $line = __LINE__ - 6;
+            try {
+                $pool->borrow();
+                self::fail('lent twice');
+            } catch (PoolExhausted $exhausted) {
+                self::assertMatchesRegularExpression(
+                    '~^pool "tools" had no free connection within 50ms: 1 of 1 in use, 1 waiting; held by task #' . $holder->id() . ' for 0\.\d+ s from ' . __FILE__ . ":$line$~",
+                    $exhausted->getMessage(),
+                );
+            }
+            $holder->cancel();
+        });
+    }
+
+    public function testWhoeverHoldsEverythingAndWaitsForMoreIsToldAtOnce(): void
+    {
+        $scenario = function (): void {
+            $pool = $this->pool(new PoolOptions(size: 1));
+            $lease = $pool->borrow();
+            $begin = \microtime(true);
+            try {
+                $pool->borrow();
+                self::fail('lent twice');
+            } catch (NestedBorrow $nested) {
+                self::assertStringContainsString(__FILE__, $nested->getMessage());
+            }
+            self::assertLessThan(1.0, \microtime(true) - $begin);
+            $pool->return($lease);
+            self::assertTrue($pool->borrow()->isOpen());
+        };
+        $scenario();
+        run($scenario);
+    }
+
+    public function testASlowFactoryIsNotCalledExhaustion(): void
+    {
+        run(function (): void {
+            $pool = new Pool(static fn () => delay(30.0), new PoolOptions(size: 1, borrowTimeout: 0.05));
+            $this->expectException(ResourceNotReady::class);
+            $pool->borrow();
+        });
+    }
+
+    public function testAFactoryThatNeverReturnsIsCancelledAndThePoolGoesOn(): void
+    {
+        run(function (): void {
+            $cancelled = false;
+            $calls = 0;
+            $pool = new Pool(static function () use (&$cancelled, &$calls): object {
+                if (++$calls === 1) {
+                    try {
+                        delay(60.0);
+                    } finally {
+                        $cancelled = true;
+                    }
+                }
+
+                return new \stdClass();
+            }, new PoolOptions(size: 1, createTimeout: 0.05));
+            $lease = timeout(5.0, static fn (): Lease => $pool->borrow());
+            self::assertTrue($cancelled && $lease->isOpen());
+        });
+    }
+
+    public function testAFactoryThatThrowsOrReturnsNullIsNamedAndThePoolStaysUsable(): void
+    {
+        $scenario = function (): void {
+            $answers = [static fn () => throw new \DomainException('no such host'), static fn () => null, static fn () => new \stdClass()];
+            $pool = new Pool(static function () use (&$answers): mixed {
+                return \array_shift($answers)();
+            }, new PoolOptions(name: 'tools'));
+            try {
+                $pool->borrow();
+                self::fail('lent nothing');
+            } catch (FactoryFailed $failed) {
+                self::assertSame('pool "tools": the factory failed with DomainException: no such host', $failed->getMessage());
+                self::assertInstanceOf(\DomainException::class, $failed->getPrevious());
+            }
+            try {
+                $pool->borrow();
+                self::fail('lent nothing');
+            } catch (FactoryDown $down) {
+                self::assertInstanceOf(\DomainException::class, $down->getPrevious());
+            }
+            self::assertTrue(self::borrowSoon($pool)->isOpen());
+        };
+        $scenario();
+        run($scenario);
+    }
+
+    private static function borrowSoon(Pool $pool): Lease
+    {
+        for ($deadline = \microtime(true) + 5.0;; delay(0.005)) {
+            try {
+                return $pool->borrow();
+            } catch (FactoryFailed | FactoryDown $notYet) {
+                if (\microtime(true) > $deadline) {
+                    throw $notYet;
+                }
+            }
+        }
+    }
+
+    public function testALeaseIsReturnedOnceToItsOwnPoolAndNotUsedAfterwards(): void
+    {
+        $pool = $this->pool();
+        $other = $this->pool();
+        $lease = $pool->borrow();
+        self::assertInstanceOf(ForeignLease::class, self::thrownBy(static fn () => $other->return($lease)));
+        $pool->return($lease);
+        self::assertInstanceOf(LeaseReturned::class, self::thrownBy(static fn () => $pool->return($lease)));
+        self::assertInstanceOf(LeaseReturned::class, self::thrownBy(static fn () => $pool->discard($lease)));
+        self::assertInstanceOf(LeaseReturned::class, self::thrownBy(static fn () => $lease->resource()));
+        $next = $pool->borrow();
+        unset($lease);
+        self::assertSame([1, 0], [$pool->stats()['in_use'], $pool->stats()['idle']], 'a returned lease gives nothing back');
+        self::assertTrue($next->isOpen());
+    }
+
+    public function testAPoolIsNotClosedByWhoHoldsAResourceAndIsUsableAfterwards(): void
+    {
+        $pool = $this->pool();
+        $lease = $pool->borrow();
+        self::assertInstanceOf(StillBorrowed::class, self::thrownBy(static fn () => $pool->close()));
+        $pool->return($lease);
+        self::assertSame(1, $pool->with(static fn (\stdClass $resource): int => $resource->number));
+        $pool->close();
+        self::assertInstanceOf(PoolClosed::class, self::thrownBy(static fn () => $pool->borrow()));
+        $pool->close();
+    }
+
+    /** @return iterable<string, array{array<string, int|float>}> */
+    public function badOptions(): iterable
+    {
+        yield 'size 0' => [['size' => 0]];
+        yield 'negative size' => [['size' => -1]];
+        yield 'total 0' => [['sizeTotal' => 0]];
+        yield 'minimum above size' => [['size' => 2, 'minimumIdle' => 3]];
+        yield 'negative minimum' => [['minimumIdle' => -1]];
+        yield 'no connects' => [['connectLimit' => 0]];
+        yield 'jitter above 1' => [['lifetimeJitter' => 1.1]];
+        yield 'jitter NaN' => [['lifetimeJitter' => \NAN]];
+        foreach (['idleTimeout', 'maxLifetime', 'renewalTimeout', 'borrowTimeout', 'returnTimeout', 'createTimeout', 'keepaliveInterval', 'validateAfter', 'validationTimeout', 'leakThreshold'] as $time) {
+            yield "negative $time" => [[$time => -0.1]];
+            yield "NaN $time" => [[$time => \NAN]];
+            yield "infinite $time" => [[$time => \INF]];
+        }
+    }
+
+    /**
+     * @dataProvider badOptions
+     *
+     * @param array<string, int|float> $options
+     */
+    public function testAnOptionThatMakesNoSenseIsRefusedByName(array $options): void
+    {
+        $refused = self::thrownBy(static fn () => new PoolOptions(...$options));
+        self::assertInstanceOf(\ValueError::class, $refused);
+        self::assertStringContainsStringIgnoringCase((string) \array_key_last($options), $refused->getMessage());
+    }
+
+    // Checks, resets, hooks
+
+    public function testAResourceIsResetBeforeAnybodyElseGetsItAndOneThatCannotBeIsClosed(): void
+    {
+        $scenario = function (): void {
+            $closed = [];
+            $pool = new Pool(
+                function (): \ArrayObject {
+                    return new \ArrayObject(['number' => ++$this->made]);
+                },
+                new PoolOptions(size: 1),
+                reset: static function (\ArrayObject $resource): bool {
+                    unset($resource['dirt']);
+
+                    return !isset($resource['broken']);
+                },
+                close: static function (\ArrayObject $resource) use (&$closed): void {
+                    $closed[] = $resource['number'];
+                },
+            );
+            $first = $this->made + 1;
+            $pool->with(static fn (\ArrayObject $resource) => $resource['dirt'] = true);
+            $pool->with(static function (\ArrayObject $resource) use ($first): void {
+                self::assertSame(['number' => $first], $resource->getArrayCopy());
+                $resource['broken'] = true;
+            });
+            self::assertSame($first + 1, $pool->with(static fn (\ArrayObject $resource): int => $resource['number']));
+            $pool->close();
+            self::assertSame([$first, $first + 1], $closed);
+        };
+        $scenario();
+        run($scenario);
+    }
+
+    public function testAResourceThatWasSilentIsCheckedBeforeItIsLentAndACheckThatThrowsEndsIt(): void
+    {
+        $warnings = [];
+        \set_error_handler(static function (int $level, string $message) use (&$warnings): bool {
+            $warnings[] = $message;
+
+            return true;
+        });
+        try {
+            run(function (): void {
+                $checks = 0;
+                $pool = $this->pool(new PoolOptions(size: 1, validateAfter: 0.01), check: static function () use (&$checks): bool {
+                    return match (++$checks) {
+                        1 => true,
+                        2 => false,
+                        default => throw new \DomainException('dead'),
+                    };
+                });
+                $numbers = [];
+                for ($round = 0; $round < 4; $round++) {
+                    $numbers[] = $pool->with(static fn (\stdClass $resource): int => $resource->number);
+                    delay(0.03);
+                }
+                self::assertSame([1, 1, 2, 3], $numbers);
+            });
+        } finally {
+            \restore_error_handler();
+        }
+        self::assertCount(1, $warnings);
+        self::assertStringContainsString('check of resource #2 threw DomainException: dead', $warnings[0]);
+    }
+
+    public function testHooksAreCalledInTheOrderOfAResourcesLife(): void
+    {
+        $log = [];
+        $note = static function (string $event) use (&$log): \Closure {
+            return static function (\stdClass $resource) use ($event, &$log): void {
+                $log[] = "$event {$resource->number}";
+            };
+        };
+        $pool = $this->pool(hooks: new Hooks($note('created'), $note('borrowed'), $note('returned'), $note('closed')));
+        $pool->with(static fn () => null);
+        $pool->close();
+        self::assertSame(['created 1', 'borrowed 1', 'returned 1', 'closed 1'], $log);
+    }
+
+    // Tasks
+
+    public function testWhatATaskHasNotReturnedComesBackWhenItEnds(): void
+    {
+        run(function (): void {
+            $pool = $this->pool(new PoolOptions(size: 1));
+            $kept = async(static fn (): Lease => $pool->borrow())->await();
+            self::assertFalse($kept->isOpen());
+            self::assertSame([1, 0], [$pool->stats()['idle'], $pool->stats()['in_use']]);
+        });
+    }
+
+    public function testWithoutAutoReturnALeaseOutlivesItsTaskUntilItIsGone(): void
+    {
+        run(function (): void {
+            $pool = $this->pool(new PoolOptions(size: 1, autoReturn: false));
+            $kept = async(static fn (): Lease => $pool->borrow())->await();
+            self::assertTrue($kept->isOpen());
+            unset($kept);
+            \gc_collect_cycles();
+            self::assertSame(0, $pool->stats()['in_use']);
+        });
+    }
+
+    public function testABoundTaskGetsWhatItHoldsAndOthersGetTheirOwn(): void
+    {
+        run(function (): void {
+            $pool = $this->pool(new PoolOptions(size: 2, bindToTask: true));
+            $outer = $pool->borrow();
+            $inner = $pool->borrow();
+            self::assertSame($outer, $inner);
+            self::assertSame(1, $pool->stats()['in_use']);
+            self::assertSame(2, async(static fn (): int => $pool->with(static fn (\stdClass $resource): int => $resource->number))->await());
+            $pool->return($inner);
+            self::assertTrue($outer->isOpen());
+            $pool->return($outer);
+            self::assertSame([0, 2], [$pool->stats()['in_use'], $pool->stats()['borrowed']]);
+        });
+    }
+
+    public function testALeakIsReportedOnceWithTheStackOfItsBorrower(): void
+    {
+        run(function (): void {
+            $leaks = [];
+            $pool = $this->pool(new PoolOptions(leakThreshold: 0.03, name: 'tools'), hooks: new Hooks(leaked: static function (Leak $leak) use (&$leaks): void {
+                $leaks[] = $leak;
+            }));
+            $lease = $pool->borrow();
+            $line = __LINE__ - 1;
+            delay(0.2);
+            $pool->return($lease);
+            self::assertCount(1, $leaks);
+            self::assertSame(['tools', 1, __FILE__, $line], [$leaks[0]->pool, $leaks[0]->task, $leaks[0]->file, $leaks[0]->line]);
+            self::assertStringContainsString(__FILE__ . ":$line", (string) $leaks[0]->stack);
+            self::assertGreaterThanOrEqual(0.03, $leaks[0]->held);
+        });
+    }
+
+    // Changes at run time
+
+    public function testUnderLoadItShrinksGrowsSuspendsAndResetsWithoutAnError(): void
+    {
+        run(function (): void {
+            $pool = $this->pool(new PoolOptions(size: 8));
+            $busy = true;
+            $most = 0;
+            $tasks = [];
+            foreach (\range(1, 16) as $ignored) {
+                $tasks[] = async(function () use ($pool, &$busy): int {
+                    for ($count = 0; $busy; $count++) {
+                        $pool->with(static fn () => yieldNow());
+                    }
+
+                    return $count;
+                });
+            }
+            delay(0.02);
+            $pool->resize(2);
+            delay(0.02);
+            $most = $pool->stats()['total'];
+            $pool->suspend();
+            delay(0.02);
+            self::assertSame(0, $pool->stats()['in_use']);
+            $before = $pool->stats()['borrowed'];
+            delay(0.02);
+            self::assertSame($before, $pool->stats()['borrowed']);
+            $pool->resume();
+            $pool->resize(4);
+            $made = $this->made;
+            $pool->reset();
+            delay(0.05);
+            $busy = false;
+            foreach ($tasks as $task) {
+                self::assertGreaterThan(0, $task->await());
+            }
+            self::assertLessThanOrEqual(2, $most);
+            self::assertGreaterThan($made, $this->made);
+            self::assertLessThanOrEqual(4, $pool->stats()['total']);
+        });
+    }
+
+    public function testStatisticsCountEverythingTheReferenceCounts(): void
+    {
+        $pool = $this->pool();
+        $pool->with(static fn () => null);
+        $stats = $pool->stats();
+        foreach (['total', 'idle', 'in_use', 'waiting', 'borrowed', 'created', 'closed', 'timeouts', 'usage_seconds', 'creation_seconds', 'wait_seconds'] as $metric) {
+            self::assertArrayHasKey($metric, $stats);
+        }
+        foreach (['wait', 'usage', 'creation'] as $histogram) {
+            self::assertSame(1, \array_sum($stats["{$histogram}_histogram"]), $histogram);
+        }
+    }
+
+    public function testATotalIsDividedOverTheWorkers(): void
+    {
+        $sizes = [];
+        try {
+            \putenv('WEFT_WORKERS=3');
+            foreach ([0, 1, 2] as $worker) {
+                \putenv("WEFT_WORKER=$worker");
+                $sizes[] = (new PoolOptions(sizeTotal: 10))->size;
+            }
+            self::assertSame(1, (new PoolOptions(sizeTotal: 2))->size);
+        } finally {
+            \putenv('WEFT_WORKERS');
+            \putenv('WEFT_WORKER');
+        }
+        self::assertSame([4, 3, 3], $sizes);
+        self::assertSame(10, (new PoolOptions(sizeTotal: 10))->size);
+    }
+
+    public function testAPoolThatWaitsForNothingKeepsNoLoopAlive(): void
+    {
+        $this->expectException(\Weft\Runtime\DeadlockException::class);
+        run(function (): void {
+            $pool = $this->pool();
+            $pool->with(static fn () => null);
+            (new \Weft\Runtime\Channel(0))->receive();
+        });
+    }
+
+    public function testATimeoutAroundABorrowLeavesThePoolWhole(): void
+    {
+        run(function (): void {
+            $pool = $this->pool(new PoolOptions(size: 1));
+            $held = $pool->borrow();
+            $other = async(static function () use ($pool): void {
+                self::assertInstanceOf(TimeoutException::class, self::thrownBy(static fn () => timeout(0.01, static fn () => $pool->borrow())));
+            });
+            $other->await();
+            $pool->return($held);
+            self::assertTrue($pool->borrow()->isOpen());
+        });
+    }
+
+    private static function thrownBy(\Closure $call): ?\Throwable
+    {
+        try {
+            $call();
+        } catch (\Throwable $thrown) {
+            return $thrown;
+        }
+
+        return null;
+    }
+}
