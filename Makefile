@@ -60,6 +60,10 @@ test: ## run every test there is, Rust and PHP, against real servers
 	@$(MAKE) build-debug
 	@WEFT_EXTENSION='$(DEBUG_EXTENSION)' scripts/test
 
+.PHONY: test-pool-model
+test-pool-model: ## explore 1.2 million random schedules of the connection pool
+	@cargo test --locked --release --package weft-core --lib -- --ignored of_a_million
+
 .PHONY: check
 check: ## check formatting, lints and coding style without changing a file
 	@scripts/setup demo check

@@ -428,6 +428,66 @@ class PostgresTest extends SqlConformance
         });
     }
 
+    // Clean sessions
+
+    /** @return iterable<string, array{list<string>, string}> what a borrower does, and how the next one would see it */
+    public function residues(): iterable
+    {
+        yield 'SET' => [["SET statement_timeout = '77s'"], 'SELECT 0 FROM pg_settings WHERE name = \'statement_timeout\' AND setting <> \'0\''];
+        yield 'set_config' => [["SELECT set_config('weft.mine', 'x', false)"], "SELECT 0 WHERE current_setting('weft.mine', true) <> ''"];
+        yield 'search_path' => [['SET search_path = pg_catalog'], "SELECT 0 WHERE current_schema() = 'pg_catalog'"];
+        yield 'SET ROLE' => [['SET ROLE pg_monitor'], 'SELECT 0 WHERE current_user <> session_user'];
+        yield 'temporary table' => [['CREATE TEMPORARY TABLE mine ()'], "SELECT 0 WHERE to_regclass('pg_temp.mine') IS NOT NULL"];
+        yield 'advisory lock' => [['SELECT pg_advisory_lock(4711)'], "SELECT 0 FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND pid = pg_backend_pid()"];
+        yield 'LISTEN' => [['LISTEN mine'], 'SELECT 0 FROM pg_listening_channels()'];
+        yield 'prepared' => [['PREPARE mine AS SELECT 1'], "SELECT 0 FROM pg_prepared_statements WHERE name = 'mine'"];
+        yield 'cursor' => [['DECLARE mine CURSOR WITH HOLD FOR SELECT 1'], "SELECT 0 FROM pg_cursors WHERE name = 'mine'"];
+        yield 'open transaction' => [['SELECT txid_current()'], 'SELECT 0 WHERE txid_current_if_assigned() IS NOT NULL'];
+    }
+
+    /**
+     * @dataProvider residues
+     *
+     * @param list<string> $statements
+     */
+    public function testTheNextBorrowerSeesNothingOfTheLast(array $statements, string $trace): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $session = $db->execute('SELECT pg_backend_pid()')->value();
+
+        foreach ($statements as $statement) {
+            $db->execute($statement);
+        }
+        self::assertSame([], $db->execute($trace)->rows(), 'after a statement of its own');
+        $tx = $db->begin();
+        foreach ($statements as $statement) {
+            $tx->execute($statement)->rows();
+        }
+        unset($tx);
+        self::assertSame([], $db->execute($trace)->rows(), 'after an abandoned transaction');
+        $db->transaction(static function (Transaction $tx) use ($statements): void {
+            foreach ($statements as $statement) {
+                $tx->execute($statement);
+            }
+        });
+        self::assertSame([], $db->execute($trace)->rows(), 'after a transaction');
+        self::assertSame($session, $db->execute('SELECT pg_backend_pid()')->value(), 'the session itself goes on');
+        $db->close();
+    }
+
+    public function testACleanSessionPaysNoRoundTripAndAnUncleanOneKeepsItsPreparedStatements(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            $db->execute('SELECT 1 AS a');
+            $proxy->trips();
+            $db->execute('SELECT 1 AS a');
+            self::assertSame(1, $proxy->trips());
+            $db->execute('SET statement_timeout = 0');
+            $db->execute('SELECT 1 AS a');
+            self::assertSame(3, $proxy->trips(), 'SET, cleaning, SELECT without preparing it again');
+        });
+    }
+
     // Pool
 
     public function testAnExhaustedPoolSaysHowItStands(): void

@@ -20,6 +20,8 @@ mod stats;
 mod upkeep;
 
 #[cfg(test)]
+mod bugs;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;

@@ -10,24 +10,43 @@ use super::*;
 
 /// A made-up kind of connection whose every step the test decides.
 #[derive(Clone, Default)]
-struct Workshop(Rc<Bench>);
+pub(super) struct Workshop(pub(super) Rc<Bench>);
 
 #[derive(Default)]
-struct Bench {
+pub(super) struct Bench {
     /// Connects under way, in order, when they are not answered at once.
-    orders: RefCell<VecDeque<oneshot::Sender<Result<(), &'static str>>>>,
-    by_hand: Cell<bool>,
-    made: Cell<usize>,
-    alive: Cell<usize>,
+    pub(super) orders: RefCell<VecDeque<Order>>,
+    pub(super) by_hand: Cell<bool>,
+    pub(super) made: Cell<usize>,
+    pub(super) alive: Cell<usize>,
     most_alive: Cell<usize>,
-    recovers: Cell<bool>,
+    pub(super) recovers: Cell<bool>,
     /// The connections up to this number have died.
-    dead: Cell<usize>,
+    pub(super) dead: Cell<usize>,
+    /// So many of the next steps panic.
+    pub(super) panics: Cell<usize>,
+    /// Peers do not answer.
+    pub(super) hangs: Cell<bool>,
+    pub(super) validated: Cell<usize>,
 }
 
-struct Tool {
-    number: usize,
-    condition: Condition,
+type Order = oneshot::Sender<Result<(), &'static str>>;
+
+impl Bench {
+    async fn stumble(&self) {
+        if self.panics.get() > 0 {
+            self.panics.set(self.panics.get() - 1);
+            panic!("on purpose");
+        }
+        if self.hangs.get() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+pub(super) struct Tool {
+    pub(super) number: usize,
+    pub(super) condition: Condition,
     bench: Rc<Bench>,
 }
 
@@ -52,7 +71,7 @@ impl Workshop {
         }
     }
 
-    fn answer_next(&self, answer: Result<(), &'static str>) -> bool {
+    pub(super) fn answer_next(&self, answer: Result<(), &'static str>) -> bool {
         let order = self.0.orders.borrow_mut().pop_front();
         order.is_some_and(|order| order.send(answer).is_ok())
     }
@@ -67,6 +86,9 @@ impl Manage for Workshop {
             let (order, answer) = oneshot::channel();
             self.0.orders.borrow_mut().push_back(order);
             answer.await.unwrap_or(Err("the workshop has closed"))?;
+            if self.0.panics.get() > 0 {
+                self.0.stumble().await;
+            }
         }
         Ok(self.make())
     }
@@ -80,26 +102,39 @@ impl Manage for Workshop {
 
     async fn recover(&self, mut tool: Tool) -> Option<Tool> {
         tokio::task::yield_now().await;
+        self.0.stumble().await;
         tool.condition = Condition::Clean;
         self.0.recovers.get().then_some(tool)
+    }
+
+    async fn validate(&self, tool: Tool) -> Option<Tool> {
+        self.0.validated.set(self.0.validated.get() + 1);
+        self.0.stumble().await;
+        Some(tool)
     }
 
     fn close(&self, _: Tool) {}
 }
 
-fn pool(size: usize) -> (Pool<Workshop>, Workshop) {
+pub(super) fn pool(size: usize) -> (Pool<Workshop>, Workshop) {
+    pool_with(PoolOptions {
+        size,
+        ..PoolOptions::default()
+    })
+}
+
+pub(super) fn pool_with(options: PoolOptions) -> (Pool<Workshop>, Workshop) {
     let workshop = Workshop::default();
     workshop.0.recovers.set(true);
     let options = PoolOptions {
         name: "tools".to_owned(),
-        size,
-        ..PoolOptions::default()
+        ..options
     };
     (Pool::new(workshop.clone(), options), workshop)
 }
 
 /// Time stands still unless everybody waits, so a timeout costs no time.
-fn run<T>(test: impl Future<Output = T>) -> T {
+pub(super) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -109,15 +144,19 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 }
 
 /// Lets every other task run until it waits.
-async fn settle() {
-    for _ in 0..20 {
+pub(super) async fn settle() {
+    yields(20).await;
+}
+
+pub(super) async fn yields(times: usize) {
+    for _ in 0..times {
         tokio::task::yield_now().await;
     }
 }
 
-type Borrowing = JoinHandle<std::result::Result<Lease<Workshop>, Error<&'static str>>>;
+pub(super) type Borrowing = JoinHandle<std::result::Result<Lease<Workshop>, Error<&'static str>>>;
 
-fn borrow(pool: &Pool<Workshop>) -> Borrowing {
+pub(super) fn borrow(pool: &Pool<Workshop>) -> Borrowing {
     let pool = pool.clone();
     spawn_local(async move { pool.borrow().await })
 }

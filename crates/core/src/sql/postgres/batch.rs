@@ -115,7 +115,7 @@ pub(super) fn is_plain(sql: &str) -> bool {
 }
 
 /// Skips white space, opening parentheses and comments. Block comments nest.
-fn skip_to_keyword(mut rest: &[u8]) -> &[u8] {
+pub(super) fn skip_to_keyword(mut rest: &[u8]) -> &[u8] {
     loop {
         rest = match rest {
             [byte, tail @ ..] if byte.is_ascii_whitespace() || *byte == b'(' => tail,

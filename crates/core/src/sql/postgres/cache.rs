@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::decode::RowShape;
+use super::residue::Residue;
 use super::types::Type;
 
 /// A statement the server keeps under a name of ours.
@@ -11,15 +12,22 @@ pub(super) struct Prepared {
     pub(super) name: String,
     pub(super) parameters: Box<[Type]>,
     pub(super) shape: RowShape,
+    pub(super) residue: Residue,
     used: Cell<u64>,
 }
 
 impl Prepared {
-    pub(super) fn new(name: String, parameters: Vec<Type>, shape: RowShape) -> Self {
+    pub(super) fn new(
+        name: String,
+        parameters: Vec<Type>,
+        shape: RowShape,
+        residue: Residue,
+    ) -> Self {
         Self {
             name,
             parameters: parameters.into(),
             shape,
+            residue,
             used: Cell::new(0),
         }
     }
@@ -76,6 +84,12 @@ impl StatementCache {
         }
     }
 
+    /// The server has forgotten all of them.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.evicted.clear();
+    }
+
     /// Back to the limit. Not while a batch is being put together, which may need more at once.
     pub(super) fn trim(&mut self) {
         while self.entries.len() > self.limit {
@@ -102,7 +116,12 @@ mod tests {
 
     fn insert(cache: &mut StatementCache, sql: &str) -> String {
         let name = cache.fresh_name();
-        let prepared = Prepared::new(name.clone(), vec![], RowShape::default());
+        let prepared = Prepared::new(
+            name.clone(),
+            vec![],
+            RowShape::default(),
+            Residue::default(),
+        );
         cache.insert(sql.into(), prepared);
         name
     }

@@ -55,7 +55,7 @@ async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), 
     if connection.status() != TransactionStatus::Idle {
         connection.rollback().await?;
     }
-    Ok(())
+    connection.cleanse().await
 }
 
 async fn stop(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {

@@ -15,7 +15,8 @@ use super::cache::StatementCache;
 use super::cancel::CancelKey;
 use super::config::Config;
 use super::failure::ServerFailure;
-use super::replies::{Drain, Replies, Silence};
+use super::replies::{Drain, Errand, Replies, Silence};
+use super::residue::Residue;
 use super::startup::Connector;
 use super::text::Malformed;
 use super::types::{Oid, Type};
@@ -61,6 +62,8 @@ pub struct Connection {
     target: Rc<str>,
     pub(super) cancel_key: CancelKey,
     pub(super) cache: StatementCache,
+    /// What its user may have left behind.
+    pub(super) residue: Residue,
     /// Types of the database that are not built in, shared by all its connections.
     pub(super) types: Types,
     parameters: HashMap<String, String>,
@@ -90,6 +93,7 @@ impl Connection {
             target,
             cancel_key: CancelKey::default(),
             cache: StatementCache::new(cache_limit),
+            residue: Residue::default(),
             types,
             parameters: HashMap::new(),
         }
@@ -109,7 +113,7 @@ impl Connection {
         if self.broken {
             return Condition::Broken;
         }
-        if self.is_busy() || self.status != TransactionStatus::Idle {
+        if self.is_busy() || self.status != TransactionStatus::Idle || !self.residue.is_none() {
             return Condition::Dirty;
         }
         let mut cx = Context::from_waker(Waker::noop());
@@ -144,6 +148,29 @@ impl Connection {
 
     pub(super) fn push_terminate(&mut self) {
         frontend::terminate(&mut self.out);
+    }
+
+    /// Ends what the last user may have left in the session, in one round trip; nothing when there is nothing.
+    pub(super) async fn cleanse(&mut self) -> Result<(), Error> {
+        if self.residue.is_none() {
+            return Ok(());
+        }
+        let written = frontend::query(self.residue.remedy(), &mut self.out);
+        written.map_err(|error| self.give_up(&error.to_string()))?;
+        self.awaited += 1;
+        let mut answer = Errand::default();
+        self.exchange(&mut answer).await?;
+        if let Some(failure) = answer.failure {
+            return Err(self.give_up(&format!(
+                "its session cannot be cleaned: {}",
+                failure.summary()
+            )));
+        }
+        if self.residue.includes_statements() {
+            self.cache.clear();
+        }
+        self.residue = Residue::default();
+        Ok(())
     }
 
     /// Sends what is owed and reads until nothing is awaited any more, ignoring what comes.

@@ -13,6 +13,7 @@ mod decode;
 mod encode;
 mod failure;
 mod replies;
+mod residue;
 mod rows;
 mod run;
 mod startup;

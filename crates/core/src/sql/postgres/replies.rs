@@ -42,6 +42,23 @@ impl Replies for Drain {
     }
 }
 
+/// Statements of which only success matters, sent as one simple query.
+#[derive(Default)]
+pub(super) struct Errand {
+    pub(super) failure: Option<ServerFailure>,
+}
+
+impl Replies for Errand {
+    fn message(&mut self, tag: u8, _: &[u8]) -> Result<bool, Malformed> {
+        Ok(tag == tag::READY_FOR_QUERY_TAG)
+    }
+
+    fn failed(&mut self, failure: ServerFailure) -> bool {
+        self.failure = Some(failure);
+        false
+    }
+}
+
 /// Nothing is expected.
 pub(super) struct Silence;
 

@@ -13,6 +13,7 @@ use super::decode::RowShape;
 use super::encode::{self, Encoded, Misfit};
 use super::failure::{ServerFailure, shorten};
 use super::replies::{Chunk, Description, Descriptions, Results};
+use super::residue::Residue;
 use super::types::{Oid, Type};
 use crate::sql::{Error, ResultSet, Statement, Value};
 
@@ -274,20 +275,25 @@ impl Connection {
         }
         self.learn_types(&answer.done).await?;
         for ((sql, name), description) in statements.iter().zip(names).zip(answer.done) {
-            let prepared = self.describe(name, description);
+            let prepared = self.describe(sql, name, description);
             self.cache.insert(Arc::clone(sql), prepared);
         }
         Ok((count, answer.failure))
     }
 
-    fn describe(&self, name: String, description: Description) -> Prepared {
+    fn describe(&self, sql: &str, name: String, description: Description) -> Prepared {
         let parameters = description.parameters.iter().map(|&oid| self.type_of(oid));
         let columns = description
             .columns
             .into_iter()
             .map(|(name, oid)| (name, self.type_of(oid)))
             .collect();
-        Prepared::new(name, parameters.collect(), RowShape::new(columns, true))
+        Prepared::new(
+            name,
+            parameters.collect(),
+            RowShape::new(columns, true),
+            Residue::of(sql),
+        )
     }
 
     /// Asks for the names of types that are not built in: enums, domains, extensions and their arrays.
@@ -364,6 +370,7 @@ impl Connection {
                     stale: false,
                 });
             }
+            self.residue.add(steps[index].residue());
         }
         None
     }
@@ -405,6 +412,7 @@ impl Connection {
                 self.out.truncate(start);
                 return Err(error);
             }
+            self.residue.add(step.residue());
         }
         let shape = steps.first().map(Step::shape).unwrap_or_default();
         self.cache.trim();
@@ -441,6 +449,13 @@ impl<'a> Batch<'a> {
 }
 
 impl Step<'_> {
+    fn residue(&self) -> Residue {
+        match &self.plan {
+            Plan::Prepared(prepared) => prepared.residue,
+            Plan::Inline | Plan::Unknown => Residue::of(self.sql),
+        }
+    }
+
     fn shape(&self) -> RowShape {
         match &self.plan {
             Plan::Prepared(prepared) => prepared.shape.clone(),

@@ -1,0 +1,77 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * What the pool itself costs: php -d extension=target/release/libweft.so bench/pool/borrow.php [--rounds=N]
+ *
+ * Resources are plain objects and nothing is done with them. Prints the median of five runs of each, and for the contended case
+ * how long borrowers waited.
+ */
+
+require __DIR__ . '/../../autoload.php';
+
+use Weft\Pool\Pool;
+use Weft\Pool\PoolOptions;
+
+use function Weft\all;
+use function Weft\run;
+use function Weft\yieldNow;
+
+$options = getopt('', ['rounds:']);
+$rounds = (int) ($options['rounds'] ?? 200_000);
+if ($rounds < 1_000) {
+    fwrite(STDERR, "--rounds must be at least 1000\n");
+    exit(2);
+}
+
+$median = static function (array $values): float {
+    sort($values);
+
+    return $values[intdiv(count($values), 2)];
+};
+
+$uncontended = static function () use ($rounds): float {
+    $pool = new Pool(static fn (): object => new stdClass(), new PoolOptions(size: 4));
+    $pool->return($pool->borrow());
+    $begin = hrtime(true);
+    for ($i = 0; $i < $rounds; $i++) {
+        $pool->return($pool->borrow());
+    }
+
+    return (hrtime(true) - $begin) / $rounds / 1_000;
+};
+
+/** @return array{float, float, float} hand-offs a second, median and longest wait in microseconds */
+$contended = static function () use ($rounds): array {
+    $pool = new Pool(static fn (): object => new stdClass(), new PoolOptions(size: 4));
+    $waits = [];
+    $each = intdiv($rounds, 64);
+    $borrower = static function () use ($pool, $each, &$waits): void {
+        for ($i = 0; $i < $each; $i++) {
+            $asked = hrtime(true);
+            $lease = $pool->borrow();
+            if ($i > 1) {
+                $waits[] = hrtime(true) - $asked;
+            }
+            yieldNow();
+            $pool->return($lease);
+        }
+    };
+    $begin = hrtime(true);
+    all(array_fill(0, 64, $borrower));
+    $seconds = (hrtime(true) - $begin) / 1e9;
+    sort($waits);
+
+    return [64 * $each / $seconds, $waits[intdiv(count($waits), 2)] / 1_000, end($waits) / 1_000];
+};
+
+run(static function () use ($uncontended, $contended, $median): void {
+    $uncontended();
+    $costs = array_map(static fn (): float => $uncontended(), range(1, 5));
+    printf("uncontended borrow + return        %8.3f µs\n", $median($costs));
+    $contended();
+    $runs = array_map(static fn (): array => $contended(), range(1, 5));
+    printf("64 borrowers over 4 resources      %8.0f hand-offs/s\n", $median(array_column($runs, 0)));
+    printf("  waits: median %.0f µs, longest %.0f µs\n", $median(array_column($runs, 1)), $median(array_column($runs, 2)));
+});

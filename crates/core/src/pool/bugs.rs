@@ -1,0 +1,330 @@
+//! One test for each bug that recurs in connection pools.
+
+use super::tests::*;
+use super::*;
+use std::time::Duration;
+
+use tokio::task::spawn_local;
+
+#[test]
+fn a_waiter_cancelled_at_any_moment_never_takes_the_wake_up_of_the_next_with_it() {
+    for moment in 0..8 {
+        run(async {
+            let (pool, _) = pool(1);
+            let held = pool.borrow().await.unwrap();
+            let (quitter, next) = (borrow(&pool), borrow(&pool));
+            if moment < 4 {
+                yields(moment).await;
+                quitter.abort();
+                drop(held);
+            } else {
+                yields(4).await;
+                drop(held);
+                yields(moment - 4).await;
+                quitter.abort();
+            }
+            let began = tokio::time::Instant::now();
+            drop(quitter.await);
+            assert!(next.await.unwrap().is_ok());
+            assert!(began.elapsed() <= Duration::from_millis(1), "{moment}");
+        });
+    }
+}
+
+#[test]
+fn a_connect_that_fails_or_panics_leaves_nobody_waiting_for_it() {
+    run(async {
+        let (pool, workshop) = pool(2);
+        workshop.0.by_hand.set(true);
+        let waiting = [borrow(&pool), borrow(&pool)];
+        settle().await;
+        workshop.0.panics.set(1);
+        assert!(workshop.answer_next(Ok(())));
+        settle().await;
+        assert!(workshop.answer_next(Ok(())));
+        settle().await;
+        assert_eq!(pool.stats().in_use, 1);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(workshop.answer_next(Ok(())), "the pool tries again");
+        for waiter in waiting {
+            assert!(waiter.await.unwrap().is_ok());
+        }
+    });
+}
+
+#[test]
+fn a_recovery_that_fails_panics_or_hangs_neither_leaks_room_nor_makes_too_much_of_it() {
+    run(async {
+        let (pool, workshop) = pool(2);
+        for round in 0..30 {
+            let mut lease = pool.borrow().await.unwrap();
+            lease.condition = Condition::Dirty;
+            workshop.0.recovers.set(round % 3 == 0);
+            workshop.0.hangs.set(round % 3 == 1);
+            workshop.0.panics.set(usize::from(round % 5 == 4));
+            drop(lease);
+            settle().await;
+            let stats = pool.stats();
+            assert!(
+                stats.idle + stats.in_use + stats.connecting <= 2,
+                "{stats:?}"
+            );
+        }
+        workshop.0.hangs.set(false);
+        workshop.0.panics.set(0);
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        let both = [pool.borrow().await.unwrap(), pool.borrow().await.unwrap()];
+        assert_eq!(pool.stats().in_use, 2);
+        drop(both);
+    });
+}
+
+#[test]
+fn cleaning_a_silent_peer_ends_with_the_return_timeout_and_frees_its_room() {
+    run(async {
+        let (pool, workshop) = pool(1);
+        let mut lease = pool.borrow().await.unwrap();
+        lease.condition = Condition::Dirty;
+        workshop.0.hangs.set(true);
+        let began = tokio::time::Instant::now();
+        drop(lease);
+        assert_eq!(pool.borrow().await.unwrap().number, 2);
+        assert_eq!(began.elapsed().as_secs(), 5);
+    });
+}
+
+#[test]
+fn a_pool_whose_connections_all_die_is_at_its_minimum_again_within_a_second() {
+    run(async {
+        let (pool, workshop) = pool_with(PoolOptions {
+            size: 8,
+            minimum_idle: 5,
+            ..PoolOptions::default()
+        });
+        pool.warm_up();
+        settle().await;
+        assert_eq!(pool.stats().idle, 5);
+        for _ in 0..5 {
+            workshop.0.dead.set(workshop.0.made.get());
+            tokio::time::sleep(Duration::from_millis(999)).await;
+            assert_eq!((pool.stats().idle, workshop.0.alive.get()), (5, 5));
+        }
+    });
+}
+
+#[test]
+fn a_connection_nobody_has_heard_from_is_asked_before_it_is_lent_and_a_dead_one_costs_its_timeout()
+{
+    run(async {
+        let (pool, workshop) = pool(1);
+        drop(pool.borrow().await.unwrap());
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        assert_eq!(pool.borrow().await.unwrap().number, 1);
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        workshop.0.hangs.set(true);
+        let began = tokio::time::Instant::now();
+        assert_eq!(pool.borrow().await.unwrap().number, 2);
+        assert_eq!(began.elapsed().as_secs(), 1);
+    });
+}
+
+#[test]
+fn idle_connections_are_kept_alive_and_those_that_do_not_answer_are_replaced() {
+    run(async {
+        let (pool, workshop) = pool_with(PoolOptions {
+            size: 4,
+            minimum_idle: 2,
+            keepalive_interval: Duration::from_secs(10),
+            ..PoolOptions::default()
+        });
+        pool.warm_up();
+        tokio::time::sleep(Duration::from_secs(35)).await;
+        assert!(
+            (4..=8).contains(&workshop.0.validated.get()),
+            "{}",
+            workshop.0.validated.get()
+        );
+        assert_eq!(workshop.0.made.get(), 2);
+        workshop.0.hangs.set(true);
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        workshop.0.hangs.set(false);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(workshop.0.made.get() >= 4);
+        assert_eq!(pool.stats().idle, 2);
+    });
+}
+
+#[test]
+fn of_fifty_connections_opened_together_at_most_three_end_in_the_same_second() {
+    run(async {
+        let (pool, _) = pool_with(PoolOptions {
+            size: 50,
+            minimum_idle: 50,
+            connect_limit: 50,
+            max_lifetime: Duration::from_secs(60),
+            idle_timeout: Duration::ZERO,
+            ..PoolOptions::default()
+        });
+        pool.warm_up();
+        settle().await;
+        assert_eq!(pool.stats().idle, 50);
+        let mut before = 0;
+        for second in 0..60 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let expired = pool.stats().expired;
+            assert!(
+                expired - before <= 3,
+                "{} in second {second}",
+                expired - before
+            );
+            before = expired;
+        }
+        assert!(before >= 45);
+    });
+}
+
+#[test]
+fn the_end_of_a_lifetime_never_interrupts_use_and_waits_for_a_queue_only_so_long() {
+    run(async {
+        let (pool, _) = pool_with(PoolOptions {
+            size: 1,
+            max_lifetime: Duration::from_secs(10),
+            lifetime_jitter: 0.0,
+            renewal_timeout: Duration::from_secs(2),
+            ..PoolOptions::default()
+        });
+        let lease = pool.borrow().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(10_500)).await;
+        let next = borrow(&pool);
+        settle().await;
+        drop(lease);
+        let lease = next.await.unwrap().unwrap();
+        assert_eq!(lease.number, 1, "somebody waited, and it was not long past");
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let next = borrow(&pool);
+        settle().await;
+        drop(lease);
+        assert_eq!(next.await.unwrap().unwrap().number, 2);
+    });
+}
+
+#[test]
+fn closing_while_a_connection_is_being_opened_neither_hangs_nor_leaves_an_orphan() {
+    run(async {
+        let (pool, workshop) = pool(3);
+        workshop.0.by_hand.set(true);
+        let waiting = [borrow(&pool), borrow(&pool)];
+        settle().await;
+        let closing = spawn_local({
+            let pool = pool.clone();
+            async move { pool.close().await }
+        });
+        settle().await;
+        assert!(workshop.answer_next(Ok(())) && workshop.answer_next(Err("down")));
+        closing.await.unwrap();
+        for waiter in waiting {
+            assert!(matches!(waiter.await.unwrap(), Err(Error::Closed { .. })));
+        }
+        assert_eq!(workshop.0.alive.get(), 0);
+    });
+}
+
+#[test]
+fn a_task_that_holds_everything_and_waits_for_more_is_told_at_once() {
+    run(async {
+        let (pool, _) = pool(2);
+        let task = |number| {
+            pool.on_behalf_of(Borrower {
+                task: Some(number),
+                ..Borrower::default()
+            })
+        };
+        let own = task(1).borrow().await.unwrap();
+        let other = task(2).borrow().await.unwrap();
+        let began = tokio::time::Instant::now();
+        let waiting = borrow(&task(1));
+        settle().await;
+        assert!(!waiting.is_finished(), "task 2 may give its own back");
+        let error = task(2).borrow().await.err().unwrap();
+        assert!(
+            matches!(&error, Error::SelfBlocked { holders, .. } if holders.len() == 2),
+            "{error}"
+        );
+        assert!(began.elapsed().is_zero());
+        drop(other);
+        assert!(waiting.await.unwrap().is_ok());
+        drop(own);
+    });
+}
+
+#[test]
+fn surplus_connections_fall_asleep_and_are_closed_down_to_the_minimum() {
+    run(async {
+        let (pool, _) = pool_with(PoolOptions {
+            size: 10,
+            minimum_idle: 2,
+            idle_timeout: Duration::from_secs(10),
+            ..PoolOptions::default()
+        });
+        let burst: Vec<_> = (0..10).map(|_| borrow(&pool)).collect();
+        for lease in burst {
+            drop(lease.await.unwrap());
+        }
+        for _ in 0..30 {
+            drop(pool.borrow().await.unwrap());
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(pool.stats().idle, 2);
+    });
+}
+
+#[test]
+fn slow_connecting_exhaustion_and_a_server_that_is_down_are_told_apart() {
+    run(async {
+        let (pool, workshop) = pool(1);
+        workshop.0.by_hand.set(true);
+        assert!(matches!(
+            pool.borrow().await,
+            Err(Error::Slow { creating: 1, .. })
+        ));
+        workshop.answer_next(Ok(()));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        workshop.0.by_hand.set(false);
+        let held = pool.borrow().await.unwrap();
+        assert!(matches!(pool.borrow().await, Err(Error::Exhausted { .. })));
+        drop(held);
+    });
+}
+
+#[test]
+fn a_server_that_comes_back_is_asked_by_one_and_then_at_most_by_the_limit_at_a_time() {
+    run(async {
+        let (pool, workshop) = pool_with(PoolOptions {
+            size: 50,
+            connect_limit: 4,
+            ..PoolOptions::default()
+        });
+        workshop.0.by_hand.set(true);
+        let waiting: Vec<_> = (0..50).map(|_| borrow(&pool)).collect();
+        settle().await;
+        assert_eq!(workshop.0.orders.borrow().len(), 4);
+        for _ in 0..4 {
+            assert!(workshop.answer_next(Err("down")));
+        }
+        settle().await;
+        for waiter in waiting {
+            assert!(matches!(waiter.await.unwrap(), Err(Error::Connect("down"))));
+        }
+        let mut attempts = 0;
+        for _ in 0..1_000 {
+            drop(borrow(&pool));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            assert!(workshop.0.orders.borrow().len() <= 1);
+            attempts += usize::from(workshop.answer_next(Err("down")));
+        }
+        assert!(
+            (3..=15).contains(&attempts),
+            "{attempts} attempts in a second"
+        );
+    });
+}
