@@ -28,3 +28,26 @@ function protobufEncode(object $message): string
 function protobufDecode(string $class, string $bytes): object
 {
 }
+
+/**
+ * A message as JSON; `Weft\Protobuf\Json::encode()` for messages of `Weft\Protobuf\Message` only.
+ *
+ * @throws \Weft\Protobuf\EncodingFailed if a field holds what its type, or JSON, cannot express
+ * @throws \Weft\Protobuf\InvalidSchema if the class is no generated one, or was changed since
+ */
+function protobufToJson(object $message): string
+{
+}
+
+/**
+ * A new message with what the JSON says; `Weft\Protobuf\Json::decode()` for messages of `Weft\Protobuf\Message` only.
+ *
+ * @param string $class name of a generated class
+ * @param bool $ignoreUnknown whether keys and names of enum values that are not known are passed over
+ *
+ * @throws \Weft\Protobuf\DecodingFailed if the JSON is no such message
+ * @throws \Weft\Protobuf\InvalidSchema if the class is no generated one, or was changed since
+ */
+function protobufFromJson(string $class, string $json, bool $ignoreUnknown): object
+{
+}

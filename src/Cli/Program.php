@@ -19,6 +19,7 @@ final class Program extends Application
         $this->addCommands([
             new DoctorCommand(),
             new RunCommand(),
+            new GenerateProtoCommand(),
         ]);
     }
 

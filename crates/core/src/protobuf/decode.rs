@@ -479,7 +479,7 @@ fn well_known<'b>(field: &Field, bytes: &'b [u8], depth: usize) -> Result<Scalar
     })
 }
 
-fn timestamp(bytes: &[u8]) -> Result<Scalar<'static>, WireError> {
+pub(super) fn timestamp(bytes: &[u8]) -> Result<Scalar<'static>, WireError> {
     let (mut seconds, mut nanos) = (0, 0);
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
@@ -493,7 +493,7 @@ fn timestamp(bytes: &[u8]) -> Result<Scalar<'static>, WireError> {
     Ok(Scalar::Timestamp { seconds, nanos })
 }
 
-fn wrapper(kind: Kind, bytes: &[u8]) -> Result<Scalar<'_>, WireError> {
+pub(super) fn wrapper(kind: Kind, bytes: &[u8]) -> Result<Scalar<'_>, WireError> {
     let mut value = match kind {
         Kind::Double | Kind::Float => Scalar::Float(0.0),
         Kind::Bool => Scalar::Bool(false),

@@ -8,8 +8,10 @@ mod descriptor;
 mod dynamic;
 mod error;
 mod features;
+pub mod json;
 mod layout;
 mod schema;
+mod tree;
 pub mod wire;
 
 pub use decode::{DEEPEST, Scalar, Sink, decode};
@@ -19,3 +21,7 @@ pub use layout::{
     Cardinality, Enumeration, Field, Kind, Layout, MapEntry, Oneof, Presence, WellKnown,
 };
 pub use schema::{EnumId, LayoutId, Schema};
+pub use tree::{Leaf, Node, Slot, Tree};
+
+#[cfg(test)]
+mod tests;

@@ -10,12 +10,15 @@ mod registry;
 mod sink;
 mod slot;
 
+use std::rc::Rc;
+
 use ext_php_rs::exception::{PhpException, PhpResult};
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendObject, ZendStr, Zval};
 
-use weft_core::protobuf::{self, DecodeError, SchemaError};
+use weft_core::protobuf::{self, SchemaError};
 
+use self::binding::Binding;
 use crate::failure::Failure;
 
 pub use registry::forget;
@@ -33,14 +36,48 @@ pub fn protobuf_decode(class: &Zval, bytes: &Zval) -> PhpResult<Zval> {
         return Err(schema("protobufDecode() takes a class name and a string"));
     };
     let binding = registry::of_name(class)?;
+    new_object(&binding, bytes.as_bytes())
+}
+
+fn new_object(binding: &Rc<Binding>, bytes: &[u8]) -> PhpResult<Zval> {
     let schema = registry::schema();
     let mut sink = sink::ObjectSink::default();
-    let object = sink::NewObject::of(&binding);
-    let root = object.root(&binding);
-    let outcome = protobuf::decode(&schema, binding.layout, bytes.as_bytes(), root, &mut sink);
+    let object = sink::NewObject::of(binding);
+    let root = object.root(binding);
+    let outcome = protobuf::decode(&schema, binding.layout, bytes, root, &mut sink);
     drop(sink);
-    outcome.map_err(|error| sink::refused(&binding, error))?;
+    outcome.map_err(|error| sink::refused(binding, error))?;
     Ok(object.into_zval())
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\protobufToJson")]
+pub fn protobuf_to_json(message: &mut ZendObject) -> PhpResult<Zval> {
+    let binding = registry::of_class(message.ce)?;
+    let schema = registry::schema();
+    let json = encode::encode(message, |bytes| {
+        protobuf::json::to_json(&schema, binding.layout, bytes)
+    })?;
+    match json {
+        Ok(json) => Ok(string(json.as_bytes())),
+        Err(error) => {
+            let text = format!("Cannot write {} as JSON: {error}", binding.class_name);
+            Err(Failure::new("protobuf.encode", text).into())
+        }
+    }
+}
+
+#[php_function]
+#[php(name = "Weft\\Native\\protobufFromJson")]
+pub fn protobuf_from_json(class: &Zval, json: &Zval, ignore_unknown: bool) -> PhpResult<Zval> {
+    let (Some(class), Some(json)) = (class.zend_str(), json.zend_str()) else {
+        return Err(schema("protobufFromJson() takes a class name and a string"));
+    };
+    let binding = registry::of_name(class)?;
+    let schema = registry::schema();
+    let bytes = protobuf::json::from_json(&schema, binding.layout, json.as_bytes(), ignore_unknown)
+        .map_err(|error| malformed(&binding.class_name, &error))?;
+    new_object(&binding, &bytes)
 }
 
 fn string(bytes: &[u8]) -> Zval {
@@ -57,7 +94,7 @@ fn unusable(error: &SchemaError) -> PhpException {
     schema(error.to_string())
 }
 
-fn malformed(class: &str, error: &DecodeError) -> PhpException {
+fn malformed(class: &str, error: &impl std::fmt::Display) -> PhpException {
     Failure::new("protobuf.decode", format!("Cannot decode {class}: {error}")).into()
 }
 
@@ -65,4 +102,6 @@ pub fn register(module: ModuleBuilder) -> ModuleBuilder {
     module
         .function(wrap_function!(protobuf_encode))
         .function(wrap_function!(protobuf_decode))
+        .function(wrap_function!(protobuf_to_json))
+        .function(wrap_function!(protobuf_from_json))
 }

@@ -32,8 +32,8 @@ final class SourceFile
     {
         $this->name = $descriptor->name ?? '';
         $this->package = $descriptor->package ?? '';
-        $this->namespace = self::own($this->name) ?? $this->chosenNamespace();
-        $this->prefix = self::own($this->name) === null ? $descriptor->options->phpClassPrefix ?? '' : '';
+        $this->namespace = $this->own() ?? $this->chosenNamespace();
+        $this->prefix = $this->own() === null ? $descriptor->options->phpClassPrefix ?? '' : '';
         $comments = [];
         foreach ($descriptor->sourceCodeInfo->location ?? [] as $location) {
             $comment = \trim($location->leadingComments ?? '') !== '' ? $location->leadingComments : $location->trailingComments;
@@ -47,7 +47,7 @@ final class SourceFile
     {
         $chosen = $this->descriptor->options->phpMetadataNamespace ?? '';
 
-        return self::own($this->name) === null && $chosen !== '' ? \trim($chosen, '\\') : $this->namespace;
+        return $this->own() === null && $chosen !== '' ? \trim($chosen, '\\') : $this->namespace;
     }
 
     public function fileClass(): string
@@ -80,10 +80,13 @@ final class SourceFile
         return $chosen;
     }
 
-    private static function own(string $file): ?string
+    private function own(): ?string
     {
+        if (!\in_array($this->package, ['google.protobuf', 'google.protobuf.compiler'], true)) {
+            return null;
+        }
         foreach (self::OWN as $path => $namespace) {
-            if ($file === $path || (\str_ends_with($path, '/') && \str_starts_with($file, $path))) {
+            if ($this->name === $path || (\str_ends_with($path, '/') && \str_starts_with($this->name, $path))) {
                 return $namespace;
             }
         }

@@ -1,0 +1,330 @@
+use super::json::{from_json, to_json};
+use super::wire::{put_delimited, put_varint};
+use super::*;
+
+/// Descriptors are messages too: this writes those of the tests.
+#[derive(Default)]
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn text(mut self, number: u32, text: &str) -> Self {
+        put_varint(&mut self.0, u64::from(number) << 3 | 2);
+        put_delimited(&mut self.0, text.as_bytes());
+        self
+    }
+
+    fn nested(mut self, number: u32, nested: Writer) -> Self {
+        put_varint(&mut self.0, u64::from(number) << 3 | 2);
+        put_delimited(&mut self.0, &nested.0);
+        self
+    }
+
+    fn number(mut self, number: u32, value: u64) -> Self {
+        put_varint(&mut self.0, u64::from(number) << 3);
+        put_varint(&mut self.0, value);
+        self
+    }
+}
+
+fn field(name: &str, number: u64, label: u64, kind: u64, type_name: &str) -> Writer {
+    let field = Writer::default().text(1, name).number(3, number);
+    field.number(4, label).number(5, kind).text(6, type_name)
+}
+
+/// A message with a field of every shape, among them itself.
+fn schema() -> (Schema, LayoutId) {
+    let entry = Writer::default()
+        .text(1, "NamedEntry")
+        .nested(2, field("key", 1, 1, 9, ""))
+        .nested(2, field("value", 2, 1, 11, ".t.All"))
+        .nested(7, Writer::default().number(7, 1));
+    let all = Writer::default()
+        .text(1, "All")
+        .nested(2, field("number", 1, 1, 5, ""))
+        .nested(2, field("text", 2, 1, 9, ""))
+        .nested(2, field("child", 3, 1, 11, ".t.All"))
+        .nested(2, field("children", 4, 3, 11, ".t.All"))
+        .nested(2, field("numbers", 5, 3, 4, ""))
+        .nested(2, field("named", 6, 3, 11, ".t.All.NamedEntry"))
+        .nested(2, field("colour", 7, 1, 14, ".t.Colour"))
+        .nested(2, field("ratio", 8, 1, 1, ""))
+        .nested(2, field("raw", 1000, 1, 12, ""))
+        .nested(3, entry);
+    let colour = Writer::default()
+        .text(1, "Colour")
+        .nested(2, Writer::default().text(1, "RED").number(2, 0));
+    let file = Writer::default()
+        .text(1, "t.proto")
+        .text(2, "t")
+        .nested(4, all)
+        .nested(5, colour)
+        .text(12, "proto3");
+    let mut schema = Schema::default();
+    schema.add(&file.0).unwrap();
+    let id = schema.message("t.All").unwrap();
+    (schema, id)
+}
+
+fn outcome(bytes: &[u8]) -> Result<Tree, DecodeError> {
+    let (schema, id) = schema();
+    Tree::decode(&schema, id, bytes)
+}
+
+fn nested(depth: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..depth {
+        let mut outer = vec![0x1A];
+        put_delimited(&mut outer, &bytes);
+        bytes = outer;
+    }
+    bytes
+}
+
+#[test]
+fn a_message_may_be_nested_99_times_and_not_100() {
+    assert!(outcome(&nested(99)).is_ok());
+    assert_eq!(
+        outcome(&nested(100)).unwrap_err(),
+        DecodeError::Wire(WireError::TooDeep(100))
+    );
+}
+
+#[test]
+fn groups_that_are_not_known_are_nested_no_deeper_either() {
+    let groups = |depth: usize| [vec![0x53; depth], vec![0x54; depth]].concat();
+    assert!(outcome(&groups(99)).is_ok());
+    assert_eq!(
+        outcome(&groups(100)).unwrap_err(),
+        DecodeError::Wire(WireError::TooDeep(100))
+    );
+}
+
+#[test]
+fn a_length_beyond_the_end_is_refused_before_anything_is_reserved() {
+    let error = outcome(b"\x12\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7Fx").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "field text (2) of t.All: a length of 9223372036854775807 bytes is announced where 1 are left"
+    );
+}
+
+#[test]
+fn a_varint_has_at_most_ten_bytes() {
+    assert!(outcome(b"\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01").is_ok());
+    let error = outcome(b"\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01").unwrap_err();
+    assert!(
+        error.to_string().contains("longer than 10 bytes"),
+        "{error}"
+    );
+}
+
+#[test]
+fn text_that_is_not_utf8_is_refused() {
+    let error = outcome(b"\x12\x01\xFF").unwrap_err();
+    assert!(matches!(
+        error,
+        DecodeError::Field {
+            problem: WireError::Utf8,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn groups_must_end_as_they_started() {
+    assert_eq!(
+        outcome(b"\x53").unwrap_err(),
+        DecodeError::Wire(WireError::UnfinishedGroup(10))
+    );
+    assert_eq!(
+        outcome(b"\x54").unwrap_err(),
+        DecodeError::Wire(WireError::UnexpectedGroupEnd)
+    );
+    assert_eq!(
+        outcome(b"\x53\x5C").unwrap_err(),
+        DecodeError::Wire(WireError::UnexpectedGroupEnd)
+    );
+}
+
+#[test]
+fn field_number_zero_and_unknown_wire_types_are_refused() {
+    assert_eq!(
+        outcome(b"\x00\x00").unwrap_err(),
+        DecodeError::Wire(WireError::FieldNumber)
+    );
+    assert_eq!(
+        outcome(b"\x56\x00").unwrap_err(),
+        DecodeError::Wire(WireError::WireType(6))
+    );
+}
+
+#[test]
+fn a_list_is_read_packed_and_not_packed() {
+    let tree = outcome(b"\x2A\x02\x01\x02\x28\x03").unwrap();
+    let expected = vec![Leaf::Int(1), Leaf::Int(2), Leaf::Int(3)];
+    assert!(matches!(&tree.node(0).unwrap().slots[4], Slot::List(list) if *list == expected));
+}
+
+#[test]
+fn a_message_that_comes_twice_is_merged() {
+    let tree = outcome(b"\x1A\x02\x08\x05\x1A\x03\x12\x01x").unwrap();
+    let Slot::One(Leaf::Message(child)) = tree.node(0).unwrap().slots[2] else {
+        panic!("no child");
+    };
+    let child = &tree.node(child).unwrap().slots;
+    assert!(matches!(child[0], Slot::One(Leaf::Int(5))));
+    assert!(matches!(&child[1], Slot::One(Leaf::Text(text)) if text == b"x"));
+}
+
+/// Small, fast, and the same every time: xorshift64*.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        (self.next() >> 32) % bound
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        (0..self.below(40)).map(|_| self.next() as u8).collect()
+    }
+
+    /// Bytes that are a message in most places, so that they get past the first tag.
+    fn message(&mut self, depth: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        for _ in 0..self.below(6) {
+            let number = if self.below(9) == 0 {
+                1000
+            } else {
+                1 + self.below(9)
+            };
+            let wire = [0, 2, 2, 2, 1, 5, 3, 4][self.below(8) as usize];
+            put_varint(&mut out, number << 3 | wire);
+            match wire {
+                0 => put_varint(&mut out, self.next() >> self.below(64)),
+                1 => out.extend(self.next().to_le_bytes()),
+                5 => out.extend((self.next() as u32).to_le_bytes()),
+                2 if depth > 0 => {
+                    let nested = self.message(depth - 1);
+                    put_delimited(&mut out, &nested);
+                }
+                2 => put_delimited(&mut out, &self.next().to_le_bytes()),
+                _ => {}
+            }
+        }
+        if self.below(3) == 0 && !out.is_empty() {
+            let place = self.below(out.len() as u64) as usize;
+            out[place] = self.next() as u8;
+        }
+        out
+    }
+}
+
+#[test]
+fn no_bytes_make_the_decoder_panic_and_what_it_takes_has_json_that_it_takes_back() {
+    let (schema, id) = schema();
+    let mut random = Random(0x5EED);
+    let mut taken = 0;
+    for round in 0..60_000 {
+        let bytes = if round % 4 == 0 {
+            random.bytes()
+        } else {
+            random.message(4)
+        };
+        if Tree::decode(&schema, id, &bytes).is_err() {
+            continue;
+        }
+        taken += 1;
+        let json = to_json(&schema, id, &bytes).unwrap();
+        let back = from_json(&schema, id, json.as_bytes(), false).unwrap();
+        assert_eq!(json, to_json(&schema, id, &back).unwrap(), "{bytes:?}");
+    }
+    assert!(taken > 5_000, "only {taken} of the messages were valid");
+}
+
+#[test]
+fn no_text_makes_the_json_reader_panic() {
+    let (schema, id) = schema();
+    let mut random = Random(0xCAFE);
+    let pieces = [
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        ",",
+        "\"number\"",
+        "\"text\"",
+        "\"child\"",
+        "\"children\"",
+        "\"numbers\"",
+        "\"named\"",
+        "\"colour\"",
+        "\"ratio\"",
+        "1",
+        "-1",
+        "1e400",
+        "1.5",
+        "null",
+        "true",
+        "\"RED\"",
+        "\"\\ud800\"",
+        "\"x\"",
+    ];
+    for _ in 0..40_000 {
+        let count = random.below(14);
+        let text: String = (0..count)
+            .map(|_| pieces[random.below(pieces.len() as u64) as usize])
+            .collect();
+        let _ = from_json(&schema, id, text.as_bytes(), random.below(2) == 0);
+    }
+}
+
+#[test]
+fn no_descriptor_makes_the_schema_panic_and_a_refused_file_leaves_nothing_behind() {
+    let mut random = Random(0xF11E);
+    for _ in 0..20_000 {
+        let mut schema = Schema::default();
+        if schema.add(&random.message(5)).is_err() {
+            assert!(schema.message("t.All").is_none());
+        }
+    }
+    let mut schema = Schema::default();
+    let unknown = Writer::default().text(1, "u.proto").nested(
+        4,
+        Writer::default()
+            .text(1, "A")
+            .nested(2, field("b", 1, 1, 11, ".B")),
+    );
+    let error = schema.add(&unknown.0).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "u.proto uses the type B in A.b, which is not known"
+    );
+    assert!(schema.message("A").is_none() && !schema.contains_file("u.proto"));
+}
+
+#[test]
+fn a_file_is_the_same_only_with_the_same_bytes() {
+    let (mut schema, _) = schema();
+    let other = Writer::default().text(1, "t.proto");
+    assert!(matches!(
+        schema.add(&other.0),
+        Err(SchemaError::FileChanged { .. })
+    ));
+    let duplicate = Writer::default()
+        .text(1, "v.proto")
+        .text(2, "t")
+        .nested(4, Writer::default().text(1, "All"));
+    let error = schema.add(&duplicate.0).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "t.All is defined in v.proto and in t.proto"
+    );
+}

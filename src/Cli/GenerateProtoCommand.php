@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli;
+
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Cli\Internal\ProtoGeneration;
+use Weft\Cli\Internal\ProtoGenerationFailed;
+
+/** `weft proto:generate`: PHP classes of .proto files. */
+final class GenerateProtoCommand extends Command
+{
+    protected static $defaultName = 'proto:generate';
+    protected static $defaultDescription = 'Make PHP classes, service interfaces and clients from .proto files';
+
+    protected function configure(): void
+    {
+        $this->addArgument('files', InputArgument::REQUIRED | InputArgument::IS_ARRAY, '.proto files')
+            ->addOption('out', 'o', InputOption::VALUE_REQUIRED, 'folder that the classes are written to; it is made if it does not exist')
+            ->addOption('psr4', null, InputOption::VALUE_REQUIRED, 'namespace that this folder stands for; by default it is the root of all', '')
+            ->addOption('proto-path', 'I', InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'folder to look for imports in; by default the current one', ['.'])
+            ->setHelp(<<<'TEXT'
+                Runs protoc, which must be on the PATH (Debian: <info>apt install protobuf-compiler</info>), or is named by the
+                environment variable PROTOC, with bin/protoc-gen-weft as its plugin.
+
+                <info>weft proto:generate api/*.proto --out src/Generated --psr4 'App\Generated'</info>
+
+                writes the class App\Generated\Api\User to src/Generated/Api/User.php. Namespaces come from the option
+                php_namespace of the file, or from its package.
+                TEXT);
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        $out = $input->getOption('out');
+        if ($out === null) {
+            $output->writeln('<error>--out is missing: the folder that the classes are written to</error>');
+            return self::INVALID;
+        }
+        try {
+            $count = (new ProtoGeneration($input->getOption('proto-path'), $out, $input->getOption('psr4')))->run($input->getArgument('files'));
+        } catch (ProtoGenerationFailed $e) {
+            $output->writeln($e->getMessage(), OutputInterface::OUTPUT_RAW);
+            return self::FAILURE;
+        }
+        $output->writeln("{$count} classes in {$out}");
+
+        return self::SUCCESS;
+    }
+}

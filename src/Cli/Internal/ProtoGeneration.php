@@ -1,0 +1,109 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Internal;
+
+use Weft\Protobuf\Codec;
+use Weft\Protobuf\Compiler\CodeGeneratorRequest;
+use Weft\Protobuf\Compiler\CodeGeneratorResponse;
+use Weft\Protobuf\Descriptor\FileDescriptorProto;
+use Weft\Protobuf\Descriptor\FileDescriptorSet;
+use Weft\Protobuf\Internal\Generator\Plugin;
+
+/**
+ * Lets protoc read .proto files, and the generator make classes of what it read. Imports are generated too, unless they come
+ * with Weft.
+ *
+ * @internal
+ */
+final class ProtoGeneration
+{
+    /** @param list<string> $paths */
+    public function __construct(
+        private readonly array $paths,
+        private readonly string $out,
+        private readonly string $psr4,
+    ) {
+    }
+
+    /**
+     * @param list<string> $files
+     *
+     * @return int how many classes were written
+     */
+    public function run(array $files): int
+    {
+        $descriptors = $this->parse($files);
+        $generate = \array_filter(
+            \array_map(static fn(FileDescriptorProto $file): string => $file->name ?? '', $descriptors),
+            static fn(string $name): bool => !\str_starts_with($name, 'google/protobuf/'),
+        );
+        $request = new CodeGeneratorRequest(
+            fileToGenerate: \array_values($generate),
+            parameter: $this->psr4 === '' ? '' : "psr4={$this->psr4}",
+            protoFile: $descriptors,
+        );
+        $response = Codec::decode(CodeGeneratorResponse::class, Plugin::run(Codec::encode($request)));
+        if ($response->error !== null) {
+            throw new ProtoGenerationFailed($response->error);
+        }
+        foreach ($response->file as $file) {
+            $this->write("{$this->out}/{$file->name}", $file->content ?? '');
+        }
+
+        return \count($response->file);
+    }
+
+    /**
+     * @param list<string> $files
+     *
+     * @return list<FileDescriptorProto> with all they import, imports first
+     */
+    private function parse(array $files): array
+    {
+        $set = \tempnam(\sys_get_temp_dir(), 'weft-proto-');
+        if ($set === false) {
+            throw new ProtoGenerationFailed('no temporary file can be made in ' . \sys_get_temp_dir());
+        }
+        try {
+            $this->protoc([
+                ...\array_map(static fn(string $path): string => "--proto_path={$path}", $this->paths),
+                '--include_imports', '--include_source_info', "--descriptor_set_out={$set}", ...$files,
+            ]);
+
+            return Codec::decode(FileDescriptorSet::class, (string) \file_get_contents($set))->file;
+        } finally {
+            \unlink($set);
+        }
+    }
+
+    /** @param list<string> $arguments */
+    private function protoc(array $arguments): void
+    {
+        $protoc = \getenv('PROTOC') ?: 'protoc';
+        $process = @\proc_open([$protoc, ...$arguments], [1 => ['redirect', 2], 2 => ['pipe', 'w']], $pipes);
+        if ($process === false) {
+            throw new ProtoGenerationFailed("{$protoc} was not found: install it (Debian: apt install protobuf-compiler), or let PROTOC name it");
+        }
+        $said = \trim((string) \stream_get_contents($pipes[2]));
+        $code = \proc_close($process);
+        if ($code === 127) {
+            throw new ProtoGenerationFailed("{$protoc} was not found: install it (Debian: apt install protobuf-compiler), or let PROTOC name it");
+        }
+        if ($code !== 0) {
+            throw new ProtoGenerationFailed($said);
+        }
+    }
+
+    private function write(string $path, string $content): void
+    {
+        $folder = \dirname($path);
+        if (!\is_dir($folder) && !@\mkdir($folder, 0o777, true) && !\is_dir($folder)) {
+            throw new ProtoGenerationFailed("the folder {$folder} cannot be made");
+        }
+        if (@\file_put_contents($path, $content) === false) {
+            throw new ProtoGenerationFailed("{$path} cannot be written");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Protobuf;
+
+use Google\Protobuf\Internal\Message as GoogleMessage;
+
+use function Weft\Native\protobufFromJson;
+use function Weft\Native\protobufToJson;
+
+/**
+ * Messages to JSON and back by the mapping that proto3 defines: names in camelCase, 64-bit integers as strings, bytes in
+ * base64, enums by name, fields that are not set left out. For the same classes as `Codec`.
+ */
+final class Json
+{
+    /**
+     * @throws EncodingFailed if a field holds what its type, or JSON, cannot express
+     * @throws InvalidSchema if the class is no generated one, or was changed since it was generated
+     */
+    public static function encode(object $message): string
+    {
+        return $message instanceof GoogleMessage ? $message->serializeToJsonString() : protobufToJson($message);
+    }
+
+    /**
+     * @template T of object
+     *
+     * @param class-string<T> $class a generated class
+     * @param bool $ignoreUnknown whether keys and names of enum values that are not known are passed over; otherwise they are an error
+     *
+     * @return T
+     *
+     * @throws DecodingFailed if the JSON is no such message; it names the place
+     * @throws InvalidSchema if the class is no generated one, or was changed since it was generated
+     */
+    public static function decode(string $class, string $json, bool $ignoreUnknown = false): object
+    {
+        if (!\is_subclass_of($class, GoogleMessage::class)) {
+            return protobufFromJson($class, $json, $ignoreUnknown);
+        }
+        $message = new $class;
+        try {
+            $message->mergeFromJsonString($json, $ignoreUnknown);
+        } catch (\Exception $e) {
+            throw new DecodingFailed("Cannot decode {$class}: {$e->getMessage()}", 0, $e);
+        }
+
+        return $message;
+    }
+}
