@@ -12,7 +12,7 @@ final class CodeGeneratorResponse implements \Weft\Protobuf\Message
     /** Fields that are not known here, as they came over the wire. */
     private string $unknownFields = '';
 
-    /** @param list<\Weft\Protobuf\Compiler\CodeGeneratorResponse\File> $file */
+    /** @param list<CodeGeneratorResponse\File> $file */
     public function __construct(
         public ?string $error = null,
         public ?int $supportedFeatures = null,

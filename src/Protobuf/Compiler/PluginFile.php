@@ -47,8 +47,8 @@ final class PluginFile implements \Weft\Protobuf\File
             'google.protobuf.compiler.Version' => Version::class,
             'google.protobuf.compiler.CodeGeneratorRequest' => CodeGeneratorRequest::class,
             'google.protobuf.compiler.CodeGeneratorResponse' => CodeGeneratorResponse::class,
-            'google.protobuf.compiler.CodeGeneratorResponse.File' => \Weft\Protobuf\Compiler\CodeGeneratorResponse\File::class,
-            'google.protobuf.compiler.CodeGeneratorResponse.Feature' => \Weft\Protobuf\Compiler\CodeGeneratorResponse\Feature::class,
+            'google.protobuf.compiler.CodeGeneratorResponse.File' => CodeGeneratorResponse\File::class,
+            'google.protobuf.compiler.CodeGeneratorResponse.Feature' => CodeGeneratorResponse\Feature::class,
         ];
     }
 }

@@ -17,9 +17,9 @@ final class DescriptorProto implements \Weft\Protobuf\Message
      * @param list<FieldDescriptorProto> $extension
      * @param list<DescriptorProto> $nestedType
      * @param list<EnumDescriptorProto> $enumType
-     * @param list<\Weft\Protobuf\Descriptor\DescriptorProto\ExtensionRange> $extensionRange
+     * @param list<DescriptorProto\ExtensionRange> $extensionRange
      * @param list<OneofDescriptorProto> $oneofDecl
-     * @param list<\Weft\Protobuf\Descriptor\DescriptorProto\ReservedRange> $reservedRange
+     * @param list<DescriptorProto\ReservedRange> $reservedRange
      * @param list<string> $reservedName
      */
     public function __construct(

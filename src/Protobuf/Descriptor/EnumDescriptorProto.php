@@ -14,7 +14,7 @@ final class EnumDescriptorProto implements \Weft\Protobuf\Message
 
     /**
      * @param list<EnumValueDescriptorProto> $value
-     * @param list<\Weft\Protobuf\Descriptor\EnumDescriptorProto\EnumReservedRange> $reservedRange
+     * @param list<EnumDescriptorProto\EnumReservedRange> $reservedRange
      * @param list<string> $reservedName
      */
     public function __construct(

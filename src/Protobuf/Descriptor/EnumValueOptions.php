@@ -21,7 +21,7 @@ final class EnumValueOptions implements \Weft\Protobuf\Message
         public ?bool $deprecated = null,
         public ?FeatureSet $features = null,
         public ?bool $debugRedact = null,
-        public ?\Weft\Protobuf\Descriptor\FieldOptions\FeatureSupport $featureSupport = null,
+        public ?FieldOptions\FeatureSupport $featureSupport = null,
         public array $uninterpretedOption = [],
     ) {
     }

@@ -14,14 +14,14 @@ final class ExtensionRangeOptions implements \Weft\Protobuf\Message
 
     /**
      * @param list<UninterpretedOption> $uninterpretedOption
-     * @param list<\Weft\Protobuf\Descriptor\ExtensionRangeOptions\Declaration> $declaration
-     * @param ?\Weft\Protobuf\Descriptor\ExtensionRangeOptions\VerificationState $verification Absent means UNVERIFIED.
+     * @param list<ExtensionRangeOptions\Declaration> $declaration
+     * @param ?ExtensionRangeOptions\VerificationState $verification Absent means UNVERIFIED.
      */
     public function __construct(
         public array $uninterpretedOption = [],
         public array $declaration = [],
         public ?FeatureSet $features = null,
-        public ?\Weft\Protobuf\Descriptor\ExtensionRangeOptions\VerificationState $verification = null,
+        public ?ExtensionRangeOptions\VerificationState $verification = null,
     ) {
     }
 

@@ -13,14 +13,14 @@ final class FeatureSet implements \Weft\Protobuf\Message
     private string $unknownFields = '';
 
     public function __construct(
-        public ?\Weft\Protobuf\Descriptor\FeatureSet\FieldPresence $fieldPresence = null,
-        public ?\Weft\Protobuf\Descriptor\FeatureSet\EnumType $enumType = null,
-        public ?\Weft\Protobuf\Descriptor\FeatureSet\RepeatedFieldEncoding $repeatedFieldEncoding = null,
-        public ?\Weft\Protobuf\Descriptor\FeatureSet\Utf8Validation $utf8Validation = null,
-        public ?\Weft\Protobuf\Descriptor\FeatureSet\MessageEncoding $messageEncoding = null,
-        public ?\Weft\Protobuf\Descriptor\FeatureSet\JsonFormat $jsonFormat = null,
-        public ?\Weft\Protobuf\Descriptor\FeatureSet\EnforceNamingStyle $enforceNamingStyle = null,
-        public ?\Weft\Protobuf\Descriptor\FeatureSet\VisibilityFeature\DefaultSymbolVisibility $defaultSymbolVisibility = null,
+        public ?FeatureSet\FieldPresence $fieldPresence = null,
+        public ?FeatureSet\EnumType $enumType = null,
+        public ?FeatureSet\RepeatedFieldEncoding $repeatedFieldEncoding = null,
+        public ?FeatureSet\Utf8Validation $utf8Validation = null,
+        public ?FeatureSet\MessageEncoding $messageEncoding = null,
+        public ?FeatureSet\JsonFormat $jsonFormat = null,
+        public ?FeatureSet\EnforceNamingStyle $enforceNamingStyle = null,
+        public ?FeatureSet\VisibilityFeature\DefaultSymbolVisibility $defaultSymbolVisibility = null,
     ) {
     }
 

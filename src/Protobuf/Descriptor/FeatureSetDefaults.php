@@ -12,7 +12,7 @@ final class FeatureSetDefaults implements \Weft\Protobuf\Message
     /** Fields that are not known here, as they came over the wire. */
     private string $unknownFields = '';
 
-    /** @param list<\Weft\Protobuf\Descriptor\FeatureSetDefaults\FeatureSetEditionDefault> $defaults */
+    /** @param list<FeatureSetDefaults\FeatureSetEditionDefault> $defaults */
     public function __construct(
         public array $defaults = [],
         public ?Edition $minimumEdition = null,

@@ -15,8 +15,8 @@ final class FieldDescriptorProto implements \Weft\Protobuf\Message
     public function __construct(
         public ?string $name = null,
         public ?int $number = null,
-        public ?\Weft\Protobuf\Descriptor\FieldDescriptorProto\Label $label = null,
-        public ?\Weft\Protobuf\Descriptor\FieldDescriptorProto\Type $type = null,
+        public ?FieldDescriptorProto\Label $label = null,
+        public ?FieldDescriptorProto\Type $type = null,
         public ?string $typeName = null,
         public ?string $extendee = null,
         public ?string $defaultValue = null,

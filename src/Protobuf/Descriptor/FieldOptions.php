@@ -13,31 +13,31 @@ final class FieldOptions implements \Weft\Protobuf\Message
     private string $unknownFields = '';
 
     /**
-     * @param ?\Weft\Protobuf\Descriptor\FieldOptions\CType $ctype Absent means STRING.
-     * @param ?\Weft\Protobuf\Descriptor\FieldOptions\JSType $jstype Absent means JS_NORMAL.
+     * @param ?FieldOptions\CType $ctype Absent means STRING.
+     * @param ?FieldOptions\JSType $jstype Absent means JS_NORMAL.
      * @param ?bool $lazy Absent means false.
      * @param ?bool $unverifiedLazy Absent means false.
      * @param ?bool $deprecated Absent means false.
      * @param ?bool $weak Deprecated. Absent means false.
      * @param ?bool $debugRedact Absent means false.
-     * @param list<\Weft\Protobuf\Descriptor\FieldOptions\OptionTargetType> $targets
-     * @param list<\Weft\Protobuf\Descriptor\FieldOptions\EditionDefault> $editionDefaults
+     * @param list<FieldOptions\OptionTargetType> $targets
+     * @param list<FieldOptions\EditionDefault> $editionDefaults
      * @param list<UninterpretedOption> $uninterpretedOption
      */
     public function __construct(
-        public ?\Weft\Protobuf\Descriptor\FieldOptions\CType $ctype = null,
+        public ?FieldOptions\CType $ctype = null,
         public ?bool $packed = null,
-        public ?\Weft\Protobuf\Descriptor\FieldOptions\JSType $jstype = null,
+        public ?FieldOptions\JSType $jstype = null,
         public ?bool $lazy = null,
         public ?bool $unverifiedLazy = null,
         public ?bool $deprecated = null,
         public ?bool $weak = null,
         public ?bool $debugRedact = null,
-        public ?\Weft\Protobuf\Descriptor\FieldOptions\OptionRetention $retention = null,
+        public ?FieldOptions\OptionRetention $retention = null,
         public array $targets = [],
         public array $editionDefaults = [],
         public ?FeatureSet $features = null,
-        public ?\Weft\Protobuf\Descriptor\FieldOptions\FeatureSupport $featureSupport = null,
+        public ?FieldOptions\FeatureSupport $featureSupport = null,
         public array $uninterpretedOption = [],
     ) {
     }

@@ -16,7 +16,7 @@ final class FileOptions implements \Weft\Protobuf\Message
      * @param ?bool $javaMultipleFiles Absent means false.
      * @param ?bool $javaGenerateEqualsAndHash Deprecated.
      * @param ?bool $javaStringCheckUtf8 Absent means false.
-     * @param ?\Weft\Protobuf\Descriptor\FileOptions\OptimizeMode $optimizeFor Absent means SPEED.
+     * @param ?FileOptions\OptimizeMode $optimizeFor Absent means SPEED.
      * @param ?bool $ccGenericServices Absent means false.
      * @param ?bool $javaGenericServices Absent means false.
      * @param ?bool $pyGenericServices Absent means false.
@@ -30,7 +30,7 @@ final class FileOptions implements \Weft\Protobuf\Message
         public ?bool $javaMultipleFiles = null,
         public ?bool $javaGenerateEqualsAndHash = null,
         public ?bool $javaStringCheckUtf8 = null,
-        public ?\Weft\Protobuf\Descriptor\FileOptions\OptimizeMode $optimizeFor = null,
+        public ?FileOptions\OptimizeMode $optimizeFor = null,
         public ?string $goPackage = null,
         public ?bool $ccGenericServices = null,
         public ?bool $javaGenericServices = null,

@@ -12,7 +12,7 @@ final class GeneratedCodeInfo implements \Weft\Protobuf\Message
     /** Fields that are not known here, as they came over the wire. */
     private string $unknownFields = '';
 
-    /** @param list<\Weft\Protobuf\Descriptor\GeneratedCodeInfo\Annotation> $annotation */
+    /** @param list<GeneratedCodeInfo\Annotation> $annotation */
     public function __construct(
         public array $annotation = [],
     ) {

@@ -14,12 +14,12 @@ final class MethodOptions implements \Weft\Protobuf\Message
 
     /**
      * @param ?bool $deprecated Absent means false.
-     * @param ?\Weft\Protobuf\Descriptor\MethodOptions\IdempotencyLevel $idempotencyLevel Absent means IDEMPOTENCY_UNKNOWN.
+     * @param ?MethodOptions\IdempotencyLevel $idempotencyLevel Absent means IDEMPOTENCY_UNKNOWN.
      * @param list<UninterpretedOption> $uninterpretedOption
      */
     public function __construct(
         public ?bool $deprecated = null,
-        public ?\Weft\Protobuf\Descriptor\MethodOptions\IdempotencyLevel $idempotencyLevel = null,
+        public ?MethodOptions\IdempotencyLevel $idempotencyLevel = null,
         public ?FeatureSet $features = null,
         public array $uninterpretedOption = [],
     ) {

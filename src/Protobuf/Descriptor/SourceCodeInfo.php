@@ -12,7 +12,7 @@ final class SourceCodeInfo implements \Weft\Protobuf\Message
     /** Fields that are not known here, as they came over the wire. */
     private string $unknownFields = '';
 
-    /** @param list<\Weft\Protobuf\Descriptor\SourceCodeInfo\Location> $location */
+    /** @param list<SourceCodeInfo\Location> $location */
     public function __construct(
         public array $location = [],
     ) {

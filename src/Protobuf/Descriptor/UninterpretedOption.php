@@ -12,7 +12,7 @@ final class UninterpretedOption implements \Weft\Protobuf\Message
     /** Fields that are not known here, as they came over the wire. */
     private string $unknownFields = '';
 
-    /** @param list<\Weft\Protobuf\Descriptor\UninterpretedOption\NamePart> $name */
+    /** @param list<UninterpretedOption\NamePart> $name */
     public function __construct(
         public array $name = [],
         public ?string $identifierValue = null,

@@ -23,16 +23,17 @@ final class MessageClass
         if (!$reflection->isFinal() || !$reflection->isInstantiable()) {
             return "{$class} must be a final class with a public constructor, as it was generated";
         }
-        $names = [];
-        foreach ([...$fields, [self::UNKNOWN_FIELDS, 'string']] as [$field, $type]) {
-            $name = $field === self::UNKNOWN_FIELDS ? $field : Names::property($field);
-            $problem = self::problem($reflection, $name, $type);
+        $names = $expected = [];
+        foreach ($fields as [$field, $type]) {
+            $names[] = $name = Names::property($field);
+            $expected[$name] = $type;
+        }
+        foreach ([...$expected, self::UNKNOWN_FIELDS => 'string'] as $name => $type) {
+            $problem = self::problem($reflection, (string) $name, $type);
             if ($problem !== null) {
                 return "{$class}::\${$name} {$problem}: the class does not fit its descriptor, generate it again";
             }
-            $names[] = $name;
         }
-        \array_pop($names);
 
         return $names;
     }

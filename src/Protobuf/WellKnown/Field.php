@@ -14,8 +14,8 @@ final class Field implements \Weft\Protobuf\Message
 
     /** @param list<Option> $options */
     public function __construct(
-        public \Weft\Protobuf\WellKnown\Field\Kind|int $kind = \Weft\Protobuf\WellKnown\Field\Kind::TYPE_UNKNOWN,
-        public \Weft\Protobuf\WellKnown\Field\Cardinality|int $cardinality = \Weft\Protobuf\WellKnown\Field\Cardinality::UNKNOWN,
+        public Field\Kind|int $kind = Field\Kind::TYPE_UNKNOWN,
+        public Field\Cardinality|int $cardinality = Field\Cardinality::UNKNOWN,
         public int $number = 0,
         public string $name = '',
         public string $typeUrl = '',

@@ -56,8 +56,8 @@ final class TypeFile implements \Weft\Protobuf\File
         return [
             'google.protobuf.Type' => Type::class,
             'google.protobuf.Field' => Field::class,
-            'google.protobuf.Field.Kind' => \Weft\Protobuf\WellKnown\Field\Kind::class,
-            'google.protobuf.Field.Cardinality' => \Weft\Protobuf\WellKnown\Field\Cardinality::class,
+            'google.protobuf.Field.Kind' => Field\Kind::class,
+            'google.protobuf.Field.Cardinality' => Field\Cardinality::class,
             'google.protobuf.Enum' => PBEnum::class,
             'google.protobuf.EnumValue' => EnumValue::class,
             'google.protobuf.Option' => Option::class,

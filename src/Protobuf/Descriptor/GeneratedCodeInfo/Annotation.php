@@ -18,7 +18,7 @@ final class Annotation implements \Weft\Protobuf\Message
         public ?string $sourceFile = null,
         public ?int $begin = null,
         public ?int $end = null,
-        public ?\Weft\Protobuf\Descriptor\GeneratedCodeInfo\Annotation\Semantic $semantic = null,
+        public ?Annotation\Semantic $semantic = null,
     ) {
     }
 

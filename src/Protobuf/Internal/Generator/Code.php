@@ -21,13 +21,14 @@ final class Code
         $this->name = $end === false ? $class : \substr($class, $end + 1);
     }
 
-    /** A class as this file can call it: fully, unless it stands in the same namespace. */
+    /** A class as this file can call it: fully, unless it stands in the same namespace or below it. */
     public function name(string $class): string
     {
-        $end = \strrpos($class, '\\');
-        $namespace = $end === false ? '' : \substr($class, 0, $end);
+        if ($this->namespace === '') {
+            return $class;
+        }
 
-        return $namespace === $this->namespace ? \substr($class, $end === false ? 0 : $end + 1) : "\\{$class}";
+        return \str_starts_with($class, "{$this->namespace}\\") ? \substr($class, \strlen($this->namespace) + 1) : "\\{$class}";
     }
 
     public function shortName(): string

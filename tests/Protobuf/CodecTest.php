@@ -1,0 +1,237 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Protobuf;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Protobuf\Codec;
+use Weft\Protobuf\DecodingFailed;
+use Weft\Protobuf\EncodingFailed;
+use Weft\Protobuf\InvalidSchema;
+use Weft\Protobuf\Json;
+use Weft\Protobuf\Message;
+use Weft\Protobuf\PreciseTime;
+use Weft\Protobuf\WellKnown\Any;
+use Weft\Protobuf\WellKnown\Duration;
+use Weft\Protobuf\WellKnown\NullValue;
+use Weft\Tests\Protobuf\Generated\Api\User;
+use Weft\Tests\Protobuf\Generated\Everything\Everything;
+use Weft\Tests\Protobuf\Generated\Everything\Everything\Colour;
+use Weft\Tests\Protobuf\Generated\Legacy\Legacy;
+use Weft\Tests\Protobuf\Generated\Legacy\Level;
+
+final class CodecTest extends TestCase
+{
+    public function testANewObjectAndADecodedOneAreEqual(): void
+    {
+        self::assertEquals(new Everything, Codec::decode(Everything::class, ''));
+        self::assertSame('', Codec::encode(new Everything));
+    }
+
+    public function testFieldsOfEveryKindComeBack(): void
+    {
+        $message = new Everything(
+            double: -0.0,
+            float: 1.5,
+            int32: -1,
+            int64: PHP_INT_MIN,
+            uint32: 4294967295,
+            uint64: -1,
+            sint32: -2147483648,
+            sint64: PHP_INT_MIN,
+            bool: true,
+            string: 'zwölf',
+            bytes: "\xFF\0",
+            colour: Colour::BLUE,
+            child: new Everything(int32: 7),
+            numbers: [1, -1, 300],
+            texts: ['', 'x', 'text'],
+            children: [new Everything, new Everything(bool: true)],
+            colours: [Colour::RED, 99],
+            byName: ['a' => 1, '7' => 2, '07' => 3],
+            byNumber: [-5 => 'five'],
+            byTruth: [1 => new Everything(int32: 1)],
+            chosenText: '',
+            maybeNumber: 0,
+            at: new \DateTimeImmutable('1969-12-31T23:59:59.5Z'),
+            lasting: new Duration(1, 1),
+            structure: ['a' => [1.5, null, true], 'b' => []],
+            value: NullValue::NULL_VALUE,
+            list: ['x', null],
+            wrappedNumber: 0,
+            wrappedText: '',
+            this_: 4,
+        );
+        $back = Codec::decode(Everything::class, Codec::encode($message));
+
+        self::assertEquals($message, $back);
+        self::assertSame(Colour::BLUE, $back->colour);
+        self::assertSame('chosenText', $back->choiceCase());
+        self::assertSame(['a', 7, '07'], array_keys($back->byName));
+        self::assertSame(99, $back->colours[1]);
+    }
+
+    public function testTheLastMemberOfAOneofThatArrivesIsTheOneThatIsSet(): void
+    {
+        $bytes = Codec::encode(new Everything(chosenText: 'x')) . Codec::encode(new Everything(chosenNumber: 5));
+        $message = Codec::decode(Everything::class, $bytes);
+
+        self::assertSame(['chosenNumber', null, 5], [$message->choiceCase(), $message->chosenText, $message->chosenNumber]);
+    }
+
+    public function testTwoMembersOfAOneofAreRefused(): void
+    {
+        $this->expectException(EncodingFailed::class);
+        $this->expectExceptionMessage('chosen_text and chosen_number are both set, and only one field of the oneof choice can be');
+        Codec::encode(new Everything(chosenText: 'x', chosenNumber: 1));
+    }
+
+    /** @return iterable<string, array{array<string, mixed>, string}> */
+    public function wrongFields(): iterable
+    {
+        yield 'a number above 32 bits' => [['int32' => 2 ** 31], 'field int32 (3) holds 2147483648, which is no signed 32-bit number'];
+        yield 'a negative unsigned number' => [['uint32' => -1], 'field uint32 (5) holds -1, which is no unsigned 32-bit number'];
+        yield 'a list with a string' => [['numbers' => [1, 'x']], 'field numbers (20) holds string, expected int'];
+        yield 'a list with another message' => [['children' => [new User]], 'field children (22) holds ' . User::class . ', expected ' . Everything::class];
+        yield 'a map with a key that is no number' => [['byNumber' => ['x' => 'y']], 'field by_number (31) has the key "x", expected an int'];
+        yield 'an enum of another type' => [['colours' => [Level::LOW]], 'field colours (23) holds object, expected ' . Colour::class . ' or int'];
+        yield 'a struct with an object' => [['structure' => ['a' => new User]], 'field structure (62) holds an object of ' . User::class];
+        yield 'text that is not UTF-8 in a list' => [['texts' => ["\xC3"]], 'field texts (21) is not UTF-8'];
+    }
+
+    /**
+     * @dataProvider wrongFields
+     *
+     * @param array<string, mixed> $fields
+     */
+    public function testAValueThatTheFieldCannotHoldIsNamed(array $fields, string $problem): void
+    {
+        $this->expectException(EncodingFailed::class);
+        $this->expectExceptionMessage($problem);
+        Codec::encode(new Everything(...$fields));
+    }
+
+    public function testAMessageThatContainsItselfIsRefusedAndTheNextOneIsNot(): void
+    {
+        $message = new Everything;
+        $message->child = $message;
+        try {
+            Codec::encode($message);
+            self::fail('encoded');
+        } catch (EncodingFailed $e) {
+            self::assertSame('Cannot encode everything.Everything: it is nested deeper than 100 levels', $e->getMessage());
+        }
+        self::assertSame("\x18\x01", Codec::encode(new Everything(int32: 1)));
+    }
+
+    public function testReferencesToPropertiesAreFollowed(): void
+    {
+        $message = new Everything(int32: 1, numbers: [1, 2]);
+        $number = &$message->int32;
+        $numbers = &$message->numbers;
+        $number = 5;
+        $numbers[] = 3;
+
+        self::assertEquals(new Everything(int32: 5, numbers: [1, 2, 3]), Codec::decode(Everything::class, Codec::encode($message)));
+    }
+
+    public function testDecodedValuesAreTheirOwnerAloneAndAreReleased(): void
+    {
+        $bytes = Codec::encode(new Everything(texts: ['long enough to be counted'], children: [new Everything], child: new Everything));
+        $measure = static function () use ($bytes): int {
+            for ($i = 0; $i < 500; $i++) {
+                Codec::encode(Codec::decode(Everything::class, $bytes . "\xF8\x7F\x01"));
+                try {
+                    Codec::decode(Everything::class, $bytes . "\xB2\x01\x05\x08");
+                } catch (DecodingFailed) {
+                }
+            }
+
+            return memory_get_usage();
+        };
+        $before = $measure();
+
+        self::assertSame($before, $measure());
+    }
+
+    public function testTimestampsKeepNanoseconds(): void
+    {
+        $bytes = Codec::encode(new Everything(at: new PreciseTime('2026-01-01T00:00:00.000001Z', nanoseconds: 7)));
+        $at = Codec::decode(Everything::class, $bytes)->at;
+
+        self::assertInstanceOf(PreciseTime::class, $at);
+        self::assertSame(['000001', 7], [$at->format('u'), $at->nanoseconds]);
+        self::assertSame('{"at":"2026-01-01T00:00:00.000001007Z"}', Json::encode(Codec::decode(Everything::class, $bytes)));
+    }
+
+    public function testAnAnyIsPackedAndUnpacked(): void
+    {
+        $any = Codec::decode(Everything::class, Codec::encode(new Everything(any: Any::pack(new User(id: 5)))))->any;
+
+        self::assertEquals(new User(id: 5), $any?->unpack(User::class));
+        self::assertNull($any?->unpack(Everything::class));
+        self::assertSame('{"any":{"@type":"type.googleapis.com/api.User","id":"5"}}', Json::encode(new Everything(any: $any)));
+    }
+
+    public function testJsonNamesThePlaceOfAMistake(): void
+    {
+        $this->expectException(DecodingFailed::class);
+        $this->expectExceptionMessage('at $.children[1].int32: expected an integer, found a string');
+        Json::decode(Everything::class, '{"children":[{},{"int32":"x"}]}');
+    }
+
+    public function testUnknownKeysOfJsonAreRefusedUnlessAskedFor(): void
+    {
+        self::assertEquals(new Everything(int32: 1), Json::decode(Everything::class, '{"new":[],"int32":1}', ignoreUnknown: true));
+        $this->expectException(DecodingFailed::class);
+        $this->expectExceptionMessage('everything.Everything has no field "new"');
+        Json::decode(Everything::class, '{"new":[]}');
+    }
+
+    public function testRequiredFieldsClosedEnumsGroupsAndExtensionsOfProto2(): void
+    {
+        $bytes = "\x08\x01" . "\x18\x07" . "\x33\x0A\x01x\x34" . "\xA2\x06\x01e";
+        $message = Codec::decode(Legacy::class, $bytes);
+
+        self::assertSame([1, null, 'x'], [$message->id, $message->level, $message->details?->text]);
+        // The level that is not known and the extension stand behind what is known.
+        self::assertSame(bin2hex("\x08\x01" . "\x33\x0A\x01x\x34" . "\x18\x07" . "\xA2\x06\x01e"), bin2hex(Codec::encode($message)));
+        self::assertSame(Level::TOP, Level::HIGH);
+        $this->expectException(EncodingFailed::class);
+        $this->expectExceptionMessage('field id (1) is required and not set');
+        Codec::encode(new Legacy);
+    }
+
+    public function testAMissingRequiredFieldIsNamed(): void
+    {
+        $this->expectException(DecodingFailed::class);
+        $this->expectExceptionMessage('the required field id (1) of legacy.Legacy is missing');
+        Codec::decode(Legacy::class, '');
+    }
+
+    public function testAClassThatNoLongerFitsItsDescriptorIsRefused(): void
+    {
+        $class = new class implements Message {
+            public static function typeName(): string
+            {
+                return 'api.User';
+            }
+
+            public static function file(): string
+            {
+                return Generated\Api\UsersFile::class;
+            }
+        };
+        $this->expectException(InvalidSchema::class);
+        $this->expectExceptionMessage('must be a final class with a public constructor');
+        Codec::encode($class);
+    }
+
+    public function testAClassThatDoesNotExistIsNamed(): void
+    {
+        $this->expectException(InvalidSchema::class);
+        $this->expectExceptionMessage('the class Nope does not exist');
+        Codec::decode('Nope', '');
+    }
+}

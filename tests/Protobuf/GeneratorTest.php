@@ -1,0 +1,133 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Protobuf;
+
+use PHPUnit\Framework\TestCase;
+
+/** What `weft proto:generate` writes, and what it refuses. */
+final class GeneratorTest extends TestCase
+{
+    private const ROOT = __DIR__ . '/../..';
+    private string $folder;
+
+    protected function setUp(): void
+    {
+        $this->folder = sys_get_temp_dir() . '/weft-generator-' . bin2hex(random_bytes(8));
+        mkdir($this->folder);
+    }
+
+    protected function tearDown(): void
+    {
+        exec('rm -rf ' . escapeshellarg($this->folder));
+    }
+
+    public function testTheGeneratedClassesOfTheTestsAreWhatTheGeneratorWrites(): void
+    {
+        [$code, $output] = $this->generate(['users.proto', 'everything.proto', 'legacy.proto'], __DIR__ . '/Fixtures', 'Weft\Tests\Protobuf\Generated');
+
+        self::assertSame([0, "15 classes in {$this->folder}/out\n"], [$code, $output]);
+        exec('diff -r ' . escapeshellarg("{$this->folder}/out") . ' ' . escapeshellarg(__DIR__ . '/Generated') . ' 2>&1', $differences);
+        self::assertSame([], $differences);
+    }
+
+    public function testTheClassesThatComeWithWeftAreWhatTheGeneratorWrites(): void
+    {
+        $classes = \Weft\Protobuf\Descriptor\DescriptorFile::class;
+        $files = [$classes, \Weft\Protobuf\Compiler\PluginFile::class, \Weft\Protobuf\WellKnown\TypeFile::class, \Weft\Protobuf\WellKnown\ApiFile::class];
+        foreach (['Duration', 'Timestamp', 'Struct', 'FieldMask', 'Wrappers', 'Empty'] as $name) {
+            $files[] = "Weft\\Protobuf\\WellKnown\\{$name}File";
+        }
+        $set = \Weft\Protobuf\Codec::decode(\Weft\Protobuf\Descriptor\FileDescriptorSet::class, \Weft\Protobuf\FileSet::encode(...$files));
+        $request = new \Weft\Protobuf\Compiler\CodeGeneratorRequest(
+            fileToGenerate: array_map(static fn($file): string => (string) $file->name, $set->file),
+            parameter: 'psr4=Weft\Protobuf',
+            protoFile: $set->file,
+        );
+        $response = \Weft\Protobuf\Internal\Generator\Plugin::run(\Weft\Protobuf\Codec::encode($request));
+        $response = \Weft\Protobuf\Codec::decode(\Weft\Protobuf\Compiler\CodeGeneratorResponse::class, $response);
+
+        self::assertNull($response->error);
+        self::assertGreaterThan(80, count($response->file));
+        foreach ($response->file as $file) {
+            self::assertStringEqualsFile(self::ROOT . "/src/Protobuf/{$file->name}", (string) $file->content, (string) $file->name);
+        }
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public function refused(): iterable
+    {
+        yield 'a syntax error' => ['syntax = "proto3"; message {', 'bad.proto:1:28'];
+        yield 'two messages that PHP cannot tell apart' => [
+            'syntax = "proto3"; package p; message Ab {} message AB {}',
+            'p.AB of bad.proto and p.Ab of bad.proto would both become the class P\AB',
+        ];
+        yield 'a message called like the client of a service' => [
+            'syntax = "proto3"; package p; message XClient {} service X {}',
+            'the client of the service X of bad.proto and p.XClient of bad.proto would both become the class P\XClient',
+        ];
+        yield 'fields that become the same property' => [
+            'syntax = "proto2"; package p; message A { optional int32 a_b = 1; optional int32 aB = 2; }',
+            'bad.proto: p.A has two fields that would both become $aB; aB is one of them',
+        ];
+        yield 'a namespace that is none' => [
+            'syntax = "proto3"; package p; option php_namespace = "1-2"; message A {}',
+            'bad.proto: the option php_namespace = "1-2" is no PHP namespace',
+        ];
+        yield 'an import that is missing' => ['syntax = "proto3"; import "nope.proto";', 'nope.proto: File not found'];
+    }
+
+    /** @dataProvider refused */
+    public function testAFileThatNoClassesCanBeMadeOfIsNamedWithTheSymbol(string $proto, string $problem): void
+    {
+        file_put_contents("{$this->folder}/bad.proto", $proto);
+        [$code, $output] = $this->generate(['bad.proto'], $this->folder);
+
+        self::assertSame(1, $code, $output);
+        self::assertStringContainsString($problem, $output);
+        self::assertDirectoryDoesNotExist("{$this->folder}/out");
+    }
+
+    public function testAMissingProtocIsNamedAndSoIsThePackageThatHasIt(): void
+    {
+        [$code, $output] = $this->generate(['users.proto'], __DIR__ . '/Fixtures', protoc: '/nowhere/protoc');
+
+        self::assertSame([1, "/nowhere/protoc was not found: install it (Debian: apt install protobuf-compiler), or let PROTOC name it\n"], [$code, $output]);
+    }
+
+    public function testThePluginOfProtocWritesTheSameFilesAsTheCommand(): void
+    {
+        $plugin = "{$this->folder}/plugin";
+        file_put_contents($plugin, "#!/bin/sh\nexec " . implode(' ', array_map(escapeshellarg(...), [...self::php(), self::ROOT . '/bin/protoc-gen-weft'])) . "\n");
+        chmod($plugin, 0o755);
+        mkdir("{$this->folder}/out");
+        exec('cd ' . escapeshellarg(__DIR__ . '/Fixtures') . " && protoc --plugin=protoc-gen-weft={$plugin} --weft_out={$this->folder}/out users.proto 2>&1", $output, $code);
+
+        self::assertSame([0, []], [$code, $output]);
+        self::assertFileEquals(__DIR__ . '/Generated/Api/Users.php', "{$this->folder}/out/Weft/Tests/Protobuf/Generated/Api/Users.php");
+        exec('cd ' . escapeshellarg(__DIR__ . '/Fixtures') . " && protoc --plugin=protoc-gen-weft={$plugin} --weft_out=nope=1:{$this->folder}/out users.proto 2>&1", $refusal, $code);
+        self::assertSame([1, ['--weft_out: unknown option "nope=1"; there is psr4=NAMESPACE']], [$code, $refusal]);
+    }
+
+    /**
+     * @param list<string> $files
+     *
+     * @return array{int, string} exit code and output
+     */
+    private function generate(array $files, string $folder, string $psr4 = '', string $protoc = 'protoc'): array
+    {
+        $command = [...self::php(), self::ROOT . '/bin/weft', 'proto:generate', ...$files, '--out', "{$this->folder}/out", '--psr4', $psr4];
+        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['redirect', 1]], $pipes, $folder, ['PROTOC' => $protoc] + getenv());
+        self::assertNotFalse($process);
+        $output = (string) stream_get_contents($pipes[1]);
+
+        return [proc_close($process), $output];
+    }
+
+    /** @return list<string> */
+    private static function php(): array
+    {
+        return [PHP_BINARY, '-d', 'extension=' . (getenv('WEFT_EXTENSION') ?: self::ROOT . '/target/debug/libweft.so')];
+    }
+}
