@@ -116,6 +116,12 @@ soak-reload: ## reload workers 100 times under load and count the requests that 
 	@$(MAKE) build
 	@bench/reload/run --extension='$(EXTENSION)' --reloads=$(or $(RELOADS),100)
 
+.PHONY: bench-protobuf
+bench-protobuf: ## measure what encoding and decoding a message costs, here and with google/protobuf for PHP
+	@scripts/setup demo test
+	@$(MAKE) build
+	@bench/protobuf/run '$(EXTENSION)'
+
 .PHONY: clean
 clean: ## stop the services and remove what was built, var included
 	scripts/services purge

@@ -63,7 +63,6 @@ $usersBytes = array_map(Codec::encode(...), $users);
 
 row('GetUserRequest (3 bytes)', static fn() => protobufEncode($request), static fn() => protobufDecode(Api\GetUserRequest::class, $requestBytes));
 row('User (42 bytes)', static fn() => protobufEncode($user), static fn() => protobufDecode(Api\User::class, $userBytes));
-row('User through Codec', static fn() => Codec::encode($user), static fn() => Codec::decode(Api\User::class, $userBytes));
 row('ten Users of List (299 bytes)', static function () use ($users): void {
     foreach ($users as $user) {
         protobufEncode($user);

@@ -40,7 +40,8 @@ final class Codec
      */
     public static function decode(string $class, string $bytes): object
     {
-        if (!\is_subclass_of($class, GoogleMessage::class)) {
+        // Asked for first: a class that does not exist would be looked for at every call.
+        if (\is_subclass_of($class, Message::class) || !\is_subclass_of($class, GoogleMessage::class)) {
             return protobufDecode($class, $bytes);
         }
         $message = new $class;

@@ -37,7 +37,8 @@ final class Json
      */
     public static function decode(string $class, string $json, bool $ignoreUnknown = false): object
     {
-        if (!\is_subclass_of($class, GoogleMessage::class)) {
+        // Asked for first: a class that does not exist would be looked for at every call.
+        if (\is_subclass_of($class, Message::class) || !\is_subclass_of($class, GoogleMessage::class)) {
             return protobufFromJson($class, $json, $ignoreUnknown);
         }
         $message = new $class;
