@@ -43,11 +43,11 @@ function protobufToJson(object $message): string
  * A new message with what the JSON says; `Weft\Protobuf\Json::decode()` for messages of `Weft\Protobuf\Message` only.
  *
  * @param string $class name of a generated class
- * @param bool $ignoreUnknown whether keys and names of enum values that are not known are passed over
+ * @param bool $lenient whether keys and names of enum values that are not known are passed over
  *
  * @throws \Weft\Protobuf\DecodingFailed if the JSON is no such message
  * @throws \Weft\Protobuf\InvalidSchema if the class is no generated one, or was changed since
  */
-function protobufFromJson(string $class, string $json, bool $ignoreUnknown): object
+function protobufFromJson(string $class, string $json, bool $lenient): object
 {
 }

@@ -69,13 +69,13 @@ pub fn protobuf_to_json(message: &mut ZendObject) -> PhpResult<Zval> {
 
 #[php_function]
 #[php(name = "Weft\\Native\\protobufFromJson")]
-pub fn protobuf_from_json(class: &Zval, json: &Zval, ignore_unknown: bool) -> PhpResult<Zval> {
+pub fn protobuf_from_json(class: &Zval, json: &Zval, lenient: bool) -> PhpResult<Zval> {
     let (Some(class), Some(json)) = (class.zend_str(), json.zend_str()) else {
         return Err(schema("protobufFromJson() takes a class name and a string"));
     };
     let binding = registry::of_name(class)?;
     let schema = registry::schema();
-    let bytes = protobuf::json::from_json(&schema, binding.layout, json.as_bytes(), ignore_unknown)
+    let bytes = protobuf::json::from_json(&schema, binding.layout, json.as_bytes(), lenient)
         .map_err(|error| malformed(&binding.class_name, &error))?;
     new_object(&binding, &bytes)
 }
