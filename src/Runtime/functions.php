@@ -196,7 +196,10 @@ function delay(float $seconds): void
     Scheduler::await(Native\sleep($seconds));
 }
 
-/** Lets everything that is ready go first. Call it in long computations. */
+/**
+ * Lets everything that is ready go first, and what other tasks have sent leave. Call it before and in long computations: nothing
+ * else goes on while PHP computes.
+ */
 function yieldNow(): void
 {
     $task = Scheduler::task();

@@ -72,6 +72,7 @@ impl Process {
     }
 
     fn start() -> Result<Self, Failure> {
+        keep_freed_memory();
         let reactor = Reactor::new(|panic| Err(Failure::panic(panic))).map_err(|error| {
             Failure::new("runtime", format!("cannot start the event loop: {error}"))
         })?;
@@ -82,6 +83,22 @@ impl Process {
         })
     }
 }
+
+/// Buffers of 64 KiB and more come and go with every large body. By default glibc gives each back to the kernel, which then has
+/// to clear its pages again for the next: a response of 100 kB cost two thirds more CPU.
+#[cfg(target_env = "gnu")]
+fn keep_freed_memory() {
+    const MMAP_THRESHOLD: libc::c_int = 4 << 20;
+    const TRIM_THRESHOLD: libc::c_int = 32 << 20;
+    // SAFETY: mallopt takes glibc's own lock and only stores the two limits.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD);
+    }
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn keep_freed_memory() {}
 
 fn forked() -> Failure {
     let (owner, own) = (OWNER.load(Ordering::Relaxed), std::process::id());

@@ -22,6 +22,8 @@ final class Scheduler
     private const BATCH = 64;
     /** Seconds after which it is asked in any case where tasks take long. */
     private const LATENCY = 0.001;
+    /** Polls until what has just been started is on its way: borrowing a connection and writing to it are one each. */
+    private const PASSES = 2;
     /** Idle fibers that are kept. */
     private const SPARE = 512;
 
@@ -46,6 +48,8 @@ final class Scheduler
     /** Switches left until the next poll. */
     private int $budget = self::BATCH;
     private float $polledAt = 0.0;
+    /** Somebody in `$woken` may be about to compute: what others have started leaves before. */
+    private bool $yielded = false;
     private int $fibers = 0;
     /** @var list<\Fiber> */
     private array $idle = [];
@@ -184,13 +188,14 @@ final class Scheduler
         }
     }
 
-    /** Lets everything that is ready go first. */
+    /** Lets everything that is ready go first, and what was started leave. */
     public function yield(Coroutine $task): void
     {
         if ($task->interrupt !== null) {
             throw $task->interruption();
         }
         $this->woken[] = $task;
+        $this->yielded = true;
         try {
             \Fiber::suspend();
         } catch (\FiberError $refused) {
@@ -277,7 +282,12 @@ final class Scheduler
             // What yields while others start comes after what they start.
             $woken = $this->woken;
             $this->woken = [];
+            $yielded = $this->yielded;
+            $this->yielded = false;
             $this->startFresh();
+            for ($pass = 0; $yielded && $pass < self::PASSES; $pass++) {
+                $this->poll(0.0);
+            }
             $this->resume($woken);
             // Released here, because a destructor may wait and so make tasks ready.
             $woken = [];
