@@ -6,6 +6,8 @@ namespace Weft;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Bus;
+use Weft\Grpc\Limits as GrpcLimits;
+use Weft\Grpc\Server as GrpcServer;
 use Weft\Http\Internal\ErrorLog;
 use Weft\Http\Limits;
 use Weft\Http\Router;
@@ -27,6 +29,8 @@ final class App
     private array $http = [];
     /** @var list<Server> while it runs */
     private array $servers = [];
+    /** @var list<array{string, GrpcServer, Tls|null}> */
+    private array $grpc = [];
     /** @var list<array{Bus, string, int}> */
     private array $consumers = [];
 
@@ -56,6 +60,33 @@ final class App
     }
 
     /**
+     * Serves gRPC and grpc-web on an address. The address of an `http()` before or after it means the connections of that one,
+     * with the TLS of that one.
+     *
+     * @param string $address as for `http()`
+     * @param object|list<object> $services implement the interfaces that protoc-gen-weft made of them
+     * @param list<callable> $interceptors around every handler, see `Weft\Grpc\Server`
+     * @param bool $reflection lets tools such as grpcurl ask what is served
+     * @param list<string> $webOrigins origins whose pages may call by grpc-web; `*` is every one
+     *
+     * @throws Grpc\InvalidService
+     */
+    public function grpc(
+        string $address,
+        object|array $services,
+        array $interceptors = [],
+        ?GrpcLimits $limits = null,
+        bool $reflection = false,
+        array $webOrigins = [],
+        ?Tls $tls = null,
+    ): GrpcServer {
+        $server = new GrpcServer($services, $interceptors, $limits, $reflection, $webOrigins, $this->logger, $this->debug);
+        $this->grpc[] = [$address, $server, $tls];
+
+        return $server;
+    }
+
+    /**
      * Handles the messages of a queue.
      *
      * @param int<1, max> $concurrency handlers running at once
@@ -74,7 +105,7 @@ final class App
      */
     public function reloadCertificates(): void
     {
-        foreach ($this->servers as $server) {
+        foreach ([...$this->servers, ...\array_column($this->grpc, 1)] as $server) {
             $server->reloadCertificates();
         }
     }
@@ -92,13 +123,17 @@ final class App
     {
         run(function () use ($started): void {
             $this->servers = \array_map($this->open(...), $this->http);
+            $this->openGrpc();
             foreach ($this->servers as $server) {
                 async($server->run(...))->named('server ' . \implode(', ', $server->addresses()));
+            }
+            foreach ($this->grpc as [, $server]) {
+                async($server->run(...))->named('gRPC server ' . \implode(', ', $server->addresses()));
             }
             foreach ($this->consumers as [$bus, $queue, $concurrency]) {
                 async(static fn() => $bus->consume($queue, concurrency: $concurrency, signals: false))->named("consumer of $queue");
             }
-            $addresses = \array_merge([], ...\array_map(static fn(Server $server) => $server->addresses(), $this->servers));
+            $addresses = \array_merge([], ...\array_map(static fn(Server|GrpcServer $server) => $server->addresses(), [...$this->servers, ...\array_column($this->grpc, 1)]));
             $started === null ? $this->announce($addresses) : $started($addresses);
             Worker::untilStopped();
             $this->stop();
@@ -115,6 +150,14 @@ final class App
         return $server;
     }
 
+    private function openGrpc(): void
+    {
+        foreach ($this->grpc as [$address, $server, $tls]) {
+            $shared = \array_search($address, \array_column($this->http, 0), true);
+            $shared === false ? $server->listen($address, tls: $tls) : $server->share($this->servers[$shared]);
+        }
+    }
+
     /** @param list<string> $addresses */
     private function announce(array $addresses): void
     {
@@ -128,6 +171,8 @@ final class App
         foreach ($this->consumers as [$bus]) {
             $bus->stop();
         }
-        all(\array_map(fn(Server $server) => fn() => $server->stop($this->grace), $this->servers));
+        // Those of gRPC stop the servers they share.
+        $servers = [...\array_column($this->grpc, 1), ...$this->servers];
+        all(\array_map(fn(Server|GrpcServer $server) => fn() => $server->stop($this->grace), $servers));
     }
 }

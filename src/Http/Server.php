@@ -7,6 +7,7 @@ namespace Weft\Http;
 use Psr\Log\LoggerInterface;
 use Weft\Http\Internal\ErrorLog;
 use Weft\Http\Internal\Requests;
+use Weft\Native\GrpcServer;
 use Weft\Native\HttpServer;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\TimeoutException;
@@ -75,6 +76,12 @@ final class Server
         $this->native->reloadCertificates();
     }
 
+    /** @internal Hands calls of gRPC on its connections over. */
+    public function carry(GrpcServer $calls): void
+    {
+        $calls->attach($this->native);
+    }
+
     /** @return list<string> what it listens on, with real ports */
     public function addresses(): array
     {
@@ -97,6 +104,9 @@ final class Server
     public function stop(float $grace = 30.0): void
     {
         if ($this->stopped) {
+            // Somebody else does it, within a grace of their own.
+            Scheduler::await($this->native->drained());
+
             return;
         }
         $this->stopped = true;

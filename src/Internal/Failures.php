@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Internal;
 
 use Weft\Amqp;
+use Weft\Grpc;
 use Weft\Http;
 use Weft\Pool;
 use Weft\Pool\Internal\Thrown;
@@ -81,6 +82,9 @@ final class Failures
             'http.body.too_large' => new Http\PayloadTooLarge($message),
             'http.body.timed_out' => new Http\BodyTimedOut($message),
             'http.body.incomplete', 'http.gone' => new Http\ClientGone($message),
+
+            'grpc.status' => new Grpc\StatusException(Grpc\Status::from((int) ($details['code'] ?? 2)), $message),
+            'grpc.closed' => new Grpc\CallEnded($message),
 
             default => new \Error("{$message} (unknown failure kind \"{$kind}\")"),
         };

@@ -4,6 +4,7 @@
 //! computes (an AMQP connection, an SQLite writer) owns a thread of its own and hands its completions over in batches.
 
 pub mod amqp;
+pub mod grpc;
 pub mod http;
 pub mod ids;
 pub mod metrics;

@@ -12,7 +12,7 @@ use ext_php_rs::zend::ClassEntry;
 
 use weft_core::http::header::{HeaderName, HeaderValue};
 use weft_core::http::{
-    Body, BodyError, BodyWriter, Broken, Call, Event, HeaderMap, Limits, Response, Server,
+    Body, BodyError, BodyWriter, Broken, Call, Event, HeaderMap, Limits, Response, Server, Service,
     StatusCode, Version,
 };
 use weft_core::net::{Address, Identity, ListenError, ServerTls, TlsAcceptor, listen};
@@ -117,6 +117,13 @@ impl HttpServer {
 
     pub fn in_flight(&self) -> i64 {
         self.server.in_flight() as i64
+    }
+}
+
+impl HttpServer {
+    /// Hands requests of another protocol to `service`.
+    pub fn delegate(&self, service: Rc<dyn Service>) {
+        self.server.delegate(service);
     }
 }
 

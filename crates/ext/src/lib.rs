@@ -10,6 +10,7 @@ mod bus;
 mod caller;
 mod convert;
 mod failure;
+mod grpc;
 mod http;
 mod pool;
 mod process;
@@ -33,6 +34,7 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
     let module = sql::register(module);
     let module = amqp::register(module);
     let module = http::register(module);
+    let module = grpc::register(module);
     let module = bus::register(module);
     let module = protobuf::register(module);
     workers::register(module)

@@ -31,7 +31,7 @@ final class Names
 
         return match (true) {
             $name === 'this', $name === 'unknownFields' => "{$name}_",
-            \ctype_digit($name[0] ?? '0') => "_{$name}",
+            $name === '' || \strspn($name, '0123456789', 0, 1) === 1 => "_{$name}",
             default => $name,
         };
     }

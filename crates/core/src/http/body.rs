@@ -18,6 +18,8 @@ pub enum Body {
     Full(Bytes),
     /// Written piece by piece through a [`BodyWriter`].
     Stream(StreamBody),
+    /// Made by a [`Service`](super::Service).
+    Other(Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = Broken>>>),
 }
 
 impl Body {
@@ -187,6 +189,7 @@ impl hyper::body::Body for Body {
         match self.get_mut() {
             Self::Empty => Poll::Ready(None),
             Self::Stream(stream) => stream.poll(context),
+            Self::Other(other) => other.as_mut().poll_frame(context),
             full @ Self::Full(_) => match std::mem::replace(full, Self::Empty) {
                 Self::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 _ => Poll::Ready(None),
@@ -199,6 +202,7 @@ impl hyper::body::Body for Body {
             Self::Empty => true,
             Self::Full(_) => false,
             Self::Stream(stream) => stream.is_at_end(),
+            Self::Other(other) => other.is_end_stream(),
         }
     }
 
@@ -207,6 +211,40 @@ impl hyper::body::Body for Body {
             Self::Empty => SizeHint::with_exact(0),
             Self::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Stream(stream) => stream.left.map_or_else(SizeHint::new, SizeHint::with_exact),
+            Self::Other(other) => other.size_hint(),
         }
+    }
+}
+
+/// A body on its way to a connection, which counts as busy until it has been sent.
+pub(super) struct Sending<G> {
+    body: Body,
+    _guard: G,
+}
+
+impl<G> Sending<G> {
+    pub(super) fn new(body: Body, guard: G) -> Self {
+        let _guard = guard;
+        Self { body, _guard }
+    }
+}
+
+impl<G: Unpin> hyper::body::Body for Sending<G> {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

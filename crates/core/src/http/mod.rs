@@ -23,5 +23,7 @@ pub use connection::Peer;
 /// The types of the `http` crate that its users need.
 pub use hyper::{HeaderMap, Request, Response, StatusCode, Version, body::Incoming, header};
 pub use limits::Limits;
+pub use registry::Id;
+pub(crate) use registry::Registry;
 pub use request_body::BodyError;
 pub use server::{Event, Server, Service, ServiceFuture};

@@ -1,13 +1,13 @@
 use std::rc::Rc;
 
 /// Names an entry for as long as the registry lives: slot and generation, so that an old id never finds a new entry.
-pub(super) type Id = u64;
+pub type Id = u64;
 
 const SLOT_BITS: u32 = 24;
 const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 
 /// What is open right now, found by id and walked through, at the price of a vector index.
-pub(super) struct Registry<T> {
+pub(crate) struct Registry<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     len: usize,
@@ -30,7 +30,7 @@ impl<T> Default for Registry<T> {
 
 impl<T> Registry<T> {
     /// `make` learns the id its entry has. Ids are positive as `i64`.
-    pub(super) fn insert(&mut self, make: impl FnOnce(Id) -> T) -> Rc<T> {
+    pub(crate) fn insert(&mut self, make: impl FnOnce(Id) -> T) -> Rc<T> {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
                 generation: 0,
@@ -46,7 +46,7 @@ impl<T> Registry<T> {
         entry
     }
 
-    pub(super) fn remove(&mut self, id: Id) -> Option<Rc<T>> {
+    pub(crate) fn remove(&mut self, id: Id) -> Option<Rc<T>> {
         let index = (id & SLOT_MASK) as usize;
         let slot = self.slots.get_mut(index)?;
         if slot.generation != id >> SLOT_BITS {
@@ -58,11 +58,18 @@ impl<T> Registry<T> {
         Some(entry)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn get(&self, id: Id) -> Option<&Rc<T>> {
+        let slot = self.slots.get((id & SLOT_MASK) as usize)?;
+        slot.entry
+            .as_ref()
+            .filter(|_| slot.generation == id >> SLOT_BITS)
+    }
+
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Rc<T>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Rc<T>> {
         self.slots.iter().filter_map(|slot| slot.entry.as_ref())
     }
 }
@@ -78,7 +85,9 @@ mod tests {
         assert_eq!(registry.remove(first).as_deref(), Some(&first));
         let second = *registry.insert(|id| id);
         assert_ne!(first, second);
+        assert!(registry.get(first).is_none());
         assert!(registry.remove(first).is_none());
+        assert_eq!(registry.get(second).map(|entry| **entry), Some(second));
         assert_eq!(registry.len(), 1);
         assert_eq!(registry.slots.len(), 1);
     }

@@ -16,9 +16,9 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::sync::Notify;
 
-use super::body::Body;
+use super::body::{Body, Sending};
 use super::call::{Call, Stage};
-use super::connection::{Command, Connection, Peer, serve};
+use super::connection::{Command, Connection, InFlight, Peer, serve};
 use super::limits::Limits;
 use super::registry::{Id, Registry};
 use super::request_body::{BodyError, RequestBody};
@@ -343,8 +343,8 @@ impl Drop for Open {
 pub(super) async fn handle(
     connection: Rc<Connection>,
     request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
-    let _in_flight = connection.enter();
+) -> Result<Response<Sending<InFlight>>, Infallible> {
+    let in_flight = connection.enter();
     let shared = &connection.shared;
     let is_head = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
     let mut response = match shared.service_for(&request) {
@@ -357,7 +357,7 @@ pub(super) async fn handle(
     if connection.must_close() {
         close(&mut response);
     }
-    Ok(response)
+    Ok(response.map(|body| Sending::new(body, in_flight)))
 }
 
 /// On HTTP/2 hyper would send the body of an answer to HEAD.

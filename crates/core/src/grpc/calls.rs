@@ -1,0 +1,223 @@
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use hyper::HeaderMap;
+
+use super::call::{Call, Stage};
+use super::deadlines::Deadlines;
+use super::status::{Code, Status};
+use crate::http::{Id, Registry};
+
+/// A method of a service.
+#[derive(Debug, Clone)]
+pub struct Method {
+    /// `/package.Service/Method`
+    pub path: String,
+    /// It takes any number of messages: its handler starts before they have arrived.
+    pub client_streams: bool,
+}
+
+/// What is taken from clients.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes of one message, before and after decompression; more end the call with RESOURCE_EXHAUSTED.
+    pub message_bytes: usize,
+    /// Calls that are being handled at a time; more of them wait in `queue`.
+    pub in_flight: usize,
+    /// Calls that wait for their turn; more of them end with UNAVAILABLE.
+    pub queue: usize,
+    /// Origins whose pages may call by grpc-web; `*` is every one.
+    pub web_origins: Vec<String>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 4 << 20,
+            in_flight: 1_000,
+            queue: 10_000,
+            web_origins: Vec::new(),
+        }
+    }
+}
+
+/// What the one who runs the handlers has to hear of.
+pub enum Event {
+    /// A call to answer.
+    Call(Rc<Call>),
+    /// The client of a call that was handed out has cancelled it or gone away.
+    Gone(Id),
+    /// A call that was handed out is past its deadline; the client knows.
+    Expired(Id),
+}
+
+/// The calls of some services. Clones are the same; give one to [`Server::delegate`](crate::http::Server::delegate).
+#[derive(Clone)]
+pub struct Calls {
+    pub(super) shared: Rc<Shared>,
+}
+
+pub(super) struct Shared {
+    pub(super) methods: HashMap<String, (usize, bool)>,
+    pub(super) limits: Limits,
+    pub(super) calls: RefCell<Registry<Call>>,
+    pub(super) deadlines: Deadlines,
+    ready: RefCell<VecDeque<Rc<Call>>>,
+    events: RefCell<VecDeque<Event>>,
+    /// Calls that are with their handlers.
+    handed: Cell<usize>,
+    /// Who waits in [`Calls::next`].
+    waiter: RefCell<Option<Waker>>,
+}
+
+impl Calls {
+    pub fn new(methods: Vec<Method>, limits: Limits) -> Self {
+        let methods = methods
+            .into_iter()
+            .enumerate()
+            .map(|(index, method)| (method.path, (index, method.client_streams)))
+            .collect();
+        let shared = Shared {
+            methods,
+            limits,
+            calls: RefCell::default(),
+            deadlines: Deadlines::default(),
+            ready: RefCell::default(),
+            events: RefCell::default(),
+            handed: Cell::default(),
+            waiter: RefCell::default(),
+        };
+        Self {
+            shared: Rc::new(shared),
+        }
+    }
+
+    /// Enforces the deadlines; does not end.
+    pub fn keep_time(&self) -> impl Future<Output = ()> + use<> {
+        let shared = Rc::clone(&self.shared);
+        async move {
+            loop {
+                for id in shared.deadlines.due().await {
+                    shared.expire(id);
+                }
+            }
+        }
+    }
+
+    /// Ends when [`take`](Self::take) has something.
+    pub fn next(&self) -> impl Future<Output = ()> + use<> {
+        let shared = Rc::clone(&self.shared);
+        poll_fn(move |context| {
+            if shared.has_events() {
+                return Poll::Ready(());
+            }
+            *shared.waiter.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    /// Whether [`take`](Self::take) has something now.
+    pub fn has_events(&self) -> bool {
+        self.shared.has_events()
+    }
+
+    /// The next event; calls come in the order of their arrival, and only while there is room in flight.
+    pub fn take(&self) -> Option<Event> {
+        self.shared.take()
+    }
+
+    /// Calls that have arrived and not ended, those in the queue included.
+    pub fn in_flight(&self) -> usize {
+        self.shared.calls.borrow().len()
+    }
+}
+
+impl Shared {
+    fn has_events(&self) -> bool {
+        !self.events.borrow().is_empty()
+            || self.handed.get() < self.limits.in_flight && !self.ready.borrow().is_empty()
+    }
+
+    fn take(&self) -> Option<Event> {
+        if let Some(event) = self.events.borrow_mut().pop_front() {
+            return Some(event);
+        }
+        let mut ready = self.ready.borrow_mut();
+        while self.handed.get() < self.limits.in_flight {
+            let call = ready.pop_front()?;
+            // Those that ended while they were waiting concern nobody.
+            if call.stage.get() == Stage::Queued && call.is_open() {
+                call.stage.set(Stage::Handed);
+                self.handed.set(self.handed.get() + 1);
+                return Some(Event::Call(call));
+            }
+        }
+        None
+    }
+
+    pub(super) fn queue(&self, call: &Rc<Call>) {
+        if self.ready.borrow().len() >= self.limits.queue {
+            let status = Status::new(Code::UNAVAILABLE, "the server has too many calls waiting");
+            call.finish(&status, HeaderMap::new());
+            return;
+        }
+        self.ready.borrow_mut().push_back(Rc::clone(call));
+        self.wake();
+    }
+
+    fn announce(&self, event: Event) {
+        self.events.borrow_mut().push_back(event);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.waiter.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    fn expire(&self, id: Id) {
+        let call = self.calls.borrow().get(id).map(Rc::clone);
+        let Some(call) = call else {
+            return;
+        };
+        let status = Status::new(Code::DEADLINE_EXCEEDED, "the deadline has passed");
+        if call.finish(&status, HeaderMap::new()) && call.stage.get() == Stage::Handed {
+            self.announce(Event::Expired(id));
+        }
+    }
+
+    /// Its answer has been sent, or nobody is there to get it.
+    pub(super) fn end(&self, call: &Call) {
+        self.calls.borrow_mut().remove(call.id);
+        if let Some(deadline) = call.deadline {
+            self.deadlines.remove(deadline, call.id);
+        }
+        let is_abandoned = call.is_open();
+        call.outbound.close();
+        if call.stage.replace(Stage::Gone) == Stage::Handed {
+            self.handed.set(self.handed.get() - 1);
+            if is_abandoned {
+                self.announce(Event::Gone(call.id));
+            } else if !self.ready.borrow().is_empty() {
+                self.wake();
+            }
+        }
+        call.inbound.borrow_mut().close();
+    }
+}
+
+/// A call in the registry, for as long as its connection has to do with it.
+pub(super) struct Open {
+    pub(super) shared: Rc<Shared>,
+    pub(super) call: Rc<Call>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.shared.end(&self.call);
+    }
+}

@@ -1,0 +1,207 @@
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use hyper::HeaderMap;
+use hyper::header::{self, HeaderName, HeaderValue};
+
+/// Values are sent without padding and accepted with and without it.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+/// Allowed in the metadata of a call although it begins like a field of the protocol: `google.rpc.Status`.
+const DETAILS: &str = "grpc-status-details-bin";
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MetadataError {
+    #[error(
+        "\"{0}\" is no name of metadata: letters in lower case, digits, \"_\", \"-\" and \".\" are"
+    )]
+    Name(String),
+    #[error("the metadata \"{0}\" belongs to the protocol")]
+    Reserved(String),
+    #[error(
+        "the metadata \"{0}\" must be printable ASCII; bytes go into a name that ends in \"-bin\""
+    )]
+    Value(String),
+}
+
+/// A value as it is meant, not as it travels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MetadataValue<'a> {
+    Text(&'a [u8]),
+    Binary(Vec<u8>),
+}
+
+impl MetadataValue<'_> {
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text,
+            Self::Binary(bytes) => bytes,
+        }
+    }
+}
+
+/// What the other side says beside the messages: fields that belong to neither gRPC nor HTTP. Binary values that are no base64
+/// are left out.
+pub fn metadata(fields: &HeaderMap) -> impl Iterator<Item = (&str, MetadataValue<'_>)> {
+    fields
+        .iter()
+        .filter(|(name, _)| !belongs_to_the_protocol(name.as_str()))
+        .flat_map(|(name, value)| {
+            let name = name.as_str();
+            values(name, value).map(move |value| (name, value))
+        })
+}
+
+fn values<'a>(
+    name: &str,
+    value: &'a HeaderValue,
+) -> Box<dyn Iterator<Item = MetadataValue<'a>> + 'a> {
+    let bytes = value.as_bytes();
+    if !name.ends_with("-bin") {
+        return Box::new(std::iter::once(MetadataValue::Text(bytes)));
+    }
+    // One field may hold several values, separated by commas, which base64 does not contain.
+    let decoded = bytes
+        .split(|byte| *byte == b',')
+        .filter_map(|part| BASE64.decode(part.trim_ascii()).ok())
+        .map(MetadataValue::Binary);
+    Box::new(decoded)
+}
+
+fn belongs_to_the_protocol(name: &str) -> bool {
+    match name {
+        "content-type" | "te" | "content-length" | "date" | "host" | "connection"
+        | "transfer-encoding" => true,
+        DETAILS => false,
+        name => name.starts_with("grpc-"),
+    }
+}
+
+/// Makes metadata of names and values; values of names that end in `-bin` are bytes.
+///
+/// # Errors
+/// A name or value that cannot travel.
+pub fn trailers<'a>(
+    entries: impl IntoIterator<Item = (impl AsRef<str>, &'a [u8])>,
+) -> Result<HeaderMap, MetadataError> {
+    let mut fields = HeaderMap::new();
+    for (name, value) in entries {
+        let name = name.as_ref();
+        let is_name = !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.'));
+        let key = HeaderName::from_bytes(name.as_bytes())
+            .ok()
+            .filter(|_| is_name)
+            .ok_or_else(|| MetadataError::Name(name.to_owned()))?;
+        if belongs_to_the_protocol(name) {
+            return Err(MetadataError::Reserved(name.to_owned()));
+        }
+        fields.append(key, wire_value(name, value)?);
+    }
+    Ok(fields)
+}
+
+fn wire_value(name: &str, value: &[u8]) -> Result<HeaderValue, MetadataError> {
+    let refuse = || MetadataError::Value(name.to_owned());
+    if name.ends_with("-bin") {
+        return HeaderValue::try_from(BASE64.encode(value)).map_err(|_| refuse());
+    }
+    let is_text = value.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    match is_text {
+        true => HeaderValue::from_bytes(value).map_err(|_| refuse()),
+        false => Err(refuse()),
+    }
+}
+
+/// `grpc-timeout`: at most eight digits and a unit. `None` where it is absent or malformed.
+pub(super) fn timeout(fields: &HeaderMap) -> Option<Result<Duration, ()>> {
+    fields
+        .get("grpc-timeout")
+        .map(|value| parse_timeout(value.as_bytes()).ok_or(()))
+}
+
+fn parse_timeout(value: &[u8]) -> Option<Duration> {
+    let (unit, digits) = value.split_last()?;
+    if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = digits
+        .iter()
+        .fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0'));
+    match unit {
+        b'H' => Some(Duration::from_secs(number * 3600)),
+        b'M' => Some(Duration::from_secs(number * 60)),
+        b'S' => Some(Duration::from_secs(number)),
+        b'm' => Some(Duration::from_millis(number)),
+        b'u' => Some(Duration::from_micros(number)),
+        b'n' => Some(Duration::from_nanos(number)),
+        _ => None,
+    }
+}
+
+/// What the content type says after the protocol's name: `+proto`, or nothing.
+pub(super) fn content_type(fields: &HeaderMap) -> &[u8] {
+    fields
+        .get(header::CONTENT_TYPE)
+        .map_or(b"", |value| value.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_has_eight_digits_at_most_and_a_unit() {
+        let seconds = |text: &str| parse_timeout(text.as_bytes()).map(|time| time.as_secs_f64());
+        assert_eq!(seconds("1H"), Some(3600.0));
+        assert_eq!(seconds("2M"), Some(120.0));
+        assert_eq!(seconds("99999999S"), Some(99_999_999.0));
+        assert_eq!(seconds("1500m"), Some(1.5));
+        assert_eq!(seconds("100u"), Some(0.0001));
+        assert_eq!(seconds("0n"), Some(0.0));
+        for wrong in ["", "S", "1", "1s", "100000000S", "-1S", "1 S", "1.5S"] {
+            assert_eq!(seconds(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn binary_values_are_read_with_and_without_padding_and_several_in_one_field() {
+        let mut fields = HeaderMap::new();
+        fields.append("a-bin", HeaderValue::from_static("q6ur, q6s=,q6s,!!"));
+        fields.append("b", HeaderValue::from_static("text"));
+        fields.append("grpc-timeout", HeaderValue::from_static("1S"));
+        let read: Vec<_> = metadata(&fields).collect();
+        assert_eq!(
+            read,
+            [
+                ("a-bin", MetadataValue::Binary(vec![0xab, 0xab, 0xab])),
+                ("a-bin", MetadataValue::Binary(vec![0xab, 0xab])),
+                ("a-bin", MetadataValue::Binary(vec![0xab, 0xab])),
+                ("b", MetadataValue::Text(b"text")),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_travel_is_refused_by_name() {
+        let refused = |name, value: &'static [u8]| trailers([(name, value)]).unwrap_err();
+        assert_eq!(refused("Upper", b""), MetadataError::Name("Upper".into()));
+        assert_eq!(refused("", b""), MetadataError::Name(String::new()));
+        let reserved = MetadataError::Reserved("grpc-status".into());
+        assert_eq!(refused("grpc-status", b"0"), reserved);
+        assert_eq!(refused("a", b"\xff"), MetadataError::Value("a".into()));
+        assert_eq!(refused("a", b"x\ny"), MetadataError::Value("a".into()));
+        assert_eq!(
+            trailers([("a-bin", &b"\xff\xff"[..])]).unwrap()["a-bin"],
+            "//8"
+        );
+    }
+}

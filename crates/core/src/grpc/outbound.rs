@@ -1,0 +1,139 @@
+use std::cell::RefCell;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Bytes, BytesMut};
+use hyper::HeaderMap;
+use hyper::body::Frame;
+
+use super::frame;
+use super::web::{Protocol, text, trailers_frame};
+use crate::http::Broken;
+
+/// Bytes that may wait for the other side before their writer has to.
+const BUFFERED: usize = 64 << 10;
+
+/// The other side takes no more messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the call has ended: nothing more can be sent")]
+pub struct Closed;
+
+/// The messages for the other side. Small ones that wait travel together.
+#[derive(Debug, Default)]
+pub(super) struct Outbound {
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: BytesMut,
+    end: Option<End>,
+    closed: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+#[derive(Debug)]
+enum End {
+    Trailers(HeaderMap),
+    Sent,
+}
+
+impl Outbound {
+    /// Takes the message in any case. False: wait for [`poll_room`](Self::poll_room) before the next one.
+    pub(super) fn write(&self, is_compressed: bool, message: &[u8]) -> Result<bool, Closed> {
+        let mut state = self.state.borrow_mut();
+        if state.closed || state.end.is_some() {
+            return Err(Closed);
+        }
+        frame::write(&mut state.waiting, is_compressed, message);
+        wake(&mut state.reader);
+        Ok(state.waiting.len() < BUFFERED)
+    }
+
+    pub(super) fn poll_room(&self, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+        let mut state = self.state.borrow_mut();
+        if state.closed || state.end.is_some() {
+            return Poll::Ready(Err(Closed));
+        }
+        if state.waiting.len() < BUFFERED {
+            return Poll::Ready(Ok(()));
+        }
+        state.writer = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// What has been written is still sent.
+    pub(super) fn end(&self, trailers: HeaderMap) {
+        let mut state = self.state.borrow_mut();
+        if state.end.is_none() {
+            state.end = Some(End::Trailers(trailers));
+            wake(&mut state.reader);
+            wake(&mut state.writer);
+        }
+    }
+
+    /// Nobody will send any more of it.
+    pub(super) fn close(&self) {
+        let mut state = self.state.borrow_mut();
+        state.closed = true;
+        state.waiting = BytesMut::new();
+        wake(&mut state.writer);
+    }
+
+    pub(super) fn poll_frame(
+        &self,
+        protocol: Protocol,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let mut state = self.state.borrow_mut();
+        if !state.waiting.is_empty() {
+            let bytes = std::mem::take(&mut state.waiting).freeze();
+            wake(&mut state.writer);
+            return Poll::Ready(Some(Ok(Frame::data(armoured(protocol, bytes)))));
+        }
+        match state.end.take() {
+            None => {
+                state.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+            Some(End::Trailers(trailers)) => {
+                state.end = Some(End::Sent);
+                Poll::Ready(last(protocol, trailers).map(Ok))
+            }
+            Some(End::Sent) => {
+                state.end = Some(End::Sent);
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    pub(super) fn is_end_stream(&self) -> bool {
+        let state = self.state.borrow();
+        state.waiting.is_empty() && matches!(state.end, Some(End::Sent))
+    }
+}
+
+/// `None`: the end of the body is all there is to say.
+fn last(protocol: Protocol, trailers: HeaderMap) -> Option<Frame<Bytes>> {
+    match protocol {
+        Protocol::Grpc if trailers.is_empty() => None,
+        Protocol::Grpc => Some(Frame::trailers(trailers)),
+        Protocol::Web | Protocol::WebText => {
+            let frame = trailers_frame(&trailers);
+            Some(Frame::data(armoured(protocol, frame)))
+        }
+    }
+}
+
+fn armoured(protocol: Protocol, bytes: Bytes) -> Bytes {
+    match protocol {
+        Protocol::WebText => text(&bytes),
+        _ => bytes,
+    }
+}
+
+fn wake(waker: &mut Option<Waker>) {
+    if let Some(waker) = waker.take() {
+        waker.wake();
+    }
+}

@@ -1,0 +1,28 @@
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+
+use super::calls::Open;
+use crate::http::Broken;
+
+/// The body of an answer: the messages of a call and its trailers.
+pub(super) struct Reply(pub(super) Open);
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let call = &self.0.call;
+        call.outbound.poll_frame(call.protocol, context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.call.outbound.is_end_stream()
+    }
+}

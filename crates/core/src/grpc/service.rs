@@ -1,0 +1,259 @@
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use tokio::time::Instant;
+
+use super::call::{Answer, Call, ENCODING, Opening};
+use super::calls::{Calls, Open, Shared};
+use super::encoding::{ACCEPTED, Encoding};
+use super::inbound::Inbound;
+use super::metadata::{content_type, timeout};
+use super::reply::Reply;
+use super::status::{Code, Status};
+use super::web::Protocol;
+use crate::http::{Body, Peer, Service, ServiceFuture};
+
+const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+/// What a page may read of an answer to grpc-web.
+const EXPOSED: HeaderValue =
+    HeaderValue::from_static("grpc-status,grpc-message,grpc-status-details-bin");
+/// Seconds a browser may remember that it may call.
+const PREFLIGHT_AGE: HeaderValue = HeaderValue::from_static("86400");
+
+impl Service for Calls {
+    fn takes(&self, request: &Request<Incoming>) -> bool {
+        match Protocol::of(content_type(request.headers())) {
+            Some(Protocol::Grpc) => request.version() == Version::HTTP_2,
+            Some(Protocol::Web | Protocol::WebText) => true,
+            None => self.is_preflight(request),
+        }
+    }
+
+    fn call(&self, request: Request<Incoming>, peer: Rc<Peer>) -> ServiceFuture {
+        let shared = Rc::clone(&self.shared);
+        Box::pin(async move {
+            let origin = request.headers().get(header::ORIGIN).cloned();
+            let allowed = origin.filter(|origin| shared.allows(origin));
+            let mut response = match request.method() {
+                &Method::OPTIONS => preflight(request.headers()),
+                _ => answer(shared, request, peer).await,
+            };
+            if let Some(origin) = allowed {
+                share(&mut response, origin);
+            }
+            response
+        })
+    }
+}
+
+impl Calls {
+    /// A browser asks whether a page may call.
+    fn is_preflight(&self, request: &Request<Incoming>) -> bool {
+        request.method() == Method::OPTIONS
+            && request.headers().contains_key(header::ORIGIN)
+            && self.shared.methods.contains_key(request.uri().path())
+    }
+}
+
+impl Shared {
+    fn allows(&self, origin: &HeaderValue) -> bool {
+        let origins = self.limits.web_origins.iter();
+        let mut origins = origins.map(String::as_bytes);
+        origins.any(|allowed| allowed == b"*" || allowed == origin.as_bytes())
+    }
+}
+
+fn preflight(asked: &HeaderMap) -> Response<Body> {
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("POST"),
+    );
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_AGE);
+    if let Some(names) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    response
+}
+
+fn share(response: &mut Response<Body>, origin: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+}
+
+async fn answer(shared: Rc<Shared>, request: Request<Incoming>, peer: Rc<Peer>) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    if head.method != Method::POST {
+        return not_allowed();
+    }
+    let kind = head.headers.get(header::CONTENT_TYPE).cloned();
+    match open(&shared, head, body, peer) {
+        Ok((open, client_streams)) => {
+            let exchange = Exchange {
+                open: Some(open),
+                step: match client_streams {
+                    true => Step::Queue,
+                    false => Step::Read(None),
+                },
+            };
+            exchange.await
+        }
+        Err(status) => refused(&status, kind),
+    }
+}
+
+fn not_allowed() -> Response<Body> {
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    let post = HeaderValue::from_static("POST");
+    response.headers_mut().insert(header::ALLOW, post);
+    response
+}
+
+/// A status before there is a call.
+fn refused(status: &Status, kind: Option<HeaderValue>) -> Response<Body> {
+    let mut response = Response::new(Body::Empty);
+    let headers = response.headers_mut();
+    if let Some(kind) = kind {
+        headers.insert(header::CONTENT_TYPE, kind);
+    }
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+    status.write(headers);
+    response
+}
+
+fn open(
+    shared: &Rc<Shared>,
+    head: Parts,
+    body: Incoming,
+    peer: Rc<Peer>,
+) -> Result<(Open, bool), Status> {
+    let path = head.uri.path();
+    let Some((method, client_streams)) = shared.methods.get(path).copied() else {
+        let message = format!("there is no method {path}");
+        return Err(Status::new(Code::UNIMPLEMENTED, message));
+    };
+    let encoding = encoding(&head.headers)?;
+    let deadline = match timeout(&head.headers) {
+        None => None,
+        Some(Ok(timeout)) => Some(Instant::now() + timeout),
+        Some(Err(())) => return Err(Status::internal("the grpc-timeout is malformed")),
+    };
+    let protocol = Protocol::of(content_type(&head.headers)).unwrap_or(Protocol::Grpc);
+    let is_text = protocol == Protocol::WebText;
+    let inbound = Inbound::new(body, encoding, is_text, shared.limits.message_bytes);
+    let opening = Opening {
+        method,
+        head,
+        protocol,
+        peer,
+        deadline,
+        inbound,
+    };
+    let call = shared
+        .calls
+        .borrow_mut()
+        .insert(|id| Call::new(id, opening));
+    if let Some(deadline) = deadline {
+        shared.deadlines.insert(deadline, call.id);
+    }
+    let shared = Rc::clone(shared);
+    Ok((Open { shared, call }, client_streams))
+}
+
+fn encoding(headers: &HeaderMap) -> Result<Option<Encoding>, Status> {
+    let Some(name) = headers.get(ENCODING).map(HeaderValue::as_bytes) else {
+        return Ok(None);
+    };
+    let name = String::from_utf8_lossy(name);
+    match Encoding::of_name(&name) {
+        None if name != "identity" => {
+            let message = format!("the grpc-encoding \"{name}\" is not known here");
+            Err(Status::new(Code::UNIMPLEMENTED, message))
+        }
+        encoding => Ok(encoding),
+    }
+}
+
+/// From the head of a call to the head of its answer. Dropped when the client goes away.
+struct Exchange {
+    /// `None` once the answer has begun.
+    open: Option<Open>,
+    step: Step,
+}
+
+enum Step {
+    /// The only message has to arrive first.
+    Read(Option<Bytes>),
+    Queue,
+    Wait,
+}
+
+impl Exchange {
+    fn advance(&mut self, context: &mut Context<'_>) {
+        let Some(open) = &self.open else {
+            return;
+        };
+        let call = &open.call;
+        if let Step::Read(first) = &mut self.step {
+            let read = call.inbound.borrow_mut().poll_only_message(context, first);
+            match read {
+                Poll::Pending => return,
+                Poll::Ready(Ok(message)) => {
+                    *call.message.borrow_mut() = Some(message);
+                    self.step = Step::Queue;
+                }
+                Poll::Ready(Err(status)) => {
+                    call.finish(&status, HeaderMap::new());
+                    self.step = Step::Wait;
+                }
+            }
+        }
+        if matches!(self.step, Step::Queue) {
+            open.shared.queue(call);
+            self.step = Step::Wait;
+        }
+    }
+
+    fn answer(&mut self) -> Option<Response<Body>> {
+        let answer = self.open.as_ref()?.call.answer.borrow_mut().take()?;
+        let open = self.open.take()?;
+        let (head, body) = match answer {
+            Answer::Stream(head) => (head, Body::Other(Box::pin(Reply(open)))),
+            Answer::Only(head) => (head, Body::Empty),
+        };
+        let mut response = Response::new(body);
+        *response.headers_mut() = head;
+        Some(response)
+    }
+}
+
+impl Future for Exchange {
+    type Output = Response<Body>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Body>> {
+        let exchange = self.get_mut();
+        if !matches!(exchange.step, Step::Wait) {
+            exchange.advance(context);
+        }
+        match exchange.answer() {
+            Some(response) => Poll::Ready(response),
+            None => {
+                if let Some(open) = &exchange.open {
+                    open.call.waker.set(Some(context.waker().clone()));
+                }
+                Poll::Pending
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+use std::borrow::Cow;
+
+use hyper::HeaderMap;
+use hyper::header::{HeaderName, HeaderValue};
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+
+pub(super) const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+pub(super) const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+
+/// What goes through as it is: printable ASCII but the percent sign.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
+
+/// One of the 17 codes every gRPC implementation knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Code(u8);
+
+impl Code {
+    pub const OK: Self = Self(0);
+    pub const CANCELLED: Self = Self(1);
+    pub const UNKNOWN: Self = Self(2);
+    pub const DEADLINE_EXCEEDED: Self = Self(4);
+    pub const RESOURCE_EXHAUSTED: Self = Self(8);
+    pub const UNIMPLEMENTED: Self = Self(12);
+    pub const INTERNAL: Self = Self(13);
+    pub const UNAVAILABLE: Self = Self(14);
+
+    pub fn new(number: i64) -> Option<Self> {
+        u8::try_from(number)
+            .ok()
+            .filter(|number| *number <= 16)
+            .map(Self)
+    }
+
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    fn text(self) -> HeaderValue {
+        const TEXTS: [&str; 17] = [
+            "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15",
+            "16",
+        ];
+        HeaderValue::from_static(TEXTS[usize::from(self.0)])
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    pub code: Code,
+    pub message: Cow<'static, str>,
+}
+
+impl Status {
+    pub const OK: Self = Self {
+        code: Code::OK,
+        message: Cow::Borrowed(""),
+    };
+
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        let message = message.into();
+        Self { code, message }
+    }
+
+    pub(super) fn internal(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::INTERNAL, message)
+    }
+
+    pub(super) fn write(&self, fields: &mut HeaderMap) {
+        fields.insert(STATUS, self.code.text());
+        if self.message.is_empty() {
+            return;
+        }
+        let escaped = percent_encode(self.message.as_bytes(), ESCAPED).to_string();
+        if let Ok(value) = HeaderValue::try_from(escaped) {
+            fields.insert(MESSAGE, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_travels_as_printable_ascii_whatever_is_in_it() {
+        let mut fields = HeaderMap::new();
+        Status::new(Code::UNKNOWN, "\t\ntest 100% \u{1F608}").write(&mut fields);
+        assert_eq!(fields[STATUS], "2");
+        assert_eq!(fields[MESSAGE], "%09%0Atest 100%25 %F0%9F%98%88");
+    }
+
+    #[test]
+    fn there_are_seventeen_codes() {
+        assert_eq!(Code::new(16).map(Code::number), Some(16));
+        assert_eq!(Code::new(17), None);
+        assert_eq!(Code::new(-1), None);
+    }
+}

@@ -1,0 +1,324 @@
+//! `Weft\Native\GrpcServer`, `GrpcCall`.
+
+use std::rc::Rc;
+use std::task::Poll;
+
+use ext_php_rs::convert::IntoZval;
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendClassObject, ZendHashTable, ZendStr, Zval};
+use ext_php_rs::zend::ClassEntry;
+
+use weft_core::grpc::{
+    Call, Calls, Closed, Code, Event, Limits, Method, Status, metadata, trailers,
+};
+use weft_core::http::HeaderMap;
+
+use crate::amqp_table::binary;
+use crate::convert::array_zval;
+use crate::failure::{Detail, Failure};
+use crate::http::HttpServer;
+use crate::process::Process;
+use crate::runtime::{Payload, start};
+
+/// The class of the library that extends ours: calls are made as instances of it.
+const CALL: &str = "Weft\\Grpc\\Call";
+/// What `next` says of a call instead of handing it out.
+const GONE: i64 = 1;
+const EXPIRED: i64 = 2;
+
+#[php_class]
+#[php(name = "Weft\\Native\\GrpcServer")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct GrpcServer {
+    calls: Calls,
+}
+
+#[php_impl]
+impl GrpcServer {
+    pub fn open(methods: &ZendHashTable, limits: &ZendHashTable) -> PhpResult<Self> {
+        let calls = Calls::new(self::methods(methods)?, self::limits(limits));
+        let process = Process::current()?;
+        process.reactor.spawn_background(calls.keep_time());
+        Ok(Self { calls })
+    }
+
+    pub fn attach(&self, server: &HttpServer) {
+        server.delegate(Rc::new(self.calls.clone()));
+    }
+
+    pub fn next(&self, max: i64) -> PhpResult<Zval> {
+        Process::refuse_after_fork()?;
+        let max = usize::try_from(max).unwrap_or(0).max(1);
+        if self.calls.has_events() {
+            return batch(&self.calls, max);
+        }
+        let next = self.calls.next();
+        let calls = self.calls.clone();
+        Ok(long(start(async move {
+            next.await;
+            Ok(Payload::build(move || batch(&calls, max)))
+        })?))
+    }
+
+    pub fn in_flight(&self) -> i64 {
+        self.calls.in_flight() as i64
+    }
+}
+
+/// What has happened by now, by call id: a call to answer, or [`GONE`] or [`EXPIRED`] for one handed out before.
+fn batch(calls: &Calls, max: usize) -> PhpResult<Zval> {
+    let class = ClassEntry::try_find(CALL).ok_or_else(|| {
+        let message = format!("the class {CALL} is missing: is the PHP library loaded?");
+        Failure::new("runtime", message)
+    })?;
+    let mut batch = ZendHashTable::new();
+    for _ in 0..max {
+        let (id, value) = match calls.take() {
+            None => break,
+            Some(Event::Call(call)) => (call.id(), GrpcCall { call }.into_object(class)?),
+            Some(Event::Gone(id)) => (id, long(GONE)),
+            Some(Event::Expired(id)) => (id, long(EXPIRED)),
+        };
+        batch.insert_at_index(id as i64, value)?;
+    }
+    Ok(array_zval(batch))
+}
+
+fn long(number: i64) -> Zval {
+    let mut zval = Zval::new();
+    zval.set_long(number);
+    zval
+}
+
+/// `[[path, client streams], …]`
+fn methods(given: &ZendHashTable) -> PhpResult<Vec<Method>> {
+    let method = |given: &Zval| {
+        let given = given.array()?;
+        Some(Method {
+            path: given.get_index(0)?.string()?,
+            client_streams: given.get_index(1)?.bool()?,
+        })
+    };
+    let methods: Option<Vec<Method>> = given.values().map(method).collect();
+    let wrong = || Failure::new("usage", "a method is [path, whether the client streams]");
+    Ok(methods.ok_or_else(wrong)?)
+}
+
+fn limits(given: &ZendHashTable) -> Limits {
+    let default = Limits::default();
+    let count = |name: &str, default: usize| {
+        let number = given.get(name).and_then(Zval::long);
+        number.map_or(default, |number| usize::try_from(number).unwrap_or(0))
+    };
+    let origins = given.get("webOrigins").and_then(Zval::array);
+    Limits {
+        message_bytes: count("messageBytes", default.message_bytes),
+        in_flight: count("inFlight", default.in_flight),
+        queue: count("queue", default.queue),
+        web_origins: origins.map_or_else(Vec::new, |origins| {
+            origins.values().filter_map(Zval::string).collect()
+        }),
+    }
+}
+
+/// Not final: `Weft\Grpc\Call` adds what has to wait.
+#[php_class]
+#[php(name = "Weft\\Native\\GrpcCall")]
+pub struct GrpcCall {
+    call: Rc<Call>,
+}
+
+#[php_impl]
+impl GrpcCall {
+    pub fn id(&self) -> i64 {
+        self.call.id() as i64
+    }
+
+    pub fn index(&self) -> i64 {
+        self.call.method() as i64
+    }
+
+    pub fn method(&self) -> Zval {
+        binary(self.call.path().as_bytes())
+    }
+
+    pub fn authority(&self) -> Zval {
+        binary(self.call.authority().as_bytes())
+    }
+
+    pub fn peer(&self) -> Option<String> {
+        let address = self.call.peer().address;
+        address.map(|address| address.to_string())
+    }
+
+    pub fn is_secure(&self) -> bool {
+        self.call.peer().is_tls
+    }
+
+    pub fn metadata(&self) -> PhpResult<Zval> {
+        fields(self.call.headers())
+    }
+
+    pub fn time_left(&self) -> Option<f64> {
+        let deadline = self.call.deadline()?.into_std();
+        let now = std::time::Instant::now();
+        let left = deadline.saturating_duration_since(now).as_secs_f64();
+        let late = now.saturating_duration_since(deadline).as_secs_f64();
+        Some(left - late)
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.call.is_open()
+    }
+
+    pub fn message(&self) -> Zval {
+        binary(&self.call.take_message().unwrap_or_default())
+    }
+
+    pub fn read(&self) -> PhpResult<Zval> {
+        Process::refuse_after_fork()?;
+        if let Poll::Ready(message) = self.call.try_read() {
+            return Ok(message_or_null(message.map_err(ended)?.as_deref()));
+        }
+        let reading = self.call.read();
+        Ok(long(start(async move {
+            let message = reading.await.map_err(ended)?;
+            Ok(Payload::build(move || {
+                Ok(message_or_null(message.as_deref()))
+            }))
+        })?))
+    }
+
+    pub fn compress(&self, wanted: bool) -> bool {
+        self.call.compress(wanted)
+    }
+
+    pub fn begin(&self, metadata: &ZendHashTable) -> PhpResult<bool> {
+        Process::refuse_after_fork()?;
+        Ok(self.call.begin(header_map(metadata)?))
+    }
+
+    pub fn write(&self, message: &Zval) -> PhpResult<i64> {
+        Process::refuse_after_fork()?;
+        if self.call.write(bytes_of(message)?).map_err(closed)? {
+            return Ok(0);
+        }
+        let room = self.call.room();
+        start(async move { room.await.map(|()| Payload::Null).map_err(closed) })
+    }
+
+    pub fn reply(&self, message: &Zval, trailers: &ZendHashTable) -> PhpResult<bool> {
+        Process::refuse_after_fork()?;
+        let trailers = header_map(trailers)?;
+        if self.call.write(bytes_of(message)?).is_err() {
+            return Ok(false);
+        }
+        Ok(self.call.finish(&Status::OK, trailers))
+    }
+
+    pub fn finish(
+        &self,
+        status: i64,
+        message: String,
+        trailers: &ZendHashTable,
+    ) -> PhpResult<bool> {
+        Process::refuse_after_fork()?;
+        let code = Code::new(status).ok_or_else(|| {
+            let message = format!("there is no status {status}: it must be 0 to 16");
+            Failure::new("usage", message)
+        })?;
+        let status = Status::new(code, message);
+        Ok(self.call.finish(&status, header_map(trailers)?))
+    }
+}
+
+impl GrpcCall {
+    /// As an instance of `class`, which extends ours.
+    fn into_object(self, class: &'static ClassEntry) -> PhpResult<Zval> {
+        // SAFETY: the object is initialised in the next line, before anybody else sees it.
+        let mut object = unsafe { ZendClassObject::<Self>::new_uninit(Some(class)) };
+        object.initialize(self);
+        Ok(object.into_zval(false)?)
+    }
+}
+
+fn message_or_null(message: Option<&[u8]>) -> Zval {
+    message.map_or_else(Zval::null, binary)
+}
+
+fn bytes_of(message: &Zval) -> PhpResult<&[u8]> {
+    let wrong = || Failure::new("usage", "a message on the wire must be a string");
+    let bytes = message
+        .zend_str()
+        .map(ZendStr::as_bytes)
+        .ok_or_else(wrong)?;
+    if u32::try_from(bytes.len()).is_err() {
+        let length = bytes.len();
+        let message = format!("a message has {length} bytes, gRPC can send 4294967295");
+        return Err(Failure::new("usage", message).into());
+    }
+    Ok(bytes)
+}
+
+/// `[name => [value, …]]`
+fn fields(headers: &HeaderMap) -> PhpResult<Zval> {
+    let mut fields = ZendHashTable::new();
+    for (name, value) in metadata(headers) {
+        if let Some(values) = fields.get_mut(name).and_then(Zval::array_mut) {
+            values.push(binary(value.as_bytes()))?;
+            continue;
+        }
+        let mut values = ZendHashTable::new();
+        values.push(binary(value.as_bytes()))?;
+        fields.insert(name, array_zval(values))?;
+    }
+    Ok(array_zval(fields))
+}
+
+/// Of `[name => value]` or `[name => [value, …]]`.
+fn header_map(given: &ZendHashTable) -> PhpResult<HeaderMap> {
+    if given.is_empty() {
+        return Ok(HeaderMap::new());
+    }
+    let mut entries = Vec::with_capacity(given.len());
+    let mut all = given.iter();
+    while let Some((key, value)) = all.next_zval() {
+        let name = key.zend_str().map(ZendStr::as_bytes).unwrap_or_default();
+        let name = String::from_utf8_lossy(name).into_owned();
+        match value.array() {
+            Some(values) => {
+                for value in values.values() {
+                    entries.push((name.clone(), text_of(&name, value)?));
+                }
+            }
+            None => {
+                let text = text_of(&name, value)?;
+                entries.push((name, text));
+            }
+        }
+    }
+    let wrong = |error: weft_core::grpc::MetadataError| Failure::new("usage", error.to_string());
+    Ok(trailers(entries).map_err(wrong)?)
+}
+
+fn text_of<'a>(name: &str, value: &'a Zval) -> PhpResult<&'a [u8]> {
+    let wrong = || {
+        let message = format!("the metadata \"{name}\" must be a string or a list of strings");
+        Failure::new("usage", message)
+    };
+    let text = value.dereference().zend_str();
+    Ok(text.map(ZendStr::as_bytes).ok_or_else(wrong)?)
+}
+
+fn ended(status: Status) -> Failure {
+    Failure::new("grpc.status", status.message.into_owned())
+        .with("code", Detail::Int(status.code.number().into()))
+}
+
+fn closed(closed: Closed) -> Failure {
+    Failure::new("grpc.closed", closed.to_string())
+}
+
+pub fn register(module: ModuleBuilder) -> ModuleBuilder {
+    module.class::<GrpcServer>().class::<GrpcCall>()
+}

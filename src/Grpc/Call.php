@@ -1,0 +1,54 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc;
+
+use Weft\Native\GrpcCall;
+
+/**
+ * What a handler can know and say beside the messages of its call.
+ *
+ * A client that cancels, goes away or whose deadline passes cancels the task of the handler, and with it what that waits for.
+ */
+final class Call extends GrpcCall
+{
+    /**
+     * @internal
+     *
+     * @var array<string, string|list<string>>
+     */
+    public array $trailers = [];
+    /** @var array<string, mixed> */
+    private array $attributes = [];
+
+    /** The first value the client sent under that name, null when there is none. Values of names that end in `-bin` are bytes. */
+    public function value(string $name): ?string
+    {
+        return $this->metadata()[$name][0] ?? null;
+    }
+
+    /**
+     * Trailing metadata, sent with the status.
+     *
+     * @param string $name in lower case
+     * @param string|list<string> $value printable ASCII, or bytes where the name ends in `-bin`
+     */
+    public function trailer(string $name, string|array $value): void
+    {
+        $this->trailers[$name] = $value;
+    }
+
+    /** What an interceptor noted for those after it. */
+    public function attribute(string $name, mixed $default = null): mixed
+    {
+        return $this->attributes[$name] ?? $default;
+    }
+
+    public function note(string $name, mixed $value): static
+    {
+        $this->attributes[$name] = $value;
+
+        return $this;
+    }
+}

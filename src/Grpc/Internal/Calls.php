@@ -1,0 +1,240 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc\Internal;
+
+use Psr\Log\LoggerInterface;
+use Weft\Grpc\Call;
+use Weft\Grpc\CallEnded;
+use Weft\Grpc\Status;
+use Weft\Grpc\StatusException;
+use Weft\Native\GrpcServer;
+use Weft\Protobuf\Codec;
+use Weft\Protobuf\DecodingFailed;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\Cancellation;
+use Weft\Runtime\Internal\Coroutine;
+use Weft\Runtime\Internal\Group;
+use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Internal\WaitQueue;
+use Weft\Runtime\TaskState;
+
+use function Weft\shield;
+
+/**
+ * The calls of a server that are being handled: a task each.
+ *
+ * @internal
+ */
+final class Calls implements Group
+{
+    /** Taken from the extension at a time. */
+    private const BATCH = 256;
+    /** What the extension says instead of a call, see `GrpcServer::next()`. */
+    private const GONE = 1;
+
+    /** @var array<int, Coroutine> by the call's id */
+    private array $tasks = [];
+    private ?int $waiting = null;
+    private bool $ended = false;
+    private readonly WaitQueue $end;
+    private readonly \Closure $work;
+
+    /** @param list<Method> $methods */
+    public function __construct(
+        private readonly GrpcServer $native,
+        private readonly array $methods,
+        private readonly LoggerInterface $logger,
+        private readonly bool $debug,
+    ) {
+        $this->end = new WaitQueue('the end of a gRPC server');
+        $this->work = $this->handle(...);
+    }
+
+    public function serve(Scheduler $scheduler): void
+    {
+        $this->advance($scheduler);
+        try {
+            $this->end->wait();
+        } catch (CancelledException $cancelled) {
+            $this->cancel($cancelled->getMessage());
+            $this->end();
+            if ($this->tasks !== []) {
+                shield($this->end->wait(...));
+            }
+            throw $cancelled;
+        }
+    }
+
+    /** Starts what has arrived and watches for more, on the loop itself: no task has to be woken for it. */
+    private function advance(Scheduler $scheduler): void
+    {
+        do {
+            $batch = $this->native->next(self::BATCH);
+            if (\is_int($batch)) {
+                $this->waiting = $batch;
+                $scheduler->watch($batch, function (int $op) use ($scheduler): void {
+                    $this->start($scheduler, \Weft\Native\take($op));
+                    $this->advance($scheduler);
+                });
+
+                return;
+            }
+            $this->start($scheduler, $batch);
+        } while (true);
+    }
+
+    /** @param array<int, Call|int> $batch */
+    private function start(Scheduler $scheduler, array $batch): void
+    {
+        foreach ($batch as $id => $call) {
+            if ($call instanceof Call) {
+                $this->tasks[$id] = $scheduler->start($this->work, [$call, $id], $this, null);
+            } elseif (isset($this->tasks[$id])) {
+                $this->tasks[$id]->end(new Cancellation($call === self::GONE ? 'the client has cancelled the call' : 'the call is past its deadline'));
+            }
+        }
+    }
+
+    /** The life of a call. */
+    private function handle(Call $call, int $id): void
+    {
+        $method = $this->methods[$call->index()];
+        $task = $this->tasks[$id]->named($method->path);
+        $reply = $error = null;
+        try {
+            $request = $method->clientStreams ? self::messages($call, $method->request) : self::decode($method->request, $call->message());
+            $reply = ($method->handler)($request, $call);
+            if ($method->serverStreams) {
+                $this->send($call, $method, $reply);
+            } else {
+                $reply = self::encode($method, $reply);
+            }
+        } catch (\Throwable $error) {
+        }
+        if ($task->children !== null) {
+            $error = $task->children->close($error);
+        }
+        try {
+            if ($error !== null) {
+                $this->fail($call, $error, $task);
+            } elseif ($method->serverStreams) {
+                $call->finish(0, '', $call->trailers);
+            } else {
+                $call->reply($reply, $call->trailers);
+            }
+        } catch (\Throwable $error) {
+            $this->report($error, $call);
+            $call->finish(Status::Internal->value, $this->debug ? $error->getMessage() : '', []);
+        }
+    }
+
+    /** @return \Generator<int, object> */
+    private static function messages(Call $call, string $class): \Generator
+    {
+        while (true) {
+            $message = $call->read();
+            if (\is_int($message)) {
+                $message = Scheduler::await($message);
+            }
+            if ($message === null) {
+                return;
+            }
+            yield self::decode($class, $message);
+        }
+    }
+
+    private static function decode(string $class, string $message): object
+    {
+        try {
+            return Codec::decode($class, $message);
+        } catch (DecodingFailed $error) {
+            throw new StatusException(Status::Internal, $error->getMessage(), previous: $error);
+        }
+    }
+
+    private function send(Call $call, Method $method, mixed $replies): void
+    {
+        if (!\is_iterable($replies)) {
+            throw new \TypeError("The handler of $method->path returned " . \get_debug_type($replies) . " instead of an iterable of $method->response");
+        }
+        foreach ($replies as $reply) {
+            $room = $call->write(self::encode($method, $reply));
+            if ($room !== 0) {
+                Scheduler::await($room);
+            }
+        }
+    }
+
+    private static function encode(Method $method, mixed $reply): string
+    {
+        return $reply instanceof $method->response
+            ? Codec::encode($reply)
+            : throw new \TypeError("The handler of $method->path answered with " . \get_debug_type($reply) . " instead of $method->response");
+    }
+
+    private function fail(Call $call, \Throwable $error, Coroutine $task): void
+    {
+        if ($error instanceof StatusException) {
+            $call->finish($error->status->value, $error->getMessage(), $error->trailers() + $call->trailers);
+
+            return;
+        }
+        if ($error instanceof CallEnded && !$call->isOpen()) {
+            return;
+        }
+        if ($error instanceof CancelledException && $task->cancelled) {
+            $call->finish(Status::Unavailable->value, 'the server is stopping', $call->trailers);
+
+            return;
+        }
+        $this->report($error, $call);
+        $status = $error instanceof \TypeError ? Status::Internal : Status::Unknown;
+        $call->finish($status->value, $this->debug ? $error::class . ": {$error->getMessage()}" : 'the handler failed', $call->trailers);
+    }
+
+    private function report(\Throwable $error, Call $call): void
+    {
+        $this->logger->error(
+            "{$call->method()} failed: " . $error::class . ": {$error->getMessage()} at {$error->getFile()}:{$error->getLine()}",
+            ['exception' => $error],
+        );
+    }
+
+    public function ended(Coroutine $child): void
+    {
+        [$call, $id] = $child->args;
+        unset($this->tasks[$id]);
+        if ($child->outcome !== TaskState::Completed) {
+            $call->finish(Status::Unavailable->value, 'the server is stopping', []);
+        }
+        if ($this->ended && $this->tasks === []) {
+            $this->end->wakeAll();
+        }
+    }
+
+    public function members(): array
+    {
+        return $this->tasks;
+    }
+
+    public function cancel(string $reason): void
+    {
+        foreach ($this->tasks as $task) {
+            $task->end(new Cancellation($reason));
+        }
+    }
+
+    /** `serve()` returns once the last task has ended. */
+    public function end(): void
+    {
+        $this->ended = true;
+        if ($this->waiting !== null) {
+            Scheduler::$current?->unwatch($this->waiting);
+        }
+        if ($this->tasks === []) {
+            $this->end->wakeAll();
+        }
+    }
+}

@@ -1,0 +1,43 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc\Internal;
+
+use Weft\Grpc\Call;
+
+/**
+ * A method of a service, ready to be called.
+ *
+ * @internal
+ */
+final class Method
+{
+    /**
+     * @param string $path `/package.Service/Method`
+     * @param \Closure(mixed, Call): mixed $handler with the interceptors around it; takes and returns messages, or iterables of them
+     * @param class-string $request
+     * @param class-string $response
+     */
+    public function __construct(
+        public readonly string $path,
+        public readonly \Closure $handler,
+        public readonly string $request,
+        public readonly string $response,
+        public readonly bool $clientStreams,
+        public readonly bool $serverStreams,
+    ) {
+    }
+
+    /** @param list<\Closure(Call, mixed, \Closure): mixed> $interceptors the first is the outermost */
+    public function intercepted(array $interceptors): self
+    {
+        $handler = $this->handler;
+        foreach (\array_reverse($interceptors) as $one) {
+            $next = $handler;
+            $handler = static fn(mixed $request, Call $call): mixed => $one($call, $request, static fn(mixed $request): mixed => $next($request, $call));
+        }
+
+        return new self($this->path, $handler, $this->request, $this->response, $this->clientStreams, $this->serverStreams);
+    }
+}

@@ -1,0 +1,22 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc\Internal;
+
+use Weft\Grpc\Call;
+use Weft\Grpc\Reflection\V1\ServerReflection;
+use Weft\Grpc\Reflection\V1\ServerReflectionResponse;
+
+/** @internal */
+final class ReflectionV1 implements ServerReflection
+{
+    public function __construct(private readonly Reflection $reflection)
+    {
+    }
+
+    public function serverReflectionInfo(iterable $requests, Call $call): iterable
+    {
+        return $this->reflection->answers($requests, ServerReflectionResponse::class);
+    }
+}

@@ -1,0 +1,40 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc;
+
+use Weft\Grpc\Internal\Details;
+
+/**
+ * Ends a call with a status: thrown by a handler or an interceptor it is sent to the client, its message included. A client
+ * throws it for every call that does not end with Ok.
+ */
+final class StatusException extends \RuntimeException implements GrpcException
+{
+    /**
+     * @param string $message for the other side to read, any Unicode text
+     * @param list<object> $details messages of generated classes, sent as `google.rpc.Status` in `grpc-status-details-bin`; on the
+     *     client's side `Weft\Protobuf\WellKnown\Any`
+     * @param array<string, string|list<string>> $metadata trailing metadata
+     */
+    public function __construct(
+        public readonly Status $status,
+        string $message = '',
+        public readonly array $details = [],
+        public readonly array $metadata = [],
+        ?\Throwable $previous = null,
+    ) {
+        parent::__construct($message, $status->value, $previous);
+    }
+
+    /**
+     * @internal
+     *
+     * @return array<string, string|list<string>>
+     */
+    public function trailers(): array
+    {
+        return $this->details === [] ? $this->metadata : $this->metadata + [Details::NAME => Details::encode($this)];
+    }
+}

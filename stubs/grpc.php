@@ -1,0 +1,160 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Native;
+
+/** The gRPC calls that arrive on the connections of HTTP servers. */
+final class GrpcServer
+{
+    /**
+     * @param list<array{string, bool}> $methods path, `/package.Service/Method`, and whether the client streams
+     * @param array<string, mixed> $limits the properties of `Weft\Grpc\Limits`, and `webOrigins`
+     */
+    public static function open(array $methods, array $limits): GrpcServer
+    {
+    }
+
+    /** Takes the calls on the connections of that server from now on. */
+    public function attach(HttpServer $server): void
+    {
+    }
+
+    /**
+     * What has happened, by call id: a `Weft\Grpc\Call` that arrived, or of one handed out before 1 when its client has cancelled
+     * it or gone away and 2 when it is past its deadline. An operation with that outcome when nothing has happened yet.
+     *
+     * @return array<int, \Weft\Grpc\Call|int>|int
+     */
+    public function next(int $max): mixed
+    {
+    }
+
+    /** How many calls have arrived and not ended, those that wait for their turn included. */
+    public function inFlight(): int
+    {
+    }
+}
+
+/** What of a call needs no waiting. Made by the extension only, as a `Weft\Grpc\Call`. */
+class GrpcCall
+{
+    /** Unique in its server. */
+    public function id(): int
+    {
+    }
+
+    /**
+     * Index of its method in the list the server was opened with.
+     *
+     * @internal
+     */
+    public function index(): int
+    {
+    }
+
+    /** `/package.Service/Method` */
+    public function method(): string
+    {
+    }
+
+    /** The host the client meant to call, as it was sent. */
+    public function authority(): string
+    {
+    }
+
+    /** IP address and port of the other end of the connection; null on a Unix socket. */
+    public function peer(): ?string
+    {
+    }
+
+    /** Whether the connection has TLS. */
+    public function isSecure(): bool
+    {
+    }
+
+    /** @return array<string, list<string>> what the client sent beside its messages; values of names that end in `-bin` are bytes */
+    public function metadata(): array
+    {
+    }
+
+    /** Seconds until the client gives up, negative when it has; null when it waits for ever. */
+    public function timeLeft(): ?float
+    {
+    }
+
+    /** Whether somebody still waits for messages or the status. */
+    public function isOpen(): bool
+    {
+    }
+
+    /**
+     * The one message of a client that does not stream; the second time it is empty.
+     *
+     * @internal
+     */
+    public function message(): string
+    {
+    }
+
+    /**
+     * The next message as a string, null at the end; an operation with that outcome when none is here.
+     *
+     * @internal
+     *
+     * @throws \Weft\Grpc\StatusException the messages are malformed, too large, or were broken off
+     */
+    public function read(): mixed
+    {
+    }
+
+    /**
+     * Compresses the messages of the answer from now on, or not. Returns whether they will be: the client must take gzip, deflate
+     * or zstd, and no message may have been sent before this was first asked for.
+     */
+    public function compress(bool $wanted): bool
+    {
+    }
+
+    /**
+     * Sends initial metadata now, instead of none with the first message. False when that was done before, or nobody waits.
+     *
+     * @param array<string, string|list<string>> $metadata values of names that end in `-bin` are bytes, others printable ASCII
+     */
+    public function begin(array $metadata): bool
+    {
+    }
+
+    /**
+     * Takes the message in any case. 0, or an operation to wait for before the next message, with the outcome null.
+     *
+     * @internal
+     *
+     * @throws \Weft\Grpc\CallEnded
+     */
+    public function write(string $message): int
+    {
+    }
+
+    /**
+     * Answers with one message and the status 0. False when the call had ended before.
+     *
+     * @internal
+     *
+     * @param array<string, string|list<string>> $trailers
+     */
+    public function reply(string $message, array $trailers): bool
+    {
+    }
+
+    /**
+     * Ends the call. False when it had ended before.
+     *
+     * @internal
+     *
+     * @param array<string, string|list<string>> $trailers
+     */
+    public function finish(int $status, string $message, array $trailers): bool
+    {
+    }
+}

@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Grpc;
+
+use PHPUnit\Framework\TestCase;
+
+/** grpcurl knows nothing of the example's service but what reflection tells it. */
+final class GrpcurlTest extends TestCase
+{
+    private static GrpcProcess $server;
+
+    public static function setUpBeforeClass(): void
+    {
+        self::$server = GrpcProcess::start([__DIR__ . '/Fixtures/users.php']);
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$server->stop();
+    }
+
+    /**
+     * @param list<string> $options
+     * @param list<string> $what after the address
+     */
+    private static function grpcurl(array $options, array $what): string
+    {
+        [$exit, $output] = Tool::run('grpcurl', ['-plaintext', ...$options, self::$server->address, ...$what]);
+        self::assertSame(0, $exit, $output);
+
+        return $output;
+    }
+
+    public function testItListsTheServices(): void
+    {
+        self::assertSame(
+            "api.Users\ngrpc.health.v1.Health\ngrpc.reflection.v1.ServerReflection\ngrpc.reflection.v1alpha.ServerReflection\n",
+            self::grpcurl([], ['list']),
+        );
+        self::assertSame("api.Users.Get\napi.Users.Import\napi.Users.List\napi.Users.Lookup\n", self::grpcurl([], ['list', 'api.Users']));
+    }
+
+    public function testItDescribesServicesAndMessages(): void
+    {
+        self::assertStringContainsString('rpc Lookup ( stream .api.GetUserRequest ) returns ( stream .api.User );', self::grpcurl([], ['describe', 'api.Users']));
+        self::assertStringContainsString('double rating = 4;', self::grpcurl([], ['describe', 'api.User']));
+    }
+
+    public function testItCallsAMethodOfEveryKind(): void
+    {
+        $user = ['id' => '228', 'email' => 'dmitry.k@test.tld', 'name' => 'Dmitry K.', 'rating' => 228.53];
+        self::assertSame($user, json_decode(self::grpcurl(['-d', '{"id": 228}'], ['api.Users/Get']), true));
+        self::assertSame(9, substr_count(self::grpcurl([], ['api.Users/List']), '"id"'));
+        self::assertSame(['count' => 2], json_decode(self::grpcurl(['-d', '{"id": 1}{"id": 2}'], ['api.Users/Import']), true));
+        self::assertSame(2, substr_count(self::grpcurl(['-d', '{"id": 1}{"id": 2}'], ['api.Users/Lookup']), 'Dmitry'));
+    }
+
+    public function testItChecksTheHealthOfTheServerAndOfAService(): void
+    {
+        self::assertStringContainsString('"SERVING"', self::grpcurl([], ['grpc.health.v1.Health/Check']));
+        self::assertStringContainsString('"SERVING"', self::grpcurl(['-d', '{"service": "api.Users"}'], ['grpc.health.v1.Health/Check']));
+        self::assertStringContainsString('"api.Users"', self::grpcurl([], ['grpc.health.v1.Health/List']));
+    }
+
+    public function testAStatusReachesIt(): void
+    {
+        [$exit, $output] = Tool::run('grpcurl', ['-plaintext', '-d', '{"id": -1}', self::$server->address, 'api.Users/Get']);
+
+        self::assertSame(64 + 3, $exit);
+        self::assertStringContainsString('the id of a user is not negative, got -1', $output);
+    }
+}

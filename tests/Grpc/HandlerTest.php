@@ -1,0 +1,204 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Grpc;
+
+use Weft\Grpc\Rpc\Status as RpcStatus;
+use Weft\Grpc\Status;
+use Weft\Protobuf\Codec;
+
+/** What becomes of what a handler does. */
+final class HandlerTest extends GrpcTestCase
+{
+    public function testAStatusExceptionIsTheStatusWithItsUnicodeMessageAndDetails(): void
+    {
+        $server = $this->serve('"get" => static fn() => throw new StatusException(Status::NotFound, "no 100% \u{1F608}\n", [new User(7)], ["x-more" => "a"])');
+
+        $answer = $server->post(self::GET, self::USER_228);
+
+        self::assertStatus(Status::NotFound, $answer, "no 100% \u{1F608}\n");
+        self::assertSame('a', $answer->field('x-more'));
+        $details = Codec::decode(RpcStatus::class, (string) base64_decode((string) $answer->field('grpc-status-details-bin')));
+        self::assertSame([5, "no 100% \u{1F608}\n"], [$details->code, $details->message]);
+        self::assertSame(['type.googleapis.com/api.User', "\x08\x07"], [$details->details[0]->typeUrl, $details->details[0]->value]);
+        self::assertSame('', $server->log());
+    }
+
+    /** @dataProvider codes */
+    public function testEveryStatusReachesTheClient(Status $status): void
+    {
+        $server = $this->serve("'get' => static fn() => throw new StatusException(Status::from($status->value), 'why')");
+
+        self::assertStatus($status, $server->post(self::GET, self::USER_228), 'why');
+    }
+
+    /** @return iterable<string, array{Status}> */
+    public function codes(): iterable
+    {
+        foreach (\array_slice(Status::cases(), 1) as $status) {
+            yield $status->name => [$status];
+        }
+    }
+
+    public function testAnythingElseThrownIsUnknownWithALogLineAndNothingOfItForTheClient(): void
+    {
+        $server = $this->serve('"get" => static fn() => throw new LogicException("secret")');
+
+        self::assertStatus(Status::Unknown, $server->post(self::GET, self::USER_228), 'the handler failed');
+        self::assertTrue($server->awaitLog('/api.Users/Get failed: LogicException: secret at '));
+        self::assertStatus(Status::Ok, $server->post(self::LIST, self::EMPTY_MESSAGE));
+    }
+
+    public function testInDevelopmentTheClientIsToldMore(): void
+    {
+        $server = $this->serve('"get" => static fn() => throw new LogicException("reason")', app: 'debug: true');
+
+        self::assertStatus(Status::Unknown, $server->post(self::GET, self::USER_228), 'LogicException: reason');
+    }
+
+    public function testAFailureInTheMiddleOfAStreamComesAfterItsMessages(): void
+    {
+        $server = $this->serve('"list" => static function () { yield new User(1); throw new StatusException(Status::DataLoss, "gone"); }');
+
+        $answer = $server->post(self::LIST, self::EMPTY_MESSAGE);
+
+        self::assertSame(["\x08\x01"], $answer->messages());
+        self::assertStatus(Status::DataLoss, $answer, 'gone');
+    }
+
+    public function testAWrongMessageIsInternalWithALogLine(): void
+    {
+        $server = $this->serve('"list" => static function () { yield new ImportSummary(); }');
+
+        self::assertStatus(Status::Internal, $server->post(self::LIST, self::EMPTY_MESSAGE), 'the handler failed');
+        self::assertTrue($server->awaitLog('/api.Users/List failed: TypeError: The handler of /api.Users/List answered with Weft\Examples\Users\ImportSummary instead of Weft\Examples\Users\User'));
+    }
+
+    public function testMetadataThatCannotTravelIsInternalWithALogLine(): void
+    {
+        $server = $this->serve('"get" => static function ($request, Call $call) { $call->trailer("Upper", "a"); return new User(); }');
+
+        self::assertSame(Status::Internal->value, $server->post(self::GET, self::USER_228)->status());
+        self::assertTrue($server->awaitLog('"Upper" is no name of metadata'));
+    }
+
+    public function testAnInvalidFieldIsAFailureOfTheHandler(): void
+    {
+        $server = $this->serve('"get" => static fn() => new User(name: "\xff")');
+
+        self::assertSame(Status::Unknown->value, $server->post(self::GET, self::USER_228)->status());
+        self::assertTrue($server->awaitLog('EncodingFailed'));
+    }
+
+    public function testTheDeadlineCancelsTheHandlerAndTheClientKnowsWhy(): void
+    {
+        $server = $this->serve('"get" => static function ($request, Call $call) { say($call->timeLeft() <= 0.1 ? "in time" : "wrong"); try { delay(60); } finally { say("cancelled"); } }');
+
+        $answer = $server->post(self::GET, self::USER_228, '-H', 'grpc-timeout: 100m');
+
+        self::assertStatus(Status::DeadlineExceeded, $answer, 'the deadline has passed');
+        self::assertTrue($server->awaitLog("in time\ncancelled\n"));
+        self::assertStringNotContainsString('failed', $server->log());
+    }
+
+    public function testAClientThatGoesAwayCancelsTheHandler(): void
+    {
+        $server = $this->serve('"list" => static function () { yield new User(1); try { delay(60); } finally { say("cancelled"); } }');
+
+        self::assertSame(28, $server->post(self::LIST, self::EMPTY_MESSAGE, '--max-time', '0.3')->exit);
+        self::assertTrue($server->awaitLog("cancelled\n"));
+        self::assertStringNotContainsString('failed', $server->log());
+    }
+
+    public function testAHandlerThatGoesOnAfterTheClientHasLeftIsStopped(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            "list" => static function () {
+                try {
+                    for ($i = 0; true; $i++) {
+                        yield new User(name: str_repeat("a", 10_000));
+                        try { delay(0.001); } catch (Throwable) {}
+                    }
+                } finally {
+                    say("stopped");
+                }
+            }
+            PHP);
+
+        self::assertSame(28, $server->post(self::LIST, self::EMPTY_MESSAGE, '--max-time', '0.3')->exit);
+        self::assertTrue($server->awaitLog("stopped\n"));
+        self::assertStringNotContainsString('failed', $server->log());
+    }
+
+    public function testAClientThatDoesNotReadHoldsTheHandlerBack(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            "list" => static function ($request, Call $call) {
+                try {
+                    for ($i = 1; $i < 100_000; $i++) {
+                        yield new User(name: str_repeat("a", 10_000));
+                    }
+                } finally {
+                    say("sent $i, memory " . (memory_get_peak_usage() < 20_000_000 ? "small" : "large"));
+                }
+            }
+            PHP);
+
+        $server->post(self::LIST, self::EMPTY_MESSAGE, '--limit-rate', '1000', '--max-time', '1');
+
+        self::assertTrue($server->awaitLog("memory small\n"));
+        self::assertLessThan(5_000, (int) substr($server->log(), 5), $server->log());
+    }
+
+    public function testInterceptorsSeeEveryCallAndTheFirstIsTheOutermost(): void
+    {
+        $server = $this->serve(
+            '"get" => static fn($request, Call $call) => new User(name: $call->attribute("user"))',
+            <<<'PHP'
+                , interceptors: [
+                    static function (Call $call, mixed $request, Closure $next): mixed {
+                        return $call->value("authorization") === "secret" ? $next($request) : throw new StatusException(Status::Unauthenticated, "who are you?");
+                    },
+                    static function (Call $call, mixed $request, Closure $next): mixed {
+                        $reply = $next($request instanceof GetUserRequest ? new GetUserRequest(1) : $request);
+                        return is_iterable($reply) ? (static function () use ($reply) { foreach ($reply as $one) { yield new User($one->id * 10); } })() : $reply;
+                    },
+                    static fn(Call $call, mixed $request, Closure $next): mixed => [$call->note("user", "me"), $next($request)][1],
+                ]
+                PHP,
+        );
+
+        self::assertStatus(Status::Unauthenticated, $server->post(self::GET, self::USER_228), 'who are you?');
+        self::assertSame(["\x1a\x02me"], $server->post(self::GET, self::USER_228, '-H', 'authorization: secret')->messages());
+        self::assertSame(["\x08\x0a", "\x08\x14"], $server->post(self::LIST, self::EMPTY_MESSAGE, '-H', 'authorization: secret')->messages());
+    }
+
+    public function testTasksOfAHandlerEndBeforeItsAnswer(): void
+    {
+        $server = $this->serve('"get" => static function () { async(static function () { delay(0.05); throw new DomainException("of a child"); }); return new User(); }');
+
+        self::assertSame(Status::Unknown->value, $server->post(self::GET, self::USER_228)->status());
+        self::assertTrue($server->awaitLog('DomainException: of a child'));
+    }
+
+    public function testSigtermEndsTheServerOnceWhatIsInFlightIsAnswered(): void
+    {
+        $server = $this->serve('"get" => static function () { say("working"); exec("kill " . getmypid()); delay(0.3); return new User(5); }');
+
+        // Not with curl, which takes the GOAWAY for the end of its call.
+        [$exit, $output] = $this->grpcurl($server, 'api.Users/Get');
+
+        self::assertSame(0, $exit, $output);
+        self::assertSame(['id' => '5'], json_decode($output, true));
+        self::assertSame([0, "ended\n"], $server->stop());
+    }
+
+    public function testGrpcSharesThePortOfAnHttpServer(): void
+    {
+        $server = $this->serve(more: '$app->http("127.0.0.1:0")->get("/", static fn() => Response::text("hello"));');
+
+        self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
+        self::assertSame('hello', $server->post('/', '', '-X', 'GET', '-H', 'Content-Type: text/plain', '--http1.1')->body);
+    }
+}
