@@ -14,7 +14,7 @@ namespace Weft\Examples\Rinha;
 
 use Weft\App;
 use Weft\Sql\Database;
-use Weft\Sql\PoolOptions;
+use Weft\Pool\PoolOptions;
 use Weft\Sql\Transaction;
 
 require __DIR__ . '/../../autoload.php';

@@ -8,7 +8,7 @@ use Weft\App;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Sql\Database;
-use Weft\Sql\PoolOptions;
+use Weft\Pool\PoolOptions;
 
 require __DIR__ . '/../../../autoload.php';
 

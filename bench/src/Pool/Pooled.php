@@ -6,7 +6,7 @@ namespace Weft\Bench\Pool;
 
 use Weft\Bench\BenchmarkException;
 use Weft\Sql\Database;
-use Weft\Sql\PoolOptions;
+use Weft\Pool\PoolOptions;
 
 /** Connections that are lent and given back. */
 final class Pooled implements Connections

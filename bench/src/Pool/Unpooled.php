@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bench\Pool;
 
 use Weft\Sql\Database;
-use Weft\Sql\PoolOptions;
+use Weft\Pool\PoolOptions;
 
 use function Weft\delay;
 
