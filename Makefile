@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 BROKER ?= sqlite
 COMMANDS ?= 100000
+MESSAGES ?= 20000
+SEED ?= 1
 
 # The Rust that scripts/setup installs comes before an older one of the distribution.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
@@ -121,6 +123,12 @@ bench-protobuf: ## measure what encoding and decoding a message costs, here and 
 	@scripts/setup demo test
 	@$(MAKE) build
 	@bench/protobuf/run '$(EXTENSION)'
+
+.PHONY: chaos
+chaos: ## break workers, servers and connections while the bus works, and count (MESSAGES=20000 SEED=1)
+	@scripts/setup demo services
+	@$(MAKE) build
+	@WEFT_EXTENSION='$(EXTENSION)' php -d extension='$(EXTENSION)' bench/chaos/run --messages=$(MESSAGES) --seed=$(SEED)
 
 .PHONY: clean
 clean: ## stop the services and remove what was built, var included

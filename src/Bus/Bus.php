@@ -519,6 +519,8 @@ final class Bus
         );
         $suspicion = $ledger === null || $outage === null ? null : new Suspicion($ledger, $outage, $queue);
 
-        return new Handling($consumer, $queue, $dispatcher, $suspicion, $this->delays, $this->progress, $this->logger, $this->observer);
+        $swaps = $consumer instanceof TransactionalConsumer && $this->ledger !== null && $consumer->shares($this->ledger->delayed->database);
+
+        return new Handling($consumer, $queue, $dispatcher, $swaps ? $consumer : null, $suspicion, $this->delays, $this->progress, $this->logger, $this->observer);
     }
 }

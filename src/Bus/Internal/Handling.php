@@ -7,11 +7,14 @@ namespace Weft\Bus\Internal;
 use Psr\Log\LoggerInterface;
 use Psr\Log\LogLevel;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Ledger\Delayed;
 use Weft\Bus\Observer;
 use Weft\Bus\Progress;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Sql\Transaction;
 
 use function Weft\delay;
 
@@ -26,6 +29,7 @@ final class Handling
     private const PAUSE = 1.0;
 
     /**
+     * @param TransactionalConsumer|null $shared the consumer again, when its broker lives in the bus's database
      * @param Suspicion|null $suspicion what to do with messages that may have crashed a worker; null does not ask
      * @param Delays|null    $delays    where messages wait for another try; null parks them instead
      */
@@ -33,6 +37,7 @@ final class Handling
         private readonly Consumer $consumer,
         private readonly string $queue,
         private readonly Dispatcher $dispatcher,
+        private readonly ?TransactionalConsumer $shared,
         private readonly ?Suspicion $suspicion,
         private readonly ?Delays $delays,
         private readonly Progress $progress,
@@ -107,8 +112,15 @@ final class Handling
     private function settle(Delivery $delivery, array $later, Failure $failure, bool $park): bool
     {
         try {
+            if ($later !== [] && !$park && $this->shared !== null && $this->delays instanceof Delayed) {
+                $this->swap($this->shared, $this->delays, $delivery, $later);
+
+                return true;
+            }
             if ($later !== []) {
-                $this->comeBack($delivery, $later);
+                [$copy, $pause] = $this->copy($delivery, $later);
+                $this->delays?->comeBack($copy, $this->queue, $pause);
+                $this->progress->retried++;
             }
             if ($park) {
                 $this->consumer->park($delivery, $failure->headers($delivery, $this->queue));
@@ -133,8 +145,28 @@ final class Handling
         }
     }
 
-    /** @param non-empty-list<Failure> $failures */
-    private function comeBack(Delivery $delivery, array $failures): void
+    /**
+     * Puts a message off and acknowledges it in one transaction.
+     *
+     * @param non-empty-list<Failure> $later
+     */
+    private function swap(TransactionalConsumer $consumer, Delayed $delays, Delivery $delivery, array $later): void
+    {
+        [$copy, $pause] = $this->copy($delivery, $later);
+        $delays->database->transaction(function (Transaction $transaction) use ($consumer, $delays, $delivery, $copy, $pause): void {
+            $delays->addReturn($transaction, $copy, $this->queue, $pause);
+            $consumer->enlist($transaction, $delivery, []);
+        });
+        $consumer->settled($delivery);
+        $delays->earlier->notify();
+        $this->progress->retried++;
+    }
+
+    /**
+     * @param non-empty-list<Failure> $failures
+     * @return array{Outgoing, float} what comes back, and after how many seconds
+     */
+    private function copy(Delivery $delivery, array $failures): array
     {
         $round = self::rounds($delivery) + 1;
         $failure = Failure::together($failures, \count($failures));
@@ -144,9 +176,8 @@ final class Handling
             Header::RETRIES => (string) $round,
             Header::FAILED_HANDLER => \implode(', ', $failure->handlers),
         ] + $delivery->headers;
-        \assert($this->delays !== null);
-        $this->delays->comeBack(new Outgoing($delivery->type, $delivery->body, $headers), $this->queue, $pause);
-        $this->progress->retried++;
+
+        return [new Outgoing($delivery->type, $delivery->body, $headers), $pause];
     }
 
     /** Who watches must not change what becomes of a message. */

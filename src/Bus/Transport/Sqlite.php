@@ -9,6 +9,7 @@ use Weft\Bus\Internal\Sqlite\Store;
 use Weft\Bus\Transport;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
+use Weft\Sql\Transaction;
 
 /**
  * A broker in tables `weft_*` of an SQLite file, which needs no server and survives a killed process.
@@ -83,6 +84,27 @@ final class Sqlite implements Transport
     public function depth(string $queue): int
     {
         return $this->store->depth($this->store->queueId($queue));
+    }
+
+    /** @internal whether transactions of this database reach the broker's tables */
+    public function shares(Database $database): bool
+    {
+        return $this->store->shares($database);
+    }
+
+    /**
+     * Publishes as part of a transaction of a shared database.
+     *
+     * @internal
+     *
+     * @param string|null    $queue    into this one only; null for all that are bound to the type
+     * @param list<Outgoing> $messages
+     *
+     * @throws \Weft\Bus\UnroutableMessage|\Weft\Bus\UndefinedQueue
+     */
+    public function publishIn(Transaction $transaction, ?string $queue, array $messages): void
+    {
+        $queue === null ? $this->store->publishIn($transaction, $messages) : $this->store->putIn($transaction, $this->store->queueId($queue), $messages);
     }
 
     /** @internal where the broker's tables are */

@@ -7,6 +7,7 @@ namespace Weft\Bus\Internal\Ledger;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Transport\Sqlite;
 use Weft\Bus\UnroutableMessage;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
@@ -14,7 +15,8 @@ use Weft\Sql\Transaction;
 
 /**
  * Publishes rows of a table and deletes those the broker has. Several processes take different rows; where a database cannot
- * lock rows they may take the same, and those messages arrive twice, with one id.
+ * lock rows they may take the same, and those messages arrive twice, with one id. Where the messages are in the same database
+ * all of it is one transaction.
  *
  * @internal
  */
@@ -25,6 +27,9 @@ final class Courier
 
     private readonly Dialect $dialect;
 
+    /** The transport again, when its messages are in the same database. */
+    private readonly ?Sqlite $shared;
+
     public function __construct(
         private readonly Database $database,
         private readonly Transport $transport,
@@ -32,6 +37,7 @@ final class Courier
         private readonly string $table,
     ) {
         $this->dialect = new Dialect($database);
+        $this->shared = $transport instanceof Sqlite && $transport->shares($database) ? $transport : null;
     }
 
     /**
@@ -46,7 +52,7 @@ final class Courier
     public function carry(string $condition, array $parameters): array
     {
         $select = "SELECT * FROM {$this->table} WHERE {$condition} LIMIT " . self::BATCH;
-        if (!$this->dialect->locksRows()) {
+        if ($this->shared === null && !$this->dialect->locksRows()) {
             return $this->publish($this->database, $this->database->execute($select, $parameters)->rows());
         }
 
@@ -62,7 +68,7 @@ final class Courier
     {
         $stuck = [];
         foreach ($this->byQueue($rows) as $queue => $group) {
-            $stuck = [...$stuck, ...$this->send((string) $queue, $group)];
+            $stuck = [...$stuck, ...$this->send($connection, (string) $queue, $group)];
         }
         $sent = \array_diff(\array_column($rows, 'id'), \array_column($stuck, 'id'));
         if ($sent !== []) {
@@ -77,10 +83,10 @@ final class Courier
      * @param list<array<string, mixed>> $rows
      * @return list<array<string, mixed>> those without a queue
      */
-    private function send(string $queue, array $rows): array
+    private function send(Connection $connection, string $queue, array $rows): array
     {
         try {
-            $this->hand($queue, \array_map(self::message(...), $rows));
+            $this->hand($connection, $queue, \array_map(self::message(...), $rows));
 
             return [];
         } catch (UnroutableMessage $unroutable) {
@@ -96,12 +102,17 @@ final class Courier
             }
         }
         // The others are published already; told apart they are once more, under the same ids.
-        return \array_merge(...\array_map(fn(array $row): array => $this->send($queue, [$row]), $rows));
+        return \array_merge(...\array_map(fn(array $row): array => $this->send($connection, $queue, [$row]), $rows));
     }
 
     /** @param list<Outgoing> $messages */
-    private function hand(string $queue, array $messages): void
+    private function hand(Connection $connection, string $queue, array $messages): void
     {
+        if ($this->shared !== null && $connection instanceof Transaction) {
+            $this->shared->publishIn($connection, $queue === '' ? null : $queue, $messages);
+
+            return;
+        }
         $queue === '' ? $this->transport->publish($messages) : $this->transport->put($queue, $messages);
     }
 

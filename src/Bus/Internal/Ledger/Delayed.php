@@ -33,7 +33,7 @@ final class Delayed implements Delays
     private readonly Courier $courier;
 
     public function __construct(
-        private readonly Database $database,
+        public readonly Database $database,
         Transport $transport,
         LoggerInterface $logger,
     ) {
@@ -55,14 +55,17 @@ final class Delayed implements Delays
 
     public function comeBack(Outgoing $message, string $queue, float $seconds): void
     {
+        $this->database->transaction(fn(Transaction $transaction) => $this->addReturn($transaction, $message, $queue, $seconds));
+        $this->earlier->notify();
+    }
+
+    /** Puts a failed message off as part of a transaction. */
+    public function addReturn(Transaction $transaction, Outgoing $message, string $queue, float $seconds): void
+    {
         // Two services that share the database may both wait for one event.
         $id = Ledger::idOf($message->headers) . '@' . \hash('xxh3', $queue);
-        $row = self::row($id, $message, $queue, \microtime(true) + $seconds);
-        $this->database->transaction(static function (Transaction $transaction) use ($id, $row): void {
-            $transaction->execute(self::DROP, [$id]);
-            $transaction->execute(self::KEEP, $row);
-        });
-        $this->earlier->notify();
+        $transaction->execute(self::DROP, [$id]);
+        $transaction->execute(self::KEEP, self::row($id, $message, $queue, \microtime(true) + $seconds));
     }
 
     public function cancel(string $messageId): bool

@@ -190,16 +190,33 @@ final class Store
     {
         $id = $this->queueId($queue);
         try {
-            $this->database->transaction(static function (Transaction $transaction) use ($id, $messages): void {
-                foreach ($messages as $message) {
-                    $transaction->execute('INSERT INTO weft_messages (id, type, redelivered, headers, body)
-                        SELECT ' . self::NEXT_ID . ', ?, 0, ?, ? FROM weft_queues q WHERE q.id = ?', [$message->type, self::encode($message->headers), $message->body, $id]);
-                }
-            });
+            $this->database->transaction(fn(Transaction $transaction) => $this->putIn($transaction, $id, $messages));
         } catch (SqlException $exception) {
             throw new PublishFailed("Cannot publish to queue \"{$queue}\" in {$this->file}: {$exception->getMessage()}", $exception);
         }
         $this->arrival->notify();
+    }
+
+    /** @param list<Outgoing> $messages */
+    public function putIn(Transaction $transaction, int $queue, array $messages): void
+    {
+        foreach ($messages as $message) {
+            $transaction->execute('INSERT INTO weft_messages (id, type, redelivered, headers, body)
+                SELECT ' . self::NEXT_ID . ', ?, 0, ?, ? FROM weft_queues q WHERE q.id = ?', [$message->type, self::encode($message->headers), $message->body, $queue]);
+        }
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @throws UnroutableMessage nothing was published
+     */
+    public function publishIn(Transaction $transaction, array $messages): void
+    {
+        $lost = $this->unroutable($messages);
+        if ($lost !== null) {
+            throw $this->nowhere($lost);
+        }
+        $this->insert($transaction, $messages);
     }
 
     /**

@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Chaos;
+
+use Weft\Bench\BenchmarkException;
+
+/** What the command line asks for. */
+final class Options
+{
+    public const USAGE = <<<'USAGE'
+        usage: bench/chaos/run [--messages=N] [--seed=N] [--workers=N] [--rounds=N] [--transport=rabbitmq|sqlite]
+                               [--deadline=SECONDS] [--out=FILE]
+
+          --messages   commands that are sent, 20000 unless the variable MESSAGES says otherwise
+          --seed       decides which faults come in which order after which pauses, and which messages fail; 1
+          --workers    processes that consume, 3
+          --rounds     how often each fault comes; 2, and once more for every 100,000 messages
+          --transport  rabbitmq with PostgreSQL, or sqlite for both, where only workers can be killed; rabbitmq
+          --deadline   seconds after which what is not there counts as lost; 170, and 10 for every 1,000 messages
+          --out        where the result goes, bench/out/chaos.json; the history stands beside it as chaos.log
+
+        Runs servers of its own in var/chaos and stops them at the end. Exits with 1 when anything was lost or had two
+        effects, or when a message was parked that should not be.
+
+        USAGE;
+
+    private function __construct(
+        public readonly string $root,
+        public readonly int $messages,
+        public readonly int $seed,
+        public readonly int $workers,
+        public readonly int $rounds,
+        public readonly string $transport,
+        public readonly float $deadline,
+        public readonly string $out,
+    ) {
+    }
+
+    /**
+     * @param list<string> $arguments without the program's name
+     * @param string $root the repository
+     *
+     * @throws BenchmarkException for an unknown option or value
+     */
+    public static function parse(array $arguments, string $root): self
+    {
+        $values = ['messages' => getenv('MESSAGES') ?: '20000', 'seed' => '1', 'workers' => '3', 'rounds' => '', 'deadline' => ''];
+        $values += ['transport' => 'rabbitmq', 'out' => "{$root}/bench/out/chaos.json"];
+        foreach ($arguments as $argument) {
+            if (!preg_match('/^--([a-z]+)=(.+)$/', $argument, $match) || !isset($values[$match[1]])) {
+                throw new BenchmarkException("unknown option {$argument}\n" . self::USAGE);
+            }
+            $values[$match[1]] = $match[2];
+        }
+        $messages = (int) $values['messages'];
+        $values['rounds'] = $values['rounds'] ?: (string) (2 + intdiv($messages, 100_000));
+        $values['deadline'] = $values['deadline'] ?: (string) (170 + intdiv($messages, 100));
+        foreach (['messages', 'seed', 'workers', 'rounds', 'deadline'] as $name) {
+            ctype_digit($values[$name]) && (int) $values[$name] > 0
+                || throw new BenchmarkException("--{$name} must be a number above 0, got '{$values[$name]}'");
+        }
+        in_array($values['transport'], ['rabbitmq', 'sqlite'], true)
+            || throw new BenchmarkException("--transport is rabbitmq or sqlite, got '{$values['transport']}'");
+
+        return new self(
+            $root,
+            (int) $values['messages'],
+            (int) $values['seed'],
+            (int) $values['workers'],
+            (int) $values['rounds'],
+            $values['transport'],
+            (float) $values['deadline'],
+            $values['out'],
+        );
+    }
+}

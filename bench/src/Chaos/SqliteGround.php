@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Chaos;
+
+/** One file is broker and database: there is nothing to break but workers. */
+final class SqliteGround implements Ground
+{
+    public function __construct(private readonly string $folder)
+    {
+        array_map(unlink(...), array_filter(glob("{$folder}/chaos.db*") ?: [], is_file(...)));
+    }
+
+    public function broker(): string
+    {
+        return "sqlite://{$this->folder}/chaos.db";
+    }
+
+    public function database(): string
+    {
+        return $this->broker();
+    }
+
+    public function directDatabase(): string
+    {
+        return $this->broker();
+    }
+
+    public function faults(): array
+    {
+        return [];
+    }
+
+    public function close(): void
+    {
+    }
+}
