@@ -124,6 +124,13 @@ bench-protobuf: ## measure what encoding and decoding a message costs, here and 
 	@$(MAKE) build
 	@bench/protobuf/run '$(EXTENSION)'
 
+.PHONY: bench-relay
+bench-relay: ## measure the relay on an outbox with 100,000 messages left behind
+	@scripts/setup demo services
+	@$(MAKE) build
+	@scripts/services up
+	@. "$${WEFT_VAR:-var}/services/env"; php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 bench/relay/run
+
 .PHONY: chaos
 chaos: ## break workers, servers and connections while the bus works, and count (MESSAGES=20000 SEED=1)
 	@scripts/setup demo services

@@ -176,6 +176,24 @@ final class Bus
     }
 
     /**
+     * What {@see declare()} would make or find there already.
+     *
+     * @return list<string> a line each
+     */
+    public function plan(string $queue): array
+    {
+        $steps = ["queue {$queue}", 'queue ' . DeadLetters::queueOf($queue)];
+        foreach ($this->handlers->types() as $type) {
+            $steps[] = "binding of {$type} to {$queue}";
+        }
+        foreach ($this->ledger?->missing() ?? [] as $table) {
+            $steps[] = "table {$table}";
+        }
+
+        return $steps;
+    }
+
+    /**
      * Sends a command; returns when the broker has it. Inside a handler it is {@see Context::send()}: it leaves when the
      * handler's effects are certain.
      *
@@ -382,6 +400,14 @@ final class Bus
         }
 
         return $removed;
+    }
+
+    /** @return array<string, int> what waits in the database: `outbox` to be sent, `put off` until it is due; empty without one */
+    public function backlog(): array
+    {
+        $this->ledger?->prepare();
+
+        return $this->ledger?->backlog() ?? [];
     }
 
     /** The messages of a queue that could not be handled. */

@@ -20,6 +20,14 @@ final class Program extends Application
             new DoctorCommand(),
             new RunCommand(),
             new GenerateProtoCommand(),
+            new Bus\ConsumeCommand(),
+            new Bus\QueuesCommand(),
+            new Bus\SetupCommand(),
+            new Bus\DeadListCommand(),
+            new Bus\DeadShowCommand(),
+            new Bus\DeadRetryCommand(),
+            new Bus\DeadEditCommand(),
+            new Bus\DeadDropCommand(),
         ]);
     }
 

@@ -45,9 +45,10 @@ final class DelayTest extends BusTestCase
             self::until(static fn(): bool => \count($heard) === 3);
 
             self::assertSame(['now', '0.15', '0.3'], \array_keys($heard->getArrayCopy()));
-            self::assertEqualsWithDelta(0.15, $heard['0.15'] - $sent, 0.1);
-            self::assertEqualsWithDelta(0.3, $heard['0.3'] - $sent, 0.1);
+            self::assertGreaterThanOrEqual(0.15, $heard['0.15'] - $sent);
             self::assertGreaterThanOrEqual(0.3, $heard['0.3'] - $sent);
+            // Generous, for a busy machine.
+            self::assertLessThan(2.0, $heard['0.3'] - $sent);
         });
     }
 
@@ -130,7 +131,7 @@ final class DelayTest extends BusTestCase
 
             self::assertSame(1_000, \array_sum(\array_map('count', $late)));
             self::assertGreaterThan(-0.002, \min(\array_merge(...$late)), 'none came too early');
-            self::assertLessThan(2.0, \max(\array_merge(...$late)));
+            self::assertLessThan(5.0, \max(\array_merge(...$late)));
         });
     }
 

@@ -59,6 +59,21 @@ final class Ledger
         }
     }
 
+    /** @return list<string> names of tables that are to be made */
+    public function missing(): array
+    {
+        return Tables::missing($this->database);
+    }
+
+    /** @return array<string, int> */
+    public function backlog(): array
+    {
+        return [
+            'outbox' => $this->database->execute('SELECT count(*) FROM weft_outbox')->value(),
+            'put off' => $this->database->execute('SELECT count(*) FROM weft_delayed')->value(),
+        ];
+    }
+
     public function entry(Delivery $delivery, string $handler, string $queue): Entry
     {
         return new Entry($this->database, $delivery, self::idOf($delivery->headers), $this->consumer("{$queue}\0{$handler}"));

@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/** Which dead letters are meant: those that fit everything that is given, all when nothing is. */
+final class DeadLetterFilter
+{
+    /**
+     * @param string|null $id      message id
+     * @param string|null $type    message type, as it travels
+     * @param string|null $error   class of the error, with or without namespace, or a part of its message
+     * @param string|null $handler `Class::method` of one that failed, or the end of it
+     */
+    public function __construct(
+        public readonly ?string $id = null,
+        public readonly ?string $type = null,
+        public readonly ?string $error = null,
+        public readonly ?string $handler = null,
+    ) {}
+
+    public function fits(DeadLetter $letter): bool
+    {
+        return ($this->id === null || $letter->messageId() === $this->id)
+            && ($this->type === null || $letter->type === $this->type)
+            && ($this->error === null || $this->fitsError($letter))
+            && ($this->handler === null || \array_filter($letter->failedHandlers(), fn(string $name): bool => \str_ends_with($name, $this->handler)) !== []);
+    }
+
+    private function fitsError(DeadLetter $letter): bool
+    {
+        $class = $letter->errorClass();
+
+        return $class === $this->error
+            || \str_ends_with($class, "\\{$this->error}")
+            || \str_contains($letter->errorMessage(), (string) $this->error);
+    }
+}

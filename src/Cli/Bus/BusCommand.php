@@ -1,0 +1,62 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Exception\InvalidArgumentException;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\Bus;
+
+use function Weft\run;
+
+/** A command about the bus that a PHP file of the user returns, or a closure in it. */
+abstract class BusCommand extends Command
+{
+    protected function configure(): void
+    {
+        $this->addArgument('file', InputArgument::REQUIRED, 'PHP file that returns the Weft\Bus\Bus with its handlers, or a closure that makes it');
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        return run(function () use ($input, $output): int {
+            $bus = self::load($input->getArgument('file'));
+            try {
+                return $this->work($bus, $input, $output);
+            } finally {
+                $bus->close();
+            }
+        });
+    }
+
+    /** @return int the exit code */
+    abstract protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int;
+
+    /** @throws InvalidArgumentException when it is not a number from `$least` on */
+    protected static function number(InputInterface $input, string $option, int $least = 1): ?int
+    {
+        $value = $input->getOption($option);
+        if ($value === null) {
+            return null;
+        }
+
+        return \ctype_digit($value) && (int) $value >= $least
+            ? (int) $value
+            : throw new InvalidArgumentException("--{$option} must be a number of at least {$least}, got \"{$value}\".");
+    }
+
+    private static function load(string $file): Bus
+    {
+        if (!\is_file($file)) {
+            throw new InvalidArgumentException("There is no file {$file}.");
+        }
+        $bus = (static fn(): mixed => require $file)();
+        $bus = $bus instanceof \Closure ? $bus() : $bus;
+
+        return $bus instanceof Bus ? $bus : throw new InvalidArgumentException("{$file} must return a " . Bus::class . ' or a closure that makes one, it returned ' . \get_debug_type($bus) . '.');
+    }
+}

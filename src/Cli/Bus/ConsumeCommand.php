@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\Bus;
+
+/** `weft consume`: handles the messages of a queue. */
+final class ConsumeCommand extends BusCommand
+{
+    protected static $defaultName = 'consume';
+    protected static $defaultDescription = 'Handle the messages of a queue until SIGTERM or SIGINT';
+
+    protected function configure(): void
+    {
+        parent::configure();
+        $this->addArgument('queue', InputArgument::REQUIRED)
+            ->addOption('concurrency', 'c', InputOption::VALUE_REQUIRED, 'Handlers at a time', '100')
+            ->addOption('prefetch', null, InputOption::VALUE_REQUIRED, 'Messages taken from the broker at a time; twice the concurrency')
+            ->addOption('limit', null, InputOption::VALUE_REQUIRED, 'Return after so many messages')
+            ->addOption('stop-when-empty', null, InputOption::VALUE_NONE, 'Return when the queue is empty')
+            ->setHelp('The first SIGTERM or SIGINT finishes and acknowledges what is in flight; a second one cancels it and gives it back to the queue.');
+    }
+
+    protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
+    {
+        $bus->consume(
+            $input->getArgument('queue'),
+            concurrency: self::number($input, 'concurrency') ?? 100,
+            prefetch: self::number($input, 'prefetch'),
+            stopWhenEmpty: $input->getOption('stop-when-empty'),
+            limit: self::number($input, 'limit'),
+        );
+        $progress = $bus->progress();
+        $output->writeln("{$progress->handled()} handled, {$progress->retried} put off, {$progress->parked} parked, {$progress->duplicates} duplicates");
+
+        return self::SUCCESS;
+    }
+}

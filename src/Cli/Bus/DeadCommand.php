@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Exception\InvalidArgumentException;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\DeadLetter;
+use Weft\Bus\DeadLetterFilter;
+use Weft\Bus\Header;
+
+/** A command about dead letters. */
+abstract class DeadCommand extends BusCommand
+{
+    protected function configure(): void
+    {
+        parent::configure();
+        $this->addArgument('queue', InputArgument::REQUIRED, 'The queue they failed in');
+    }
+
+    protected function addFilter(): void
+    {
+        $this->addOption('id', null, InputOption::VALUE_REQUIRED, 'Of this message id')
+            ->addOption('type', null, InputOption::VALUE_REQUIRED, 'Of this message type')
+            ->addOption('error', null, InputOption::VALUE_REQUIRED, 'With this class of error, or this in its message')
+            ->addOption('handler', null, InputOption::VALUE_REQUIRED, 'That failed in this handler, Class::method or the end of it')
+            ->addOption('limit', null, InputOption::VALUE_REQUIRED, 'At most so many');
+    }
+
+    protected static function filter(InputInterface $input): DeadLetterFilter
+    {
+        return new DeadLetterFilter($input->getOption('id'), $input->getOption('type'), $input->getOption('error'), $input->getOption('handler'));
+    }
+
+    /** What changes many letters is asked to say which. */
+    protected static function requireChoice(InputInterface $input): void
+    {
+        if (self::filter($input) == new DeadLetterFilter() && !$input->getOption('all')) {
+            throw new InvalidArgumentException('Say which dead letters: --id, --type, --error, --handler, or --all.');
+        }
+    }
+
+    protected static function print(OutputInterface $output, DeadLetter ...$letters): void
+    {
+        foreach ($letters as $letter) {
+            $output->writeln(\sprintf(
+                '%s  %s  %s  %s: %s (%d attempts)',
+                $letter->messageId(),
+                $letter->headers[Header::FAILED_AT] ?? '-',
+                $letter->type,
+                $letter->errorClass(),
+                \strtok($letter->errorMessage(), "\n") ?: '',
+                $letter->attempts(),
+            ), OutputInterface::OUTPUT_RAW);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\Bus;
+
+/** `weft dead:drop`: deletes dead letters. */
+final class DeadDropCommand extends DeadCommand
+{
+    protected static $defaultName = 'dead:drop';
+    protected static $defaultDescription = 'Delete dead letters for good';
+
+    protected function configure(): void
+    {
+        parent::configure();
+        $this->addFilter();
+        $this->addOption('all', null, InputOption::VALUE_NONE, 'All of them')
+            ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Only list them');
+    }
+
+    protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
+    {
+        self::requireChoice($input);
+        $letters = $bus->deadLetters($input->getArgument('queue'));
+        $limit = self::number($input, 'limit');
+        if ($input->getOption('dry-run')) {
+            $found = $letters->peek($limit ?? \PHP_INT_MAX, self::filter($input));
+            self::print($output, ...$found);
+            $output->writeln(\count($found) . ' would be deleted');
+
+            return self::SUCCESS;
+        }
+        $output->writeln($letters->drop(self::filter($input), $limit) . ' deleted');
+
+        return self::SUCCESS;
+    }
+}

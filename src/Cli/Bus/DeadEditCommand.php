@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Exception\InvalidArgumentException;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\Bus;
+use Weft\Bus\DeadLetterFilter;
+
+/** `weft dead:edit`: replaces the body of a dead letter, which `dead:retry` can then try again. */
+final class DeadEditCommand extends DeadCommand
+{
+    protected static $defaultName = 'dead:edit';
+    protected static $defaultDescription = 'Replace the body of one dead letter';
+
+    protected function configure(): void
+    {
+        parent::configure();
+        $this->addArgument('id', InputArgument::REQUIRED, 'Its message id')
+            ->addOption('body', null, InputOption::VALUE_REQUIRED, 'File with the new body, - for standard input', '-')
+            ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Only show the old and the new body');
+    }
+
+    protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
+    {
+        $file = $input->getOption('body');
+        $body = @\file_get_contents($file === '-' ? 'php://stdin' : $file);
+        if ($body === false) {
+            throw new InvalidArgumentException("Cannot read {$file}.");
+        }
+        $letters = $bus->deadLetters($input->getArgument('queue'));
+        $found = $letters->peek(1, new DeadLetterFilter(id: $input->getArgument('id')));
+        if ($found === []) {
+            $output->writeln("No dead letter has the id {$input->getArgument('id')}.");
+
+            return self::FAILURE;
+        }
+        $output->writeln(["- {$found[0]->body}", "+ {$body}"], OutputInterface::OUTPUT_RAW);
+        $input->getOption('dry-run') || $letters->edit($input->getArgument('id'), $body);
+
+        return self::SUCCESS;
+    }
+}

@@ -1,0 +1,32 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\Bus;
+
+/** `weft dead:list`: the dead letters of a queue, oldest first. */
+final class DeadListCommand extends DeadCommand
+{
+    protected static $defaultName = 'dead:list';
+    protected static $defaultDescription = 'List the messages of a queue that could not be handled';
+
+    protected function configure(): void
+    {
+        parent::configure();
+        $this->addFilter();
+    }
+
+    protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
+    {
+        $letters = $bus->deadLetters($input->getArgument('queue'));
+        $found = $letters->peek(self::number($input, 'limit') ?? 100, self::filter($input));
+        self::print($output, ...$found);
+        $output->writeln(\count($found) . ' of ' . $letters->count());
+
+        return self::SUCCESS;
+    }
+}

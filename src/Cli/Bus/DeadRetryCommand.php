@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Exception\InvalidArgumentException;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\Bus;
+
+/** `weft dead:retry`: gives dead letters back to their queue. */
+final class DeadRetryCommand extends DeadCommand
+{
+    protected static $defaultName = 'dead:retry';
+    protected static $defaultDescription = 'Give dead letters back to their queue, under their old ids';
+
+    protected function configure(): void
+    {
+        parent::configure();
+        $this->addFilter();
+        $this->addOption('all', null, InputOption::VALUE_NONE, 'All of them')
+            ->addOption('rate', null, InputOption::VALUE_REQUIRED, 'At most so many a second')
+            ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Only list them');
+    }
+
+    protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
+    {
+        self::requireChoice($input);
+        $rate = $input->getOption('rate');
+        if ($rate !== null && !(\is_numeric($rate) && $rate > 0)) {
+            throw new InvalidArgumentException("--rate must be a number above 0, got \"{$rate}\".");
+        }
+        $letters = $bus->deadLetters($input->getArgument('queue'));
+        $limit = self::number($input, 'limit');
+        if ($input->getOption('dry-run')) {
+            $found = $letters->peek($limit ?? \PHP_INT_MAX, self::filter($input));
+            self::print($output, ...$found);
+            $output->writeln(\count($found) . ' would be retried');
+
+            return self::SUCCESS;
+        }
+        $output->writeln($letters->retry(self::filter($input), $rate === null ? null : (float) $rate, $limit) . ' retried');
+
+        return self::SUCCESS;
+    }
+}

@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Helper\Table;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\Bus;
+
+/** `weft queues`: what waits where. */
+final class QueuesCommand extends BusCommand
+{
+    protected static $defaultName = 'queues';
+    protected static $defaultDescription = 'Show what waits in queues, in the dead letters and in the database';
+
+    protected function configure(): void
+    {
+        parent::configure();
+        $this->addArgument('queues', InputArgument::REQUIRED | InputArgument::IS_ARRAY);
+    }
+
+    protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
+    {
+        $table = new Table($output);
+        $table->setHeaders(['queue', 'ready', 'dead letters']);
+        foreach ($input->getArgument('queues') as $queue) {
+            $table->addRow([$queue, $bus->depth($queue), $bus->deadLetters($queue)->count()]);
+        }
+        $table->render();
+        foreach ($bus->backlog() as $what => $count) {
+            $output->writeln("{$what}: {$count}");
+        }
+
+        return self::SUCCESS;
+    }
+}

@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\Bus;
+
+/** `weft setup`: makes queues, bindings and tables. */
+final class SetupCommand extends BusCommand
+{
+    protected static $defaultName = 'setup';
+    protected static $defaultDescription = 'Make queues, bindings and tables where they are missing';
+
+    protected function configure(): void
+    {
+        parent::configure();
+        $this->addArgument('queues', InputArgument::REQUIRED | InputArgument::IS_ARRAY)
+            ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Only say what would be made')
+            ->setHelp('Can be run any number of times. `weft consume` does the same by itself; this is for accounts that may not.');
+    }
+
+    protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
+    {
+        foreach ($input->getArgument('queues') as $queue) {
+            foreach ($bus->plan($queue) as $step) {
+                $output->writeln($step);
+            }
+            $input->getOption('dry-run') || $bus->declare($queue);
+        }
+
+        return self::SUCCESS;
+    }
+}

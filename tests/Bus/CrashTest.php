@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\CrashedTooOften;
+use Weft\Bus\Recording;
+use Weft\Sql\Database;
+use Weft\Tests\Bus\Fixtures\Servers;
+
+use function Weft\delay;
+
+/** A message that takes its worker along, each time. */
+final class CrashTest extends BusTestCase
+{
+    use Servers;
+
+    private const CRASHES = 3;
+
+    /** @var list<resource> */
+    private array $processes = [];
+
+    protected function tearDown(): void
+    {
+        foreach ($this->processes as $process) {
+            \proc_terminate($process, 9);
+            \proc_close($process);
+        }
+    }
+
+    public function testItIsParkedAfterSoManyCrashesWhoeverHandledItAndItsNeighboursAreNot(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $bus = Bus::connect($this->brokerDsn(), $database, recording: new Recording(crashes: self::CRASHES));
+            $bus->handlers(self::storing(static fn() => null))->declare(self::QUEUE);
+            $bus->sendAll((static function (): iterable {
+                for ($id = 1; $id <= 300; $id++) {
+                    yield self::customer($id === 30 ? 'crash' : $id);
+                }
+            })());
+            $deaths = 0;
+            while ($bus->deadLetters(self::QUEUE)->count() === 0 || self::effects($database) < 299) {
+                $deaths += $this->replace(2);
+                delay(0.05);
+            }
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([CrashedTooOften::class, 1], [$letter->errorClass(), $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertStringContainsString('"id":"crash"', $letter->body);
+            self::assertStringContainsString('went away ' . self::CRASHES . ' times', $letter->errorMessage());
+            self::assertSame(self::CRASHES, $deaths);
+            self::assertSame(299, self::effects($database), 'each neighbour once');
+            $bus->close();
+            $database->close();
+        }, deadline: 60.0);
+    }
+
+    /** @return int how many have died since */
+    private function replace(int $size): int
+    {
+        $deaths = 0;
+        foreach ($this->processes as $index => $process) {
+            if (!\proc_get_status($process)['running']) {
+                \proc_close($process);
+                unset($this->processes[$index]);
+                $deaths++;
+            }
+        }
+        while (\count($this->processes) < $size) {
+            \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
+            $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . '/Fixtures/crashing.php', $this->brokerDsn(), $this->databaseDsn(), (string) self::CRASHES];
+            $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
+            self::assertIsResource($process);
+            $this->processes[] = $process;
+        }
+
+        return $deaths;
+    }
+
+    private static function effects(Database $database): int
+    {
+        return $database->execute('SELECT count(*) FROM effects')->value();
+    }
+}

@@ -1,0 +1,127 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Cli;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+use function Weft\run;
+
+require_once __DIR__ . '/../Bus/Fixtures/messages.php';
+
+/** `weft consume`, `queues`, `setup` and `dead:*`, each a process of its own. */
+final class BusCommandsTest extends TestCase
+{
+    use TemporaryDatabase;
+
+    private const BUS = __DIR__ . '/Fixtures/bus.php';
+
+    protected function setUp(): void
+    {
+        \putenv("WEFT_TEST_FILE={$this->folder}/cli.db");
+    }
+
+    protected function tearDown(): void
+    {
+        \putenv('WEFT_TEST_FILE');
+    }
+
+    public function testSetupSaysWhatItMakesAndMakesItOnce(): void
+    {
+        $dry = $this->weft('setup', self::BUS, 'customers', '--dry-run');
+        self::assertStringContainsString("queue customers\nqueue customers.dead\n", $dry);
+        self::assertStringContainsString('table weft_inbox', $dry);
+        self::assertStringContainsString('table weft_inbox', $this->weft('setup', self::BUS, 'customers', '--dry-run'), 'the first made nothing');
+        $this->weft('setup', self::BUS, 'customers');
+
+        self::assertStringNotContainsString('table', $this->weft('setup', self::BUS, 'customers'));
+    }
+
+    public function testConsumeHandlesWhatIsThereAndQueuesShowsWhatIsLeft(): void
+    {
+        $this->send(['a', 'b', 'nobody', 'c', 'd']);
+        self::assertMatchesRegularExpression('/customers +\| 5 +\| 0 /', $this->weft('queues', self::BUS, 'customers'));
+        self::assertSame("4 handled, 0 put off, 1 parked, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
+
+        $shown = $this->weft('queues', self::BUS, 'customers');
+        self::assertMatchesRegularExpression('/customers +\| 0 +\| 1 /', $shown);
+        self::assertStringContainsString("outbox: 0\nput off: 0\n", $shown);
+    }
+
+    public function testDeadLettersAreListedShownEditedAndRetriedUnderTheirOldIds(): void
+    {
+        $ids = $this->send(['nobody', 'a', 'nobody']);
+        $this->weft('consume', self::BUS, 'customers', '--stop-when-empty');
+
+        $list = $this->weft('dead:list', self::BUS, 'customers');
+        self::assertStringContainsString("{$ids[0]}  ", $list);
+        self::assertStringContainsString('DomainException: customers have names (1 attempts)', $list);
+        self::assertStringEndsWith("2 of 2\n", $list);
+        self::assertStringContainsString('0 of 2', $this->weft('dead:list', self::BUS, 'customers', '--error=LengthException'));
+        $show = $this->weft('dead:show', self::BUS, 'customers', $ids[2]);
+        self::assertStringContainsString('"name":"nobody"', $show);
+        self::assertStringContainsString('weft-error-stack: ', $show);
+
+        \file_put_contents("{$this->folder}/body", '{"id":"2","name":"somebody","email":"e"}');
+        self::assertStringContainsString('+ {"id":"2","name":"somebody"', $this->weft('dead:edit', self::BUS, 'customers', $ids[2], "--body={$this->folder}/body"));
+        self::assertStringContainsString('2 would be retried', $this->weft('dead:retry', self::BUS, 'customers', '--error=DomainException', '--dry-run'));
+        self::assertStringContainsString('2 of 2', $this->weft('dead:list', self::BUS, 'customers'), 'a dry run leaves them');
+        self::assertSame("2 retried\n", $this->weft('dead:retry', self::BUS, 'customers', '--handler=::store', '--rate=100'));
+        self::assertSame("1 handled, 0 put off, 1 parked, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
+
+        self::assertStringContainsString("{$ids[0]}  ", $this->weft('dead:list', self::BUS, 'customers'));
+        self::assertStringContainsString('(2 attempts)', $this->weft('dead:list', self::BUS, 'customers'));
+        self::assertSame("0 deleted\n", $this->weft('dead:drop', self::BUS, 'customers', '--type=Unknown'));
+        self::assertSame("1 deleted\n", $this->weft('dead:drop', self::BUS, 'customers', '--all'));
+        self::assertSame("0 of 0\n", $this->weft('dead:list', self::BUS, 'customers'));
+    }
+
+    public function testWhatWouldChangeEverythingAsksToBeToldSo(): void
+    {
+        $this->send(['nobody']);
+        foreach (['dead:retry', 'dead:drop'] as $command) {
+            $weft = Weft::run([$command, self::BUS, 'customers']);
+            self::assertSame(1, $weft->exitCode);
+            self::assertStringContainsString('--all', $weft->errors);
+        }
+    }
+
+    public function testAFileThatReturnsNoBusIsRefused(): void
+    {
+        \file_put_contents("{$this->folder}/nothing.php", '<?php return 7;');
+        $weft = Weft::run(['queues', "{$this->folder}/nothing.php", 'customers']);
+
+        self::assertSame(1, $weft->exitCode);
+        self::assertMatchesRegularExpression('/must return a\s+Weft.Bus.Bus.*int/s', $weft->errors);
+    }
+
+    /**
+     * @param list<string> $names
+     * @return list<string> ids
+     */
+    private function send(array $names): array
+    {
+        return run(static function () use ($names): array {
+            $bus = (require self::BUS)();
+            $bus->declare('customers');
+            $ids = [];
+            foreach ($names as $index => $name) {
+                $ids[] = $bus->send(new StoreCustomer((string) $index, $name, 'e'));
+            }
+            $bus->close();
+
+            return $ids;
+        });
+    }
+
+    private function weft(string ...$arguments): string
+    {
+        $weft = Weft::run($arguments);
+        self::assertSame(0, $weft->exitCode, $weft->output . $weft->errors);
+
+        return $weft->output;
+    }
+}
