@@ -79,6 +79,19 @@ format: ## format Rust and PHP
 	cargo fmt --all
 	scripts/php-style fix
 
+.PHONY: bench-relay
+bench-relay: ## measure the relay on an outbox with 100,000 messages left behind
+	@scripts/setup demo services
+	@$(MAKE) build
+	@scripts/services up
+	@. "$${WEFT_VAR:-var}/services/env"; php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 bench/relay/run
+
+.PHONY: chaos
+chaos: ## break workers, servers and connections while the bus works, and count (MESSAGES=20000 SEED=1)
+	@scripts/setup demo services
+	@$(MAKE) build
+	@WEFT_EXTENSION='$(EXTENSION)' php -d extension='$(EXTENSION)' bench/chaos/run --messages=$(MESSAGES) --seed=$(SEED)
+
 .PHONY: bench-bus
 bench-bus: ## measure Weft, Go, pure PHP and symfony/messenger side by side (COMMANDS=20000 for a short run)
 	@scripts/setup demo services bench
@@ -123,19 +136,6 @@ bench-protobuf: ## measure what encoding and decoding a message costs, here and 
 	@scripts/setup demo test
 	@$(MAKE) build
 	@bench/protobuf/run '$(EXTENSION)'
-
-.PHONY: bench-relay
-bench-relay: ## measure the relay on an outbox with 100,000 messages left behind
-	@scripts/setup demo services
-	@$(MAKE) build
-	@scripts/services up
-	@. "$${WEFT_VAR:-var}/services/env"; php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 bench/relay/run
-
-.PHONY: chaos
-chaos: ## break workers, servers and connections while the bus works, and count (MESSAGES=20000 SEED=1)
-	@scripts/setup demo services
-	@$(MAKE) build
-	@WEFT_EXTENSION='$(EXTENSION)' php -d extension='$(EXTENSION)' bench/chaos/run --messages=$(MESSAGES) --seed=$(SEED)
 
 .PHONY: clean
 clean: ## stop the services and remove what was built, var included

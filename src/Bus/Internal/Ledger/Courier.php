@@ -23,7 +23,7 @@ use Weft\Sql\Transaction;
 final class Courier
 {
     /** Rows published in one confirm window and deleted by one statement. */
-    public const BATCH = 1000;
+    public const BATCH = 2000;
 
     private readonly Dialect $dialect;
 
