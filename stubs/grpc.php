@@ -158,3 +158,71 @@ class GrpcCall
     {
     }
 }
+
+/** A connection to a gRPC server, made when a call needs it, and again when it was lost. */
+final class GrpcChannel
+{
+    /**
+     * @param array<string, string|bool|null>|null $tls the properties of `Weft\Grpc\Client\Tls`; null is plain text
+     * @param float $connect_timeout seconds
+     * @param int $message_bytes of a message of the server
+     *
+     * @throws \Weft\Grpc\Client\TlsFailed a file cannot be used
+     */
+    public static function open(string $host, int $port, ?array $tls, float $connect_timeout, int $message_bytes): GrpcChannel
+    {
+    }
+
+    /**
+     * Starts a call. Nothing is awaited: a failure to connect is the outcome of the call.
+     *
+     * @param string $method `/package.Service/Method`
+     * @param array<string, string|list<string>> $metadata
+     * @param float|null $timeout seconds from now, null is for ever
+     */
+    public function call(string $method, array $metadata, ?float $timeout): GrpcClientCall
+    {
+    }
+}
+
+/** A call to a server, cancelled when it is dropped before its end. */
+final class GrpcClientCall
+{
+    /**
+     * Takes the message in any case. 0, or an operation to wait for before the next message, with the outcome null.
+     *
+     * @throws \Weft\Grpc\CallEnded
+     */
+    public function write(string $message): int
+    {
+    }
+
+    /** No more messages will be written. */
+    public function end(): void
+    {
+    }
+
+    /** Outcome: the next message as a string, null once the call has ended with Ok. Fails with the status otherwise. */
+    public function read(): int
+    {
+    }
+
+    /** Outcome: the one message, once the call has ended with Ok. Fails with the status otherwise. */
+    public function readOnly(): int
+    {
+    }
+
+    /** @return array<string, list<string>> initial metadata, once a message or the end was read */
+    public function head(): array
+    {
+    }
+
+    /** @return array<string, list<string>> trailing metadata, once the end was read */
+    public function trailers(): array
+    {
+    }
+
+    public function cancel(): void
+    {
+    }
+}

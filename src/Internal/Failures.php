@@ -84,6 +84,7 @@ final class Failures
             'http.body.incomplete', 'http.gone' => new Http\ClientGone($message),
 
             'grpc.status' => new Grpc\StatusException(Grpc\Status::from((int) ($details['code'] ?? 2)), $message),
+            'grpc.tls' => new Grpc\Client\TlsFailed($message),
             'grpc.closed' => new Grpc\CallEnded($message),
 
             default => new \Error("{$message} (unknown failure kind \"{$kind}\")"),

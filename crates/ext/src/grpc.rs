@@ -84,7 +84,7 @@ fn batch(calls: &Calls, max: usize) -> PhpResult<Zval> {
     Ok(array_zval(batch))
 }
 
-fn long(number: i64) -> Zval {
+pub fn long(number: i64) -> Zval {
     let mut zval = Zval::new();
     zval.set_long(number);
     zval
@@ -242,11 +242,11 @@ impl GrpcCall {
     }
 }
 
-fn message_or_null(message: Option<&[u8]>) -> Zval {
+pub fn message_or_null(message: Option<&[u8]>) -> Zval {
     message.map_or_else(Zval::null, binary)
 }
 
-fn bytes_of(message: &Zval) -> PhpResult<&[u8]> {
+pub fn bytes_of(message: &Zval) -> PhpResult<&[u8]> {
     let wrong = || Failure::new("usage", "a message on the wire must be a string");
     let bytes = message
         .zend_str()
@@ -261,7 +261,7 @@ fn bytes_of(message: &Zval) -> PhpResult<&[u8]> {
 }
 
 /// `[name => [value, …]]`
-fn fields(headers: &HeaderMap) -> PhpResult<Zval> {
+pub fn fields(headers: &HeaderMap) -> PhpResult<Zval> {
     let mut fields = ZendHashTable::new();
     for (name, value) in metadata(headers) {
         if let Some(values) = fields.get_mut(name).and_then(Zval::array_mut) {
@@ -276,7 +276,7 @@ fn fields(headers: &HeaderMap) -> PhpResult<Zval> {
 }
 
 /// Of `[name => value]` or `[name => [value, …]]`.
-fn header_map(given: &ZendHashTable) -> PhpResult<HeaderMap> {
+pub fn header_map(given: &ZendHashTable) -> PhpResult<HeaderMap> {
     if given.is_empty() {
         return Ok(HeaderMap::new());
     }
@@ -310,12 +310,12 @@ fn text_of<'a>(name: &str, value: &'a Zval) -> PhpResult<&'a [u8]> {
     Ok(text.map(ZendStr::as_bytes).ok_or_else(wrong)?)
 }
 
-fn ended(status: Status) -> Failure {
+pub fn ended(status: Status) -> Failure {
     Failure::new("grpc.status", status.message.into_owned())
         .with("code", Detail::Int(status.code.number().into()))
 }
 
-fn closed(closed: Closed) -> Failure {
+pub fn closed(closed: Closed) -> Failure {
     Failure::new("grpc.closed", closed.to_string())
 }
 

@@ -11,6 +11,7 @@ mod caller;
 mod convert;
 mod failure;
 mod grpc;
+mod grpc_client;
 mod http;
 mod pool;
 mod process;
@@ -35,6 +36,7 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
     let module = amqp::register(module);
     let module = http::register(module);
     let module = grpc::register(module);
+    let module = grpc_client::register(module);
     let module = bus::register(module);
     let module = protobuf::register(module);
     workers::register(module)

@@ -17,7 +17,7 @@ use super::web::Protocol;
 use crate::http::{Id, Peer};
 
 pub(super) const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
-const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+pub(super) const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
 /// A call that waits for its answer: messages, then a status.
 pub struct Call {

@@ -2,6 +2,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use hyper::HeaderMap;
 use hyper::body::{Body as _, Incoming};
 
 use super::encoding::Encoding;
@@ -19,6 +20,7 @@ pub(super) struct Inbound {
     text: Option<TextDecoder>,
     limit: usize,
     failure: Option<Status>,
+    trailers: Option<HeaderMap>,
 }
 
 impl Inbound {
@@ -36,6 +38,7 @@ impl Inbound {
             text: is_text.then(TextDecoder::default),
             limit,
             failure: None,
+            trailers: None,
         }
     }
 
@@ -53,6 +56,11 @@ impl Inbound {
             self.body = None;
         }
         Poll::Ready(result)
+    }
+
+    /// What followed the messages, once their end was read.
+    pub(super) fn take_trailers(&mut self) -> HeaderMap {
+        self.trailers.take().unwrap_or_default()
     }
 
     /// The one message of a call whose client does not stream, once the client has ended.
@@ -92,12 +100,10 @@ impl Inbound {
                     let message = format!("the other side broke the stream off: {error}");
                     return Poll::Ready(Err(Status::new(Code::CANCELLED, message)));
                 }
-                // Trailers of a client mean nothing.
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.push(data)?;
-                    }
-                }
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.push(data)?,
+                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                },
             }
         }
     }

@@ -147,6 +147,24 @@ fn parse_timeout(value: &[u8]) -> Option<Duration> {
     }
 }
 
+/// The finest unit whose digits suffice; a little more rather than less.
+pub(super) fn timeout_value(timeout: Duration) -> HeaderValue {
+    const UNITS: [(char, u128); 5] = [
+        ('n', 1),
+        ('u', 1_000),
+        ('m', 1_000_000),
+        ('S', 1_000_000_000),
+        ('M', 60_000_000_000),
+    ];
+    let nanos = timeout.as_nanos();
+    let fitting = UNITS.iter().find_map(|(unit, size)| {
+        let number = nanos.div_ceil(*size);
+        (number < 100_000_000).then(|| format!("{number}{unit}"))
+    });
+    let text = fitting.unwrap_or_else(|| "99999999H".to_owned());
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("99999999H"))
+}
+
 /// What the content type says after the protocol's name: `+proto`, or nothing.
 pub(super) fn content_type(fields: &HeaderMap) -> &[u8] {
     fields
@@ -170,6 +188,15 @@ mod tests {
         for wrong in ["", "S", "1", "1s", "100000000S", "-1S", "1 S", "1.5S"] {
             assert_eq!(seconds(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_timeout_is_sent_in_the_finest_unit_that_fits() {
+        let text = |seconds| timeout_value(Duration::from_secs_f64(seconds));
+        assert_eq!(text(0.05), "50000000n");
+        assert_eq!(text(1.5), "1500000u");
+        assert_eq!(text(1e3), "1000000m");
+        assert_eq!(timeout_value(Duration::MAX), "99999999H");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod call;
 mod calls;
+pub mod client;
 mod deadlines;
 mod encoding;
 mod frame;

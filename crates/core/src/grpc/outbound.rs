@@ -78,6 +78,7 @@ impl Outbound {
         state.closed = true;
         state.waiting = BytesMut::new();
         wake(&mut state.writer);
+        wake(&mut state.reader);
     }
 
     pub(super) fn poll_frame(
@@ -86,6 +87,9 @@ impl Outbound {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let mut state = self.state.borrow_mut();
+        if state.closed {
+            return Poll::Ready(Some(Err(Broken)));
+        }
         if !state.waiting.is_empty() {
             let bytes = std::mem::take(&mut state.waiting).freeze();
             wake(&mut state.writer);
@@ -109,7 +113,14 @@ impl Outbound {
 
     pub(super) fn is_end_stream(&self) -> bool {
         let state = self.state.borrow();
-        state.waiting.is_empty() && matches!(state.end, Some(End::Sent))
+        if state.closed || !state.waiting.is_empty() {
+            return false;
+        }
+        match &state.end {
+            Some(End::Sent) => true,
+            Some(End::Trailers(trailers)) => trailers.is_empty(),
+            None => false,
+        }
     }
 }
 

@@ -4,12 +4,12 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use tokio::time::Instant;
 
-use super::call::{Answer, Call, ENCODING, Opening};
+use super::call::{ACCEPT_ENCODING, Answer, Call, ENCODING, Opening};
 use super::calls::{Calls, Open, Shared};
 use super::encoding::{ACCEPTED, Encoding};
 use super::inbound::Inbound;
@@ -19,7 +19,6 @@ use super::status::{Code, Status};
 use super::web::Protocol;
 use crate::http::{Body, Peer, Service, ServiceFuture};
 
-const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 /// What a page may read of an answer to grpc-web.
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("grpc-status,grpc-message,grpc-status-details-bin");

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
-use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode, percent_encode};
 
 pub(super) const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub(super) const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -19,10 +19,12 @@ impl Code {
     pub const CANCELLED: Self = Self(1);
     pub const UNKNOWN: Self = Self(2);
     pub const DEADLINE_EXCEEDED: Self = Self(4);
+    pub const PERMISSION_DENIED: Self = Self(7);
     pub const RESOURCE_EXHAUSTED: Self = Self(8);
     pub const UNIMPLEMENTED: Self = Self(12);
     pub const INTERNAL: Self = Self(13);
     pub const UNAVAILABLE: Self = Self(14);
+    pub const UNAUTHENTICATED: Self = Self(16);
 
     pub fn new(number: i64) -> Option<Self> {
         u8::try_from(number)
@@ -66,6 +68,15 @@ impl Status {
         Self::new(Code::INTERNAL, message)
     }
 
+    /// What trailers, or a head that is all there is, say. A number that nobody knows is UNKNOWN.
+    pub(super) fn read(fields: &HeaderMap) -> Option<Self> {
+        let number = fields.get(STATUS)?.to_str().ok();
+        let code = number.and_then(|number| Code::new(number.parse().ok()?));
+        let message = fields.get(MESSAGE).map_or(&b""[..], HeaderValue::as_bytes);
+        let message = percent_decode(message).decode_utf8_lossy().into_owned();
+        Some(Self::new(code.unwrap_or(Code::UNKNOWN), message))
+    }
+
     pub(super) fn write(&self, fields: &mut HeaderMap) {
         fields.insert(STATUS, self.code.text());
         if self.message.is_empty() {
@@ -88,6 +99,8 @@ mod tests {
         Status::new(Code::UNKNOWN, "\t\ntest 100% \u{1F608}").write(&mut fields);
         assert_eq!(fields[STATUS], "2");
         assert_eq!(fields[MESSAGE], "%09%0Atest 100%25 %F0%9F%98%88");
+        let read = Status::read(&fields).unwrap();
+        assert_eq!(read, Status::new(Code::UNKNOWN, "\t\ntest 100% \u{1F608}"));
     }
 
     #[test]

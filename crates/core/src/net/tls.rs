@@ -27,6 +27,8 @@ pub struct ClientTls {
     pub identity: Option<Identity>,
     /// The name the certificate must carry, instead of the host's.
     pub server_name: Option<String>,
+    /// Offered by ALPN, the first is preferred; none is no offer.
+    pub protocols: Vec<Vec<u8>>,
 }
 
 /// How much of the peer's certificate is checked. That the peer holds the certificate's key is always checked.
@@ -70,7 +72,7 @@ impl TlsConnector {
             .map_err(|error| error.to_string())?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
-        let config = match &options.identity {
+        let mut config = match &options.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => {
                 let (chain, key) = identity.load()?;
@@ -79,6 +81,7 @@ impl TlsConnector {
                     .map_err(named("certificate", &identity.cert_file))?
             }
         };
+        config.alpn_protocols.clone_from(&options.protocols);
         Ok(Self {
             rustls: Arc::new(config).into(),
             server_name: options.server_name.clone(),

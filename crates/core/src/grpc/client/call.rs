@@ -1,0 +1,322 @@
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::{HeaderMap, Method, Response, StatusCode};
+use tokio::sync::Notify;
+
+use super::channel::Channel;
+use crate::grpc::call::{ACCEPT_ENCODING, ENCODING};
+use crate::grpc::encoding::{ACCEPTED, Encoding};
+use crate::grpc::inbound::Inbound;
+use crate::grpc::metadata::timeout_value;
+use crate::grpc::outbound::{Closed, Outbound};
+use crate::grpc::status::{Code, Status};
+use crate::grpc::web::Protocol;
+use crate::http::Broken;
+
+/// What a call begins with.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// `/package.Service/Method`
+    pub path: String,
+    pub metadata: HeaderMap,
+    /// From now to the end of the call; the server is told.
+    pub timeout: Option<Duration>,
+}
+
+/// A call to a server. Dropped before its end it is cancelled.
+pub struct ClientCall {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    outbound: Outbound,
+    state: RefCell<State>,
+    /// Who waits for the head of the answer, or for a message.
+    reader: RefCell<Option<Waker>>,
+    head: RefCell<HeaderMap>,
+    trailers: RefCell<HeaderMap>,
+    over: Notify,
+}
+
+enum State {
+    Waiting,
+    Open(Box<Inbound>),
+    Ended(Status),
+}
+
+impl ClientCall {
+    /// The call, and what makes it happen: a task of the `LocalSet`. A failure is the outcome of the call.
+    pub fn new(channel: &Channel, request: Request) -> (Self, impl Future<Output = ()> + use<>) {
+        let inner = Rc::new(Inner {
+            outbound: Outbound::default(),
+            state: RefCell::new(State::Waiting),
+            reader: RefCell::default(),
+            head: RefCell::default(),
+            trailers: RefCell::default(),
+            over: Notify::new(),
+        });
+        let call = Rc::clone(&inner);
+        let channel = channel.clone();
+        let task = async move { call.run(channel, request).await };
+        (Self { inner }, task)
+    }
+
+    /// Takes the message in any case. False: wait for [`room`](Self::room) before the next one.
+    ///
+    /// # Errors
+    /// [`Closed`]: the call has ended.
+    pub fn write(&self, message: &[u8]) -> Result<bool, Closed> {
+        self.inner.outbound.write(false, message)
+    }
+
+    /// Ends when less waits than may, or the call has ended.
+    pub fn room(&self) -> impl Future<Output = Result<(), Closed>> + use<> {
+        let inner = Rc::clone(&self.inner);
+        async move { poll_fn(|context| inner.outbound.poll_room(context)).await }
+    }
+
+    /// No more messages will be written.
+    pub fn end(&self) {
+        self.inner.outbound.end(HeaderMap::new());
+    }
+
+    /// The next message, `None` once the call has ended well.
+    ///
+    /// # Errors
+    /// The status it ended with.
+    pub fn read(&self) -> impl Future<Output = Result<Option<Bytes>, Status>> + use<> {
+        let inner = Rc::clone(&self.inner);
+        async move { poll_fn(|context| inner.poll_message(context)).await }
+    }
+
+    /// The only message of a method whose server does not stream.
+    ///
+    /// # Errors
+    /// The status the call ended with.
+    pub fn read_only(&self) -> impl Future<Output = Result<Bytes, Status>> + use<> {
+        let inner = Rc::clone(&self.inner);
+        async move {
+            let first = poll_fn(|context| inner.poll_message(context)).await?;
+            let Some(message) = first else {
+                return Err(cardinality("no message"));
+            };
+            match poll_fn(|context| inner.poll_message(context)).await? {
+                None => Ok(message),
+                Some(_) => Err(cardinality("more than one message")),
+            }
+        }
+    }
+
+    /// Initial metadata and fields of the protocol, once the first message or the end was read.
+    pub fn head(&self) -> HeaderMap {
+        self.inner.head.borrow().clone()
+    }
+
+    /// Trailing metadata and fields of the protocol, once the end was read.
+    pub fn trailers(&self) -> HeaderMap {
+        self.inner.trailers.borrow().clone()
+    }
+
+    pub fn cancel(&self) {
+        self.inner
+            .finish(Status::new(Code::CANCELLED, "the call was cancelled"));
+    }
+}
+
+impl Drop for ClientCall {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+fn cardinality(what: &str) -> Status {
+    let message = format!("the method answers with exactly one message, the server sent {what}");
+    Status::new(Code::UNIMPLEMENTED, message)
+}
+
+impl Inner {
+    async fn run(self: Rc<Self>, channel: Channel, request: Request) {
+        let timeout = request.timeout;
+        let late = async {
+            match timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        let status = tokio::select! {
+            biased;
+            () = self.over.notified() => return,
+            () = late => Status::new(Code::DEADLINE_EXCEEDED, "the deadline has passed"),
+            status = self.exchange(&channel, request) => status,
+        };
+        self.finish(status);
+    }
+
+    /// Ends only when the call failed before there was an answer: with one, its reader does the rest.
+    async fn exchange(self: &Rc<Self>, channel: &Channel, request: Request) -> Status {
+        match self.answer(channel, request).await {
+            Err(status) => status,
+            Ok(response) => {
+                self.open(response, channel.message_bytes());
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn answer(
+        self: &Rc<Self>,
+        channel: &Channel,
+        request: Request,
+    ) -> Result<Response<Incoming>, Status> {
+        let mut connection = channel.connection().await?;
+        let uri = format!(
+            "{}://{}{}",
+            channel.scheme(),
+            channel.authority(),
+            request.path
+        );
+        let upload = Upload(Rc::clone(self));
+        let mut message = hyper::Request::new(upload);
+        *message.method_mut() = Method::POST;
+        *message.uri_mut() = uri
+            .parse()
+            .map_err(|error| Status::internal(format!("\"{uri}\" is no address: {error}")))?;
+        *message.headers_mut() = headers(request);
+        connection
+            .send_request(message)
+            .await
+            .map_err(|error| Status::new(Code::UNAVAILABLE, reason(&error)))
+    }
+
+    fn open(&self, response: Response<Incoming>, limit: usize) {
+        let (head, body) = response.into_parts();
+        *self.head.borrow_mut() = head.headers;
+        let headers = self.head.borrow();
+        let encoding = headers.get(ENCODING).and_then(|name| name.to_str().ok());
+        let encoding = encoding.and_then(Encoding::of_name);
+        if let Some(status) = Status::read(&headers) {
+            *self.trailers.borrow_mut() = headers.clone();
+            drop(headers);
+            return self.finish(status);
+        }
+        drop(headers);
+        if head.status != StatusCode::OK {
+            return self.finish(of_http(head.status));
+        }
+        let inbound = Inbound::new(body, encoding, false, limit);
+        let mut state = self.state.borrow_mut();
+        if matches!(*state, State::Waiting) {
+            *state = State::Open(Box::new(inbound));
+        }
+        drop(state);
+        self.wake();
+    }
+
+    fn poll_message(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Status>> {
+        *self.reader.borrow_mut() = Some(context.waker().clone());
+        let mut state = self.state.borrow_mut();
+        let status = match &mut *state {
+            State::Waiting => return Poll::Pending,
+            State::Ended(status) => status.clone(),
+            State::Open(inbound) => match std::task::ready!(inbound.poll_message(context)) {
+                Ok(Some(message)) => return Poll::Ready(Ok(Some(message))),
+                Err(status) => status,
+                Ok(None) => {
+                    let trailers = inbound.take_trailers();
+                    let status = Status::read(&trailers);
+                    *self.trailers.borrow_mut() = trailers;
+                    let missing = || Status::new(Code::UNKNOWN, "the server sent no grpc-status");
+                    status.unwrap_or_else(missing)
+                }
+            },
+        };
+        drop(state);
+        self.finish(status.clone());
+        Poll::Ready(match status.code {
+            Code::OK => Ok(None),
+            _ => Err(status),
+        })
+    }
+
+    fn finish(&self, status: Status) {
+        let mut state = self.state.borrow_mut();
+        if matches!(*state, State::Ended(_)) {
+            return;
+        }
+        // What was open is dropped after the borrow: it may wake somebody who looks.
+        let before = std::mem::replace(&mut *state, State::Ended(status));
+        drop(state);
+        drop(before);
+        self.outbound.close();
+        self.over.notify_one();
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.reader.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
+
+fn headers(request: Request) -> HeaderMap {
+    let mut headers = request.metadata;
+    let grpc = HeaderValue::from_static("application/grpc");
+    headers.insert(header::CONTENT_TYPE, grpc);
+    headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+    let agent = concat!("grpc-php-weft/", env!("CARGO_PKG_VERSION"));
+    headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
+    if let Some(timeout) = request.timeout {
+        headers.insert("grpc-timeout", timeout_value(timeout));
+    }
+    headers
+}
+
+/// An answer that is none of gRPC, as doc/http-grpc-status-mapping.md of grpc/grpc says.
+fn of_http(status: StatusCode) -> Status {
+    let code = match status.as_u16() {
+        400 => Code::INTERNAL,
+        401 => Code::UNAUTHENTICATED,
+        403 => Code::PERMISSION_DENIED,
+        404 => Code::UNIMPLEMENTED,
+        429 | 502 | 503 | 504 => Code::UNAVAILABLE,
+        _ => Code::UNKNOWN,
+    };
+    Status::new(code, format!("the server answered with HTTP {status}"))
+}
+
+fn reason(error: &hyper::Error) -> String {
+    use std::error::Error as _;
+    match error.source() {
+        Some(source) => format!("the connection was lost: {error}: {source}"),
+        None => format!("the connection was lost: {error}"),
+    }
+}
+
+/// The body of a request: the messages of a call.
+pub(super) struct Upload(Rc<Inner>);
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        self.0.outbound.poll_frame(Protocol::Grpc, context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.outbound.is_end_stream()
+    }
+}

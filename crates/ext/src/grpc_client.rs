@@ -1,0 +1,139 @@
+//! `Weft\Native\GrpcChannel`, `GrpcClientCall`.
+
+use std::path::PathBuf;
+
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+
+use weft_core::grpc::client::{Channel, ChannelOptions, ClientCall, Request};
+use weft_core::net::{ClientTls, Identity, PeerCheck};
+
+use crate::amqp_table::binary;
+use crate::failure::Failure;
+use crate::grpc::{bytes_of, closed, ended, fields, header_map, message_or_null};
+use crate::process::Process;
+use crate::runtime::{Payload, seconds, start};
+
+#[php_class]
+#[php(name = "Weft\\Native\\GrpcChannel")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct GrpcChannel {
+    channel: Channel,
+}
+
+#[php_impl]
+impl GrpcChannel {
+    pub fn open(
+        host: String,
+        port: i64,
+        tls: Option<&ZendHashTable>,
+        connect_timeout: f64,
+        message_bytes: i64,
+    ) -> PhpResult<Self> {
+        let wrong_port = |_| Failure::new("usage", format!("there is no port {port}"));
+        let options = ChannelOptions {
+            host,
+            port: u16::try_from(port).map_err(wrong_port)?,
+            tls: tls.map(client_tls),
+            connect_timeout: seconds(connect_timeout),
+            message_bytes: usize::try_from(message_bytes).unwrap_or(0),
+        };
+        let refused = |reason: String| Failure::new("grpc.tls", reason);
+        Ok(Self {
+            channel: Channel::new(options).map_err(refused)?,
+        })
+    }
+
+    pub fn call(
+        &self,
+        method: String,
+        metadata: &ZendHashTable,
+        timeout: Option<f64>,
+    ) -> PhpResult<GrpcClientCall> {
+        let request = Request {
+            path: method,
+            metadata: header_map(metadata)?,
+            timeout: timeout.map(seconds),
+        };
+        let (call, task) = ClientCall::new(&self.channel, request);
+        Process::current()?.reactor.spawn_background(task);
+        Ok(GrpcClientCall { call })
+    }
+}
+
+fn client_tls(given: &ZendHashTable) -> ClientTls {
+    let text = |name: &str| given.get(name).and_then(Zval::string);
+    let file = |name: &str| text(name).map(PathBuf::from);
+    let identity = file("certFile").zip(file("keyFile"));
+    ClientTls {
+        ca_file: file("caFile"),
+        check: match given.get("verify").and_then(Zval::bool) {
+            Some(false) => PeerCheck::None,
+            _ => PeerCheck::AuthorityAndName,
+        },
+        identity: identity.map(|(cert_file, key_file)| Identity {
+            cert_file,
+            key_file,
+        }),
+        server_name: text("serverName"),
+        ..ClientTls::default()
+    }
+}
+
+/// A call to a server, cancelled when it is dropped before its end.
+#[php_class]
+#[php(name = "Weft\\Native\\GrpcClientCall")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct GrpcClientCall {
+    call: ClientCall,
+}
+
+#[php_impl]
+impl GrpcClientCall {
+    pub fn write(&self, message: &Zval) -> PhpResult<i64> {
+        Process::refuse_after_fork()?;
+        if self.call.write(bytes_of(message)?).map_err(closed)? {
+            return Ok(0);
+        }
+        let room = self.call.room();
+        start(async move { room.await.map(|()| Payload::Null).map_err(closed) })
+    }
+
+    pub fn end(&self) {
+        self.call.end();
+    }
+
+    pub fn read(&self) -> PhpResult<i64> {
+        let reading = self.call.read();
+        start(async move {
+            let message = reading.await.map_err(ended)?;
+            Ok(Payload::build(move || {
+                Ok(message_or_null(message.as_deref()))
+            }))
+        })
+    }
+
+    pub fn read_only(&self) -> PhpResult<i64> {
+        let reading = self.call.read_only();
+        start(async move {
+            let message = reading.await.map_err(ended)?;
+            Ok(Payload::build(move || Ok(binary(&message))))
+        })
+    }
+
+    pub fn head(&self) -> PhpResult<Zval> {
+        fields(&self.call.head())
+    }
+
+    pub fn trailers(&self) -> PhpResult<Zval> {
+        fields(&self.call.trailers())
+    }
+
+    pub fn cancel(&self) {
+        self.call.cancel();
+    }
+}
+
+pub fn register(module: ModuleBuilder) -> ModuleBuilder {
+    module.class::<GrpcChannel>().class::<GrpcClientCall>()
+}
