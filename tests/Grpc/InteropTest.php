@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Grpc;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Tests\Http\Certificates;
 
 /** grpc-go's interoperability client against a TestService in PHP. */
 final class InteropTest extends TestCase
@@ -12,16 +13,24 @@ final class InteropTest extends TestCase
     /** The load balancer of the client that reads load reports. */
     private const BALANCER = '--service_config_json={"loadBalancingConfig":[{"test_backend_metrics_load_balancer":{}}]}';
 
-    private static GrpcProcess $server;
+    private static GrpcProcess $plain;
+    private static GrpcProcess $secure;
+    private static Certificates $certificates;
 
     public static function setUpBeforeClass(): void
     {
-        self::$server = GrpcProcess::start([__DIR__ . '/Interop/server.php']);
+        self::$certificates = new Certificates();
+        self::$certificates->issue('server', 'interop.test');
+        $folder = self::$certificates->folder;
+        self::$plain = GrpcProcess::start([__DIR__ . '/Interop/server.php']);
+        self::$secure = GrpcProcess::start([__DIR__ . '/Interop/server.php', "$folder/server.crt", "$folder/server.key"]);
     }
 
     public static function tearDownAfterClass(): void
     {
-        self::$server->stop();
+        self::$plain->stop();
+        self::$secure->stop();
+        self::$certificates->remove();
     }
 
     /**
@@ -29,12 +38,27 @@ final class InteropTest extends TestCase
      */
     public function testTheClientOfGrpcGoIsContentWith(string $case, string ...$arguments): void
     {
-        [$host, $port] = explode(':', self::$server->address);
+        self::assertContent(self::$plain, $case, ...$arguments);
+    }
+
+    /**
+     * @dataProvider cases
+     */
+    public function testTheClientOfGrpcGoIsContentOverTlsWith(string $case, string ...$arguments): void
+    {
+        $tls = ['--use_tls', '--use_test_ca', '--ca_file=' . self::$certificates->folder . '/ca.crt', '--server_host_override=interop.test'];
+
+        self::assertContent(self::$secure, $case, ...$tls, ...$arguments);
+    }
+
+    private static function assertContent(GrpcProcess $server, string $case, string ...$arguments): void
+    {
+        [$host, $port] = explode(':', $server->address);
 
         [$exit, $output] = Tool::run('grpc-interop-client', ["--server_host=$host", "--server_port=$port", "--test_case=$case", ...$arguments]);
 
         self::assertSame(0, $exit, $output);
-        self::assertSame('', self::$server->log());
+        self::assertSame('', $server->log());
     }
 
     /** @return iterable<string, list<string>> */
