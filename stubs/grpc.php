@@ -180,7 +180,7 @@ final class GrpcChannel
      * @param array<string, string|list<string>> $metadata
      * @param float|null $timeout seconds from now, null is for ever
      */
-    public function call(string $method, array $metadata, ?float $timeout): GrpcClientCall
+    public function call(string $method, array $metadata, ?float $timeout = null): GrpcClientCall
     {
     }
 }
