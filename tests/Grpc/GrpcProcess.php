@@ -95,6 +95,12 @@ final class GrpcProcess
         proc_terminate($this->process, $number);
     }
 
+    /** A program that signals itself is not signalled again: that would end it at once. */
+    public function endsItself(): void
+    {
+        $this->signalled = true;
+    }
+
     /** @return array{int, string} exit code and what it printed, after SIGTERM where it still runs */
     public function stop(): array
     {

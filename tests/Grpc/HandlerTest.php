@@ -186,6 +186,8 @@ final class HandlerTest extends GrpcTestCase
     {
         $server = $this->serve('"get" => static function () { say("working"); exec("kill " . getmypid()); delay(0.3); return new User(5); }');
 
+        $server->endsItself();
+
         // Not with curl, which takes the GOAWAY for the end of its call.
         [$exit, $output] = $this->grpcurl($server, 'api.Users/Get');
 

@@ -1,9 +1,11 @@
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
@@ -22,6 +24,9 @@ use crate::http::{Body, Peer, Service, ServiceFuture};
 /// What a page may read of an answer to grpc-web.
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("grpc-status,grpc-message,grpc-status-details-bin");
+/// Bytes of a refused call that are read, and how long they may take to arrive.
+const DISCARDED: usize = 64 << 10;
+const PATIENCE: Duration = Duration::from_millis(100);
 /// Seconds a browser may remember that it may call.
 const PREFLIGHT_AGE: HeaderValue = HeaderValue::from_static("86400");
 
@@ -96,19 +101,38 @@ async fn answer(shared: Rc<Shared>, request: Request<Incoming>, peer: Rc<Peer>) 
         return not_allowed();
     }
     let kind = head.headers.get(header::CONTENT_TYPE).cloned();
-    match open(&shared, head, body, peer) {
-        Ok((open, client_streams)) => {
-            let exchange = Exchange {
-                open: Some(open),
-                step: match client_streams {
-                    true => Step::Queue,
-                    false => Step::Read(None),
-                },
-            };
-            exchange.await
+    let admitted = match admit(&shared, &head) {
+        Ok(admitted) => admitted,
+        Err(status) => {
+            discard(body).await;
+            return refused(&status, kind);
         }
-        Err(status) => refused(&status, kind),
-    }
+    };
+    let client_streams = admitted.client_streams;
+    let open = open(&shared, admitted, head, body, peer);
+
+    let exchange = Exchange {
+        open: Some(open),
+        step: match client_streams {
+            true => Step::Queue,
+            false => Step::Read(None),
+        },
+    };
+    exchange.await
+}
+
+/// Reads a little of what nobody wants: some clients take an answer only when they have sent all they had.
+async fn discard(mut body: Incoming) {
+    let reading = async {
+        let mut bytes = 0;
+        while bytes < DISCARDED
+            && let Some(Ok(frame)) =
+                poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await
+        {
+            bytes += frame.data_ref().map_or(0, Bytes::len);
+        }
+    };
+    let _ = tokio::time::timeout(PATIENCE, reading).await;
 }
 
 fn not_allowed() -> Response<Body> {
@@ -131,43 +155,60 @@ fn refused(status: &Status, kind: Option<HeaderValue>) -> Response<Body> {
     response
 }
 
-fn open(
-    shared: &Rc<Shared>,
-    head: Parts,
-    body: Incoming,
-    peer: Rc<Peer>,
-) -> Result<(Open, bool), Status> {
+/// What the head of a call says.
+struct Admitted {
+    method: usize,
+    client_streams: bool,
+    encoding: Option<Encoding>,
+    deadline: Option<Instant>,
+}
+
+fn admit(shared: &Shared, head: &Parts) -> Result<Admitted, Status> {
     let path = head.uri.path();
     let Some((method, client_streams)) = shared.methods.get(path).copied() else {
         let message = format!("there is no method {path}");
         return Err(Status::new(Code::UNIMPLEMENTED, message));
     };
-    let encoding = encoding(&head.headers)?;
     let deadline = match timeout(&head.headers) {
         None => None,
         Some(Ok(timeout)) => Some(Instant::now() + timeout),
         Some(Err(())) => return Err(Status::internal("the grpc-timeout is malformed")),
     };
+    Ok(Admitted {
+        method,
+        client_streams,
+        encoding: encoding(&head.headers)?,
+        deadline,
+    })
+}
+
+fn open(
+    shared: &Rc<Shared>,
+    admitted: Admitted,
+    head: Parts,
+    body: Incoming,
+    peer: Rc<Peer>,
+) -> Open {
     let protocol = Protocol::of(content_type(&head.headers)).unwrap_or(Protocol::Grpc);
     let is_text = protocol == Protocol::WebText;
-    let inbound = Inbound::new(body, encoding, is_text, shared.limits.message_bytes);
+    let limit = shared.limits.message_bytes;
     let opening = Opening {
-        method,
+        method: admitted.method,
         head,
         protocol,
         peer,
-        deadline,
-        inbound,
+        deadline: admitted.deadline,
+        inbound: Inbound::new(body, admitted.encoding, is_text, limit),
     };
     let call = shared
         .calls
         .borrow_mut()
         .insert(|id| Call::new(id, opening));
-    if let Some(deadline) = deadline {
+    if let Some(deadline) = call.deadline {
         shared.deadlines.insert(deadline, call.id);
     }
     let shared = Rc::clone(shared);
-    Ok((Open { shared, call }, client_streams))
+    Open { shared, call }
 }
 
 fn encoding(headers: &HeaderMap) -> Result<Option<Encoding>, Status> {
