@@ -11,7 +11,7 @@ use Weft\Bus\Bus;
 use Weft\Bus\Recording;
 use Weft\Bus\TransportFailed;
 use Weft\Sql\Database;
-use Weft\Sql\PoolOptions;
+use Weft\Pool\PoolOptions;
 use Weft\Sql\SqlException;
 
 use function Weft\delay;

@@ -4,12 +4,16 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Chaos;
 
+use Weft\Bench\BenchmarkException;
+
 use function Weft\delay;
 
 /** The processes that consume. One that is gone is replaced. */
 final class Fleet
 {
     private const SIGKILL = 9;
+    /** Far more than the messages that crash their worker can cause. */
+    private const MOST_CRASHES = 100;
 
     /** @var array<int, array{resource, int}> process and pid by place */
     private array $workers = [];
@@ -29,7 +33,11 @@ final class Fleet
     ) {
     }
 
-    /** Keeps the fleet at its size until {@see stop()}. */
+    /**
+     * Keeps the fleet at its size until {@see stop()}.
+     *
+     * @throws BenchmarkException when it cannot be kept
+     */
     public function run(): void
     {
         while (!$this->stopping) {
@@ -90,7 +98,9 @@ final class Fleet
                 return;
             }
             proc_close($this->workers[$place][0]);
-            ++$this->crashed;
+            if (++$this->crashed > self::MOST_CRASHES) {
+                throw new BenchmarkException('workers went away ' . self::MOST_CRASHES . " times without being told to, see {$this->folder}/workers.log");
+            }
         }
         $number = ++$this->started;
         $log = "{$this->folder}/workers.log";
