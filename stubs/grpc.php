@@ -98,6 +98,17 @@ class GrpcCall
     }
 
     /**
+     * `message()`, decoded as a message of `Weft\Protobuf\Message`.
+     *
+     * @internal
+     *
+     * @throws \Weft\Protobuf\DecodingFailed if the bytes are no such message
+     */
+    public function request(string $class): object
+    {
+    }
+
+    /**
      * The next message as a string, null at the end; an operation with that outcome when none is here.
      *
      * @internal
@@ -137,6 +148,18 @@ class GrpcCall
     }
 
     /**
+     * `write()` of a message of `Weft\Protobuf\Message`, encoded in the same step.
+     *
+     * @internal
+     *
+     * @throws \Weft\Grpc\CallEnded
+     * @throws \Weft\Protobuf\EncodingFailed if a field holds what its type cannot express
+     */
+    public function send(object $message): int
+    {
+    }
+
+    /**
      * Answers with one message and the status 0. False when the call had ended before.
      *
      * @internal
@@ -144,6 +167,19 @@ class GrpcCall
      * @param array<string, string|list<string>> $trailers
      */
     public function reply(string $message, array $trailers): bool
+    {
+    }
+
+    /**
+     * `reply()` with a message of `Weft\Protobuf\Message`, encoded in the same step.
+     *
+     * @internal
+     *
+     * @param array<string, string|list<string>> $trailers
+     *
+     * @throws \Weft\Protobuf\EncodingFailed if a field holds what its type cannot express
+     */
+    public function answer(object $message, array $trailers): bool
     {
     }
 

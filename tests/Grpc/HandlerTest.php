@@ -83,11 +83,11 @@ final class HandlerTest extends GrpcTestCase
         self::assertTrue($server->awaitLog('"Upper" is no name of metadata'));
     }
 
-    public function testAnInvalidFieldIsAFailureOfTheHandler(): void
+    public function testAMessageThatCannotBeEncodedIsInternalWithALogLine(): void
     {
         $server = $this->serve('"get" => static fn() => new User(name: "\xff")');
 
-        self::assertSame(Status::Unknown->value, $server->post(self::GET, self::USER_228)->status());
+        self::assertSame(Status::Internal->value, $server->post(self::GET, self::USER_228)->status());
         self::assertTrue($server->awaitLog('EncodingFailed'));
     }
 

@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use ext_php_rs::convert::IntoZval;
 use ext_php_rs::prelude::*;
-use ext_php_rs::types::{ZendClassObject, ZendHashTable, ZendStr, Zval};
+use ext_php_rs::types::{ZendClassObject, ZendHashTable, ZendObject, ZendStr, Zval};
 use ext_php_rs::zend::ClassEntry;
 
 use weft_core::grpc::{
@@ -18,6 +18,7 @@ use crate::convert::array_zval;
 use crate::failure::{Detail, Failure};
 use crate::http::HttpServer;
 use crate::process::Process;
+use crate::protobuf;
 use crate::runtime::{Payload, start};
 
 /// The class of the library that extends ours: calls are made as instances of it.
@@ -175,6 +176,12 @@ impl GrpcCall {
         binary(&self.call.take_message().unwrap_or_default())
     }
 
+    pub fn request(&self, class: &Zval) -> PhpResult<Zval> {
+        let wrong = || Failure::new("usage", "the class of a message must be a string");
+        let class = class.zend_str().ok_or_else(wrong)?;
+        protobuf::decode(class, &self.call.take_message().unwrap_or_default())
+    }
+
     pub fn read(&self) -> PhpResult<Zval> {
         Process::refuse_after_fork()?;
         if let Poll::Ready(message) = self.call.try_read() {
@@ -200,20 +207,26 @@ impl GrpcCall {
 
     pub fn write(&self, message: &Zval) -> PhpResult<i64> {
         Process::refuse_after_fork()?;
-        if self.call.write(bytes_of(message)?).map_err(closed)? {
-            return Ok(0);
-        }
-        let room = self.call.room();
-        start(async move { room.await.map(|()| Payload::Null).map_err(closed) })
+        self.await_room(self.call.write(bytes_of(message)?))
+    }
+
+    pub fn send(&self, message: &mut ZendObject) -> PhpResult<i64> {
+        Process::refuse_after_fork()?;
+        self.await_room(protobuf::encode(message, |bytes| self.call.write(bytes))?)
     }
 
     pub fn reply(&self, message: &Zval, trailers: &ZendHashTable) -> PhpResult<bool> {
         Process::refuse_after_fork()?;
         let trailers = header_map(trailers)?;
-        if self.call.write(bytes_of(message)?).is_err() {
-            return Ok(false);
-        }
-        Ok(self.call.finish(&Status::OK, trailers))
+        let written = self.call.write(bytes_of(message)?);
+        Ok(written.is_ok() && self.call.finish(&Status::OK, trailers))
+    }
+
+    pub fn answer(&self, message: &mut ZendObject, trailers: &ZendHashTable) -> PhpResult<bool> {
+        Process::refuse_after_fork()?;
+        let trailers = header_map(trailers)?;
+        let written = protobuf::encode(message, |bytes| self.call.write(bytes))?;
+        Ok(written.is_ok() && self.call.finish(&Status::OK, trailers))
     }
 
     pub fn finish(
@@ -233,6 +246,15 @@ impl GrpcCall {
 }
 
 impl GrpcCall {
+    /// 0, or an operation that ends when there is room for the next message.
+    fn await_room(&self, written: Result<bool, Closed>) -> PhpResult<i64> {
+        if written.map_err(closed)? {
+            return Ok(0);
+        }
+        let room = self.call.room();
+        start(async move { room.await.map(|()| Payload::Null).map_err(closed) })
+    }
+
     /// As an instance of `class`, which extends ours.
     fn into_object(self, class: &'static ClassEntry) -> PhpResult<Zval> {
         // SAFETY: the object is initialised in the next line, before anybody else sees it.

@@ -12,6 +12,7 @@ use Weft\Grpc\StatusException;
 use Weft\Native\GrpcServer;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\DecodingFailed;
+use Weft\Protobuf\EncodingFailed;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
@@ -104,12 +105,11 @@ final class Calls implements Group
         $task = $this->tasks[$id]->named($method->path);
         $reply = $error = null;
         try {
-            $request = $method->clientStreams ? self::messages($call, $method->request) : self::decode($method->request, $call->message());
-            $reply = ($method->handler)($request, $call);
+            $reply = ($method->handler)($method->clientStreams ? self::messages($call, $method->request) : self::request($call, $method), $call);
             if ($method->serverStreams) {
                 $this->send($call, $method, $reply);
-            } else {
-                $reply = self::encode($method, $reply);
+            } elseif (!$reply instanceof $method->response) {
+                throw self::wrong($method, $reply);
             }
         } catch (\Throwable $error) {
         }
@@ -122,11 +122,12 @@ final class Calls implements Group
             } elseif ($method->serverStreams) {
                 $call->finish(0, '', $call->trailers);
             } else {
-                $call->reply($reply, $call->trailers);
+                $method->coded ? $call->answer($reply, $call->trailers) : $call->reply(Codec::encode($reply), $call->trailers);
             }
         } catch (\Throwable $error) {
+            // The message or the metadata cannot be sent.
             $this->report($error, $call);
-            $call->finish(Status::Internal->value, $this->debug ? $error->getMessage() : '', []);
+            $call->finish(Status::Internal->value, $this->debug ? $error->getMessage() : 'the handler failed', []);
         }
     }
 
@@ -145,6 +146,18 @@ final class Calls implements Group
         }
     }
 
+    private static function request(Call $call, Method $method): object
+    {
+        if (!$method->coded) {
+            return self::decode($method->request, $call->message());
+        }
+        try {
+            return $call->request($method->request);
+        } catch (DecodingFailed $error) {
+            throw new StatusException(Status::Internal, $error->getMessage(), previous: $error);
+        }
+    }
+
     private static function decode(string $class, string $message): object
     {
         try {
@@ -159,19 +172,21 @@ final class Calls implements Group
         if (!\is_iterable($replies)) {
             throw new \TypeError("The handler of $method->path returned " . \get_debug_type($replies) . " instead of an iterable of $method->response");
         }
+        $class = $method->response;
         foreach ($replies as $reply) {
-            $room = $call->write(self::encode($method, $reply));
+            if (!$reply instanceof $class) {
+                throw self::wrong($method, $reply);
+            }
+            $room = $method->coded ? $call->send($reply) : $call->write(Codec::encode($reply));
             if ($room !== 0) {
                 Scheduler::await($room);
             }
         }
     }
 
-    private static function encode(Method $method, mixed $reply): string
+    private static function wrong(Method $method, mixed $reply): \TypeError
     {
-        return $reply instanceof $method->response
-            ? Codec::encode($reply)
-            : throw new \TypeError("The handler of $method->path answered with " . \get_debug_type($reply) . " instead of $method->response");
+        return new \TypeError("The handler of $method->path answered with " . \get_debug_type($reply) . " instead of $method->response");
     }
 
     private function fail(Call $call, \Throwable $error, Coroutine $task): void
@@ -190,7 +205,7 @@ final class Calls implements Group
             return;
         }
         $this->report($error, $call);
-        $status = $error instanceof \TypeError ? Status::Internal : Status::Unknown;
+        $status = $error instanceof \TypeError || $error instanceof EncodingFailed ? Status::Internal : Status::Unknown;
         $call->finish($status->value, $this->debug ? $error::class . ": {$error->getMessage()}" : 'the handler failed', $call->trailers);
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Grpc\Internal;
 
 use Weft\Grpc\Call;
+use Weft\Protobuf\Message;
 
 /**
  * A method of a service, ready to be called.
@@ -13,6 +14,9 @@ use Weft\Grpc\Call;
  */
 final class Method
 {
+    /** Its messages are of `Weft\Protobuf\Message`, which the extension codes on their way. */
+    public readonly bool $coded;
+
     /**
      * @param string $path `/package.Service/Method`
      * @param \Closure(mixed, Call): mixed $handler with the interceptors around it; takes and returns messages, or iterables of them
@@ -27,6 +31,7 @@ final class Method
         public readonly bool $clientStreams,
         public readonly bool $serverStreams,
     ) {
+        $this->coded = \is_subclass_of($request, Message::class) && \is_subclass_of($response, Message::class);
     }
 
     /** @param list<\Closure(Call, mixed, \Closure): mixed> $interceptors the first is the outermost */

@@ -21,6 +21,7 @@ use weft_core::protobuf::{self, SchemaError};
 use self::binding::Binding;
 use crate::failure::Failure;
 
+pub use encode::encode;
 pub use registry::forget;
 
 #[php_function]
@@ -35,8 +36,13 @@ pub fn protobuf_decode(class: &Zval, bytes: &Zval) -> PhpResult<Zval> {
     let (Some(class), Some(bytes)) = (class.zend_str(), bytes.zend_str()) else {
         return Err(schema("protobufDecode() takes a class name and a string"));
     };
+    decode(class, bytes.as_bytes())
+}
+
+/// A new message of that class with what the bytes hold.
+pub fn decode(class: &ZendStr, bytes: &[u8]) -> PhpResult<Zval> {
     let binding = registry::of_name(class)?;
-    new_object(&binding, bytes.as_bytes())
+    new_object(&binding, bytes)
 }
 
 fn new_object(binding: &Rc<Binding>, bytes: &[u8]) -> PhpResult<Zval> {
