@@ -69,6 +69,15 @@ final class GrpcProcess
         return new Answer($code, $head, $output, $errors);
     }
 
+    /** Waits until the program ends by itself, and returns what it printed after its first line. */
+    public function output(): string
+    {
+        stream_set_blocking($this->output, true);
+        $this->signalled = true;
+
+        return $this->stop()[1];
+    }
+
     public function log(): string
     {
         return (string) file_get_contents($this->errors);
