@@ -21,13 +21,14 @@ final class SqlDatabase
     {
     }
 
-    /** `postgres` or `sqlite`. */
+    /** `postgres`, `mysql` or `sqlite`. */
     public function driver(): string
     {
     }
 
     /**
-     * Outcome: `[list<string> columns, list<array<string, mixed>> rows, int affected, ?int lastInsertId]`.
+     * Outcome: `[list<string> columns, list<array<string, mixed>> rows, int affected, ?int lastInsertId, list further]`, `further` with
+     * results of the same form.
      * Cancelling the operation cancels the statement on the server.
      *
      * @param array<int|string, mixed> $params

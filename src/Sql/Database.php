@@ -22,6 +22,7 @@ final class Database implements Connection
      * For a server nothing is opened yet: the first statement connects. An SQLite file is opened, and made if missing.
      *
      * - `postgres://user:password@host:5432/database?sslmode=verify-full&sslrootcert=ca.pem&connect_timeout=5`
+     * - `mysql://user:password@host:3306/database?sslmode=verify-full&sslrootcert=ca.pem`, `mariadb://` as well
      * - `sqlite:relative/path.db`, `sqlite:///absolute/path.db`, `sqlite::memory:`
      *
      * @throws InvalidDsn

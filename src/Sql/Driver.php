@@ -7,5 +7,6 @@ namespace Weft\Sql;
 enum Driver: string
 {
     case Postgres = 'postgres';
+    case Mysql = 'mysql';
     case Sqlite = 'sqlite';
 }

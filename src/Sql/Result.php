@@ -14,13 +14,13 @@ namespace Weft\Sql;
  */
 final class Result implements \IteratorAggregate, \Countable
 {
-    /** @var array{list<string>, list<array<string, mixed>>, int, int|null}|null columns, rows, affected, last id */
+    /** @var array{list<string>, list<array<string, mixed>>, int, int|null, list<mixed>}|null columns, rows, affected, last id, further results */
     private ?array $fields;
 
     /**
      * @internal made by {@see Database} and {@see Transaction}
      *
-     * @param array{list<string>, list<array<string, mixed>>, int, int|null}|null $fields
+     * @param array{list<string>, list<array<string, mixed>>, int, int|null, list<mixed>}|null $fields
      */
     public function __construct(
         ?array $fields,
@@ -68,10 +68,16 @@ final class Result implements \IteratorAggregate, \Countable
         return $this->fields()[2];
     }
 
-    /** SQLite's rowid of the last insert; null for PostgreSQL, where `RETURNING` says it. */
+    /** MySQL's `AUTO_INCREMENT` value or SQLite's rowid of the last insert; null for PostgreSQL, where `RETURNING` says it. */
     public function lastInsertId(): ?int
     {
         return $this->fields()[3];
+    }
+
+    /** @return list<self> what a statement with several results returned after the first, as `CALL` in MySQL */
+    public function further(): array
+    {
+        return \array_map(static fn (array $fields): self => new self($fields), $this->fields()[4]);
     }
 
     public function count(): int
@@ -85,7 +91,7 @@ final class Result implements \IteratorAggregate, \Countable
         return new \ArrayIterator($this->fields()[1]);
     }
 
-    /** @return array{list<string>, list<array<string, mixed>>, int, int|null} */
+    /** @return array{list<string>, list<array<string, mixed>>, int, int|null, list<mixed>} */
     private function fields(): array
     {
         if ($this->fields === null) {

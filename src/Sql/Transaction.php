@@ -13,7 +13,7 @@ use function Weft\shield;
  * One transaction.
  *
  * Statements are deferred: {@see execute()} only notes them, and they travel together, `BEGIN` with the first and the
- * commit with the last, when a result is asked for, when a thousand statements or 8 MiB wait, or when the transaction ends.
+ * commit with the last (in MySQL after it), when a result is asked for, when a thousand statements or 8 MiB wait, or when the transaction ends.
  * So a failing statement is reported by the first call that needs an answer, at the latest by {@see commit()}; the
  * exception names the statement. After it only leaving the nested transaction it belongs to, or rolling back, helps.
  *
@@ -51,7 +51,7 @@ final class Transaction implements Connection
     }
 
     /**
-     * Rows as the transaction sees them. PostgreSQL hands them over in chunks, from a cursor; SQLite, and PostgreSQL for a
+     * Rows as the transaction sees them. PostgreSQL hands them over in chunks, from a cursor; the others, and PostgreSQL for a
      * statement that writes, all at once.
      */
     public function stream(string $sql, array $params = [], int $chunk = 1000): iterable
@@ -158,7 +158,7 @@ final class Transaction implements Connection
     /**
      * @internal for {@see Result}
      *
-     * @return array{list<string>, list<array<string, mixed>>, int, int|null}
+     * @return array{list<string>, list<array<string, mixed>>, int, int|null, list<mixed>}
      */
     public function resolve(int $index): array
     {

@@ -67,7 +67,7 @@ class PostgresTest extends SqlConformance
 
     protected function type(string $type): string
     {
-        return ['bytes' => 'bytea', 'float' => 'double precision'][$type] ?? $type;
+        return ['bytes' => 'bytea', 'float' => 'double precision', 'indexed text' => 'text'][$type] ?? $type;
     }
 
     protected function endless(): string

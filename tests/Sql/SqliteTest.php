@@ -41,7 +41,7 @@ class SqliteTest extends SqlConformance
 
     protected function type(string $type): string
     {
-        return ['bytes' => 'BLOB', 'float' => 'REAL'][$type] ?? $type;
+        return ['bytes' => 'BLOB', 'float' => 'REAL', 'indexed text' => 'TEXT'][$type] ?? $type;
     }
 
     public function values(): iterable

@@ -205,18 +205,23 @@ pub fn call(name: &str, arguments: Vec<&dyn IntoZvalDyn>) -> PhpResult<Zval> {
     Ok(callable.try_call(arguments)?)
 }
 
-/// `[columns, rows, affected, lastInsertId]`, each row keyed by column name.
-pub fn result_set(result: ResultSet) -> PhpResult<Zval> {
+/// `[columns, rows, affected, lastInsertId, further]`, each row keyed by column name, each further result of the same form.
+pub fn result_set(mut result: ResultSet) -> PhpResult<Zval> {
     let mut columns = ZendHashTable::with_capacity(result.columns.len() as u32);
     for column in result.columns.iter() {
         columns.push(column.name.as_str())?;
     }
-    let mut fields = ZendHashTable::with_capacity(4);
+    let mut further = ZendHashTable::new();
+    for result in std::mem::take(&mut result.further) {
+        further.push(result_set(result)?)?;
+    }
+    let mut fields = ZendHashTable::with_capacity(5);
     fields.push(array_zval(columns))?;
     let (affected, last_insert_id) = (result.affected, result.last_insert_id);
     fields.push(rows(result)?)?;
     fields.push(affected as i64)?;
     fields.push(last_insert_id)?;
+    fields.push(array_zval(further))?;
     Ok(array_zval(fields))
 }
 

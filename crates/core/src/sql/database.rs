@@ -7,8 +7,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use super::{Dialect, Error, ResultSet, Statement, postgres, sqlite};
-use crate::pool::{Borrower, Holder, PoolOptions, Stats};
+use super::{Dialect, Error, ResultSet, Statement, mysql, postgres, sqlite};
+use crate::pool::{Borrower, Holder, Manage, Pool, PoolOptions, Stats};
 
 /// Boxed, since the drivers' futures differ; one allocation beside a round trip to a database.
 pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
@@ -17,12 +17,14 @@ pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
 #[derive(Clone)]
 pub enum Database {
     Postgres(Rc<postgres::Database>),
+    Mysql(Rc<mysql::Database>),
     Sqlite(sqlite::Database),
 }
 
 #[derive(Clone)]
 pub enum Transaction {
     Postgres(Rc<postgres::Transaction>),
+    Mysql(Rc<mysql::Transaction>),
     Sqlite(sqlite::Transaction),
 }
 
@@ -45,6 +47,7 @@ pub enum PoolChange {
 pub enum RowStream {
     /// Taken out while its next chunk is on the way.
     Postgres(Rc<RefCell<Option<postgres::RowStream>>>),
+    Mysql(Rc<RefCell<Option<mysql::RowStream>>>),
     Sqlite(sqlite::RowStream),
 }
 
@@ -68,6 +71,18 @@ impl Database {
                     Ok(Self::Postgres(database))
                 }))
             }
+            "mysql" | "mariadb" => {
+                let config = mysql::Config::parse(dsn)?;
+                if pool.name.is_empty() {
+                    pool.name
+                        .clone_from(config.database.as_ref().unwrap_or(&config.user));
+                }
+                Ok(Box::pin(async move {
+                    let database = mysql::Database::open(config, pool);
+                    database.pool().warm_up();
+                    Ok(Self::Mysql(database))
+                }))
+            }
             "sqlite" => {
                 let config = sqlite::Config::parse(dsn)?;
                 Ok(Box::pin(async move {
@@ -76,7 +91,7 @@ impl Database {
             }
             other => Err(Error::Dsn {
                 dsn: format!("{other}:…"),
-                reason: "the scheme must be postgres or sqlite, as in postgres://user@host/database or sqlite:file.db"
+                reason: "the scheme must be postgres, mysql or sqlite, as in postgres://user@host/database, mysql://user@host/database or sqlite:file.db"
                     .to_owned(),
             }),
         }
@@ -85,6 +100,7 @@ impl Database {
     pub fn driver(&self) -> &'static str {
         match self {
             Self::Postgres(_) => "postgres",
+            Self::Mysql(_) => "mysql",
             Self::Sqlite(_) => "sqlite",
         }
     }
@@ -92,6 +108,7 @@ impl Database {
     pub fn dialect(&self) -> Dialect {
         match self {
             Self::Postgres(_) => Dialect::Postgres,
+            Self::Mysql(_) => Dialect::Mysql,
             Self::Sqlite(_) => Dialect::Sqlite,
         }
     }
@@ -99,6 +116,10 @@ impl Database {
     pub fn execute(&self, statement: Statement) -> Pending<ResultSet> {
         match self {
             Self::Postgres(database) => {
+                let database = Rc::clone(database);
+                Box::pin(async move { database.execute(statement).await })
+            }
+            Self::Mysql(database) => {
                 let database = Rc::clone(database);
                 Box::pin(async move { database.execute(statement).await })
             }
@@ -112,6 +133,7 @@ impl Database {
                 let transaction = database.transaction(postgres::TransactionOptions::default());
                 Transaction::Postgres(Rc::new(transaction))
             }
+            Self::Mysql(database) => Transaction::Mysql(Rc::new(database.transaction())),
             Self::Sqlite(database) => Transaction::Sqlite(database.transaction()),
         }
     }
@@ -121,6 +143,10 @@ impl Database {
             Self::Postgres(database) => {
                 let rows = database.stream(statement, chunk);
                 RowStream::Postgres(Rc::new(RefCell::new(Some(rows))))
+            }
+            Self::Mysql(database) => {
+                let rows = database.stream(statement, chunk);
+                RowStream::Mysql(Rc::new(RefCell::new(Some(rows))))
             }
             Self::Sqlite(database) => RowStream::Sqlite(database.stream(statement, chunk)),
         }
@@ -137,6 +163,9 @@ impl Database {
                 message: "PostgreSQL does not tell of other sessions' commits; use LISTEN/NOTIFY"
                     .to_owned(),
             }),
+            Self::Mysql(_) => Err(Error::Usage {
+                message: "MySQL does not tell of other sessions' commits".to_owned(),
+            }),
         }
     }
 
@@ -144,6 +173,7 @@ impl Database {
     pub fn on_behalf_of(&self, borrower: Borrower) -> Self {
         match self {
             Self::Postgres(database) => Self::Postgres(Rc::new(database.on_behalf_of(borrower))),
+            Self::Mysql(database) => Self::Mysql(Rc::new(database.on_behalf_of(borrower))),
             Self::Sqlite(database) => Self::Sqlite(database.clone()),
         }
     }
@@ -152,6 +182,7 @@ impl Database {
     pub fn stats(&self) -> Option<Stats> {
         match self {
             Self::Postgres(database) => Some(database.stats()),
+            Self::Mysql(database) => Some(database.stats()),
             Self::Sqlite(_) => None,
         }
     }
@@ -160,27 +191,26 @@ impl Database {
     pub fn holders(&self) -> Vec<Holder> {
         match self {
             Self::Postgres(database) => database.pool().holders(),
+            Self::Mysql(database) => database.pool().holders(),
             Self::Sqlite(_) => Vec::new(),
         }
     }
 
     /// Called for each connection held for longer than the leak threshold, once.
     pub fn on_leak(&self, report: impl Fn(Holder) + 'static) {
-        if let Self::Postgres(database) = self {
-            database.pool().on_leak(report);
+        match self {
+            Self::Postgres(database) => database.pool().on_leak(report),
+            Self::Mysql(database) => database.pool().on_leak(report),
+            Self::Sqlite(_) => {}
         }
     }
 
     /// Changes the pool while it runs. SQLite has none to change.
     pub fn change_pool(&self, change: PoolChange) {
-        if let Self::Postgres(database) = self {
-            let pool = database.pool();
-            match change {
-                PoolChange::Resize { size, minimum_idle } => pool.resize(size, minimum_idle),
-                PoolChange::Suspend => pool.suspend(),
-                PoolChange::Resume => pool.resume(),
-                PoolChange::Reset => pool.reset(),
-            }
+        match self {
+            Self::Postgres(database) => change.apply(database.pool()),
+            Self::Mysql(database) => change.apply(database.pool()),
+            Self::Sqlite(_) => {}
         }
     }
 
@@ -193,7 +223,25 @@ impl Database {
                     Ok(())
                 })
             }
+            Self::Mysql(database) => {
+                let database = Rc::clone(database);
+                Box::pin(async move {
+                    database.close().await;
+                    Ok(())
+                })
+            }
             Self::Sqlite(database) => Box::pin(database.close()),
+        }
+    }
+}
+
+impl PoolChange {
+    fn apply<M: Manage>(self, pool: &Pool<M>) {
+        match self {
+            Self::Resize { size, minimum_idle } => pool.resize(size, minimum_idle),
+            Self::Suspend => pool.suspend(),
+            Self::Resume => pool.resume(),
+            Self::Reset => pool.reset(),
         }
     }
 }
@@ -206,6 +254,7 @@ impl Transaction {
     pub fn push(&self, statement: Statement) -> Result<usize, Error> {
         match self {
             Self::Postgres(transaction) => transaction.push(statement),
+            Self::Mysql(transaction) => transaction.push(statement),
             Self::Sqlite(transaction) => transaction.push(statement),
         }
     }
@@ -214,6 +263,7 @@ impl Transaction {
     pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
         match self {
             Self::Postgres(transaction) => transaction.take_result(index),
+            Self::Mysql(transaction) => transaction.take_result(index),
             Self::Sqlite(transaction) => transaction.take_result(index),
         }
     }
@@ -222,6 +272,10 @@ impl Transaction {
     pub fn flush(&self) -> Pending<()> {
         match self {
             Self::Postgres(transaction) => {
+                let transaction = Rc::clone(transaction);
+                Box::pin(async move { transaction.flush().await })
+            }
+            Self::Mysql(transaction) => {
                 let transaction = Rc::clone(transaction);
                 Box::pin(async move { transaction.flush().await })
             }
@@ -236,6 +290,10 @@ impl Transaction {
                 let transaction = Rc::clone(transaction);
                 Box::pin(async move { transaction.commit().await })
             }
+            Self::Mysql(transaction) => {
+                let transaction = Rc::clone(transaction);
+                Box::pin(async move { transaction.commit().await })
+            }
             Self::Sqlite(transaction) => Box::pin(transaction.commit()),
         }
     }
@@ -247,6 +305,10 @@ impl Transaction {
                 let transaction = Rc::clone(transaction);
                 Box::pin(async move { transaction.rollback().await })
             }
+            Self::Mysql(transaction) => {
+                let transaction = Rc::clone(transaction);
+                Box::pin(async move { transaction.rollback().await })
+            }
             Self::Sqlite(transaction) => Box::pin(transaction.rollback()),
         }
     }
@@ -255,6 +317,7 @@ impl Transaction {
     pub fn discard(&self) {
         match self {
             Self::Postgres(transaction) => transaction.discard(),
+            Self::Mysql(transaction) => transaction.discard(),
             Self::Sqlite(transaction) => transaction.discard(),
         }
     }
@@ -262,6 +325,7 @@ impl Transaction {
     pub fn is_open(&self) -> bool {
         match self {
             Self::Postgres(transaction) => transaction.is_open(),
+            Self::Mysql(transaction) => transaction.is_open(),
             Self::Sqlite(transaction) => transaction.is_open(),
         }
     }
@@ -285,6 +349,25 @@ impl RowStream {
                         affected: rows.len() as u64,
                         rows,
                         last_insert_id: None,
+                        further: Vec::new(),
+                    }))
+                })
+            }
+            Self::Mysql(rows) => {
+                let cell = Rc::clone(rows);
+                Box::pin(async move {
+                    let mut rows = cell.borrow_mut().take().ok_or_else(|| Error::Usage {
+                        message: "the next rows of this stream are on the way already".to_owned(),
+                    })?;
+                    let chunk = rows.next().await;
+                    let columns = rows.columns();
+                    cell.replace(Some(rows));
+                    Ok(chunk?.map(|rows| ResultSet {
+                        columns,
+                        affected: rows.len() as u64,
+                        rows,
+                        last_insert_id: None,
+                        further: Vec::new(),
                     }))
                 })
             }

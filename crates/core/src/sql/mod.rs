@@ -1,8 +1,12 @@
 //! SQL clients behind one vocabulary: a [`Statement`] goes in, a [`ResultSet`] or an [`Error`] comes out.
 
+mod book;
 mod cache;
 mod database;
+mod dsn;
 mod error;
+mod json;
+pub mod mysql;
 mod placeholder;
 pub mod postgres;
 pub mod sqlite;

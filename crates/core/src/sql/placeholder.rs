@@ -12,6 +12,8 @@ pub enum Dialect {
     Postgres,
     /// `?1`; backtick and bracket identifiers.
     Sqlite,
+    /// `?`; backtick identifiers, backslashes that escape, `#` comments, `--` comments only before white space.
+    Mysql,
 }
 
 /// Parameters as the user gave them.
@@ -33,6 +35,8 @@ pub struct ParsedSql {
     /// The text as it was.
     pub source: Arc<str>,
     placeholders: Placeholders,
+    /// Where a parameter has no number of its own: which name stands at each of the places.
+    places: Vec<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +52,7 @@ impl ParsedSql {
     ///
     /// # Errors
     /// [`Error::Parameter`] when the text mixes `?` with `:name`, numbers its placeholders itself (`?1`, or `$1` next
-    /// to `?`), or has more of them than the database accepts (65,535 for PostgreSQL, 32,766 for SQLite).
+    /// to `?`), or has more of them than the database accepts (65,535 for PostgreSQL and MySQL, 32,766 for SQLite).
     pub fn parse(dialect: Dialect, sql: &str) -> Result<Self, Error> {
         let mut rewriter = Rewriter::new(dialect, sql);
         rewriter
@@ -63,6 +67,7 @@ impl ParsedSql {
             sql: rewritten,
             source,
             placeholders: rewriter.placeholders,
+            places: rewriter.places,
         })
     }
 
@@ -81,7 +86,9 @@ impl ParsedSql {
     /// [`Error::Parameter`] naming what is missing, unknown, given twice, too many or too few.
     pub fn bind(&self, params: Params) -> Result<Vec<Value>, Error> {
         match (&self.placeholders, params) {
-            (Placeholders::Named(names), Params::Named(values)) => bind_named(names, values),
+            (Placeholders::Named(names), Params::Named(values)) => {
+                bind_named(names, values).map(|values| self.place(values))
+            }
             (Placeholders::Named(names), Params::Positional(values)) => Err(format!(
                 "the statement has named placeholders ({}), but {} positional {} given",
                 list(names),
@@ -93,6 +100,14 @@ impl ParsedSql {
             (_, Params::Named(values)) => Err(self.unexpected_names(&values)),
         }
         .map_err(|message| Error::parameter(&self.source, message))
+    }
+
+    /// Repeats the value of a name that stands in several places.
+    fn place(&self, values: Vec<Value>) -> Vec<Value> {
+        match self.places.iter().copied().eq(0..self.places.len()) {
+            true => values,
+            false => self.places.iter().map(|at| values[*at].clone()).collect(),
+        }
     }
 
     fn bind_positional(&self, values: Vec<Value>) -> Result<Vec<Value>, String> {
@@ -220,6 +235,7 @@ struct Rewriter<'a> {
     brackets: usize,
     has_native_placeholder: bool,
     placeholders: Placeholders,
+    places: Vec<usize>,
 }
 
 impl<'a> Rewriter<'a> {
@@ -234,6 +250,7 @@ impl<'a> Rewriter<'a> {
             brackets: 0,
             has_native_placeholder: false,
             placeholders: Placeholders::None,
+            places: Vec::new(),
         }
     }
 
@@ -252,13 +269,17 @@ impl<'a> Rewriter<'a> {
 
     fn token(&mut self, byte: u8) -> Result<(), String> {
         let postgres = self.dialect == Dialect::Postgres;
+        let mysql = self.dialect == Dialect::Mysql;
         match byte {
-            b'\'' => self.skip_quoted(b'\'', false),
-            b'"' => self.skip_quoted(b'"', false),
+            b'\'' => self.skip_quoted(b'\'', mysql),
+            b'"' => self.skip_quoted(b'"', mysql),
             b'`' if !postgres => self.skip_quoted(b'`', false),
-            b'[' if !postgres => self.skip_past(self.at + 1, "]"),
+            b'[' if self.dialect == Dialect::Sqlite => self.skip_past(self.at + 1, "]"),
             b'[' => self.bracket(self.brackets + 1),
             b']' => self.bracket(self.brackets.saturating_sub(1)),
+            b'#' if mysql => self.skip_past(self.at + 1, "\n"),
+            // `5--3` is a subtraction of a negative number.
+            b'-' if mysql && self.peek(1) == Some(b'-') && !self.is_space(2) => self.at += 2,
             b'-' if self.peek(1) == Some(b'-') => self.skip_past(self.at + 2, "\n"),
             b'/' if self.peek(1) == Some(b'*') => self.skip_comment(),
             b'$' if postgres => self.dollar(),
@@ -296,9 +317,21 @@ impl<'a> Rewriter<'a> {
             .map_or(self.bytes.len(), |start| start + end.len());
     }
 
-    /// PostgreSQL's comments nest, SQLite's do not.
+    /// White space, a control character or the end.
+    fn is_space(&self, ahead: usize) -> bool {
+        self.peek(ahead)
+            .is_none_or(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control())
+    }
+
+    /// PostgreSQL's comments nest, the others' do not. What MySQL finds in `/*! … */` it runs.
     fn skip_comment(&mut self) {
-        if self.dialect == Dialect::Sqlite {
+        let rest = &self.bytes[self.at..];
+        if self.dialect == Dialect::Mysql && (rest.starts_with(b"/*!") || rest.starts_with(b"/*M!"))
+        {
+            self.at += 3;
+            return;
+        }
+        if self.dialect != Dialect::Postgres {
             return self.skip_past(self.at + 2, "*/");
         }
         let mut depth = 0;
@@ -358,6 +391,10 @@ impl<'a> Rewriter<'a> {
 
     fn question_mark(&mut self) -> Result<(), String> {
         match self.peek(1) {
+            Some(b'?') if self.dialect == Dialect::Mysql => Err(
+                "?? stands for an operator that MySQL does not have; separate two placeholders"
+                    .into(),
+            ),
             Some(b'?') => {
                 self.output.push_str(&self.sql[self.copied..=self.at]);
                 self.at += 2;
@@ -433,13 +470,24 @@ impl<'a> Rewriter<'a> {
         let (sign, limit) = match self.dialect {
             Dialect::Postgres => ('$', 65_535),
             Dialect::Sqlite => ('?', 32_766),
+            Dialect::Mysql => ('?', 65_535),
         };
-        if number > limit {
+        let has_numbers = self.dialect != Dialect::Mysql;
+        let count = if has_numbers {
+            number
+        } else {
+            self.places.len() + 1
+        };
+        if count > limit {
             return Err(format!("the statement has more than {limit} parameters"));
         }
         self.output.push_str(&self.sql[self.copied..self.at]);
         self.output.push(sign);
-        self.output.push_str(&number.to_string());
+        if has_numbers {
+            self.output.push_str(&number.to_string());
+        } else {
+            self.places.push(number - 1);
+        }
         self.at += length;
         self.copied = self.at;
         if self.peek(0).is_some_and(is_word) {
@@ -501,6 +549,41 @@ mod tests {
         );
         assert_eq!(sqlite(":größe"), "?1");
         assert_eq!(postgres("a=?AND b=?"), "a=$1 AND b=$2");
+    }
+
+    #[test]
+    fn mysql_has_comments_and_escapes_of_its_own() {
+        let rewritten =
+            |sql: &str| ParsedSql::parse(Dialect::Mysql, sql).map(|parsed| parsed.sql.to_string());
+        for sql in [
+            r"SELECT 'it\'s ? :a', `? :b`",
+            "SELECT 1 # ? :a",
+            "SELECT 1 -- ? :a",
+            "SELECT @x := 1, '?' /* ? /* ? */",
+            "SELECT arr[1]",
+        ] {
+            assert_eq!(rewritten(sql).unwrap(), sql);
+        }
+        assert_eq!(
+            rewritten("SELECT 5--:a # ?\n, :b").unwrap(),
+            "SELECT 5--? # ?\n, ?"
+        );
+        assert_eq!(
+            rewritten("SELECT /*! ?, */ ?").unwrap(),
+            "SELECT /*! ?, */ ?"
+        );
+        assert!(rewritten("SELECT a ?? b").is_err());
+    }
+
+    #[test]
+    fn a_name_used_twice_is_bound_twice_where_parameters_have_no_numbers() {
+        let parsed = ParsedSql::parse(Dialect::Mysql, "SELECT :b, :a, :b").unwrap();
+        let values = vec![
+            ("a".to_owned(), Value::Int(1)),
+            ("b".to_owned(), Value::Int(2)),
+        ];
+        let bound = parsed.bind(Params::Named(values)).unwrap();
+        assert_eq!(bound, [Value::Int(2), Value::Int(1), Value::Int(2)]);
     }
 
     #[test]

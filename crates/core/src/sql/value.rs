@@ -47,8 +47,10 @@ pub struct ResultSet {
     pub rows: Vec<Vec<Value>>,
     /// Rows inserted, updated, deleted, or for a query the rows returned.
     pub affected: u64,
-    /// The last `AUTOINCREMENT`/rowid value, where the driver has one.
+    /// The last `AUTO_INCREMENT` or rowid value, where the driver has one.
     pub last_insert_id: Option<i64>,
+    /// The further results of a statement that has several, as `CALL` in MySQL.
+    pub further: Vec<ResultSet>,
 }
 
 /// SQL text with its parameters in positional order.
@@ -56,7 +58,7 @@ pub struct ResultSet {
 /// The texts are shared, so that a statement used a million times is parsed only once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
-    /// Positional form in the dialect of the driver (`$1` for PostgreSQL, `?1` for SQLite).
+    /// Positional form in the dialect of the driver (`$1` for PostgreSQL, `?1` for SQLite, `?` for MySQL).
     pub sql: Arc<str>,
     /// What errors show: the text as its author wrote it, with `?` or `:name` placeholders.
     pub source: Arc<str>,

@@ -68,7 +68,7 @@ pub(super) fn is_boundary(sql: &str) -> bool {
 }
 
 /// `ROLLBACK [WORK | TRANSACTION] TO …`.
-pub(super) fn is_rollback_to(sql: &str) -> bool {
+pub(in crate::sql) fn is_rollback_to(sql: &str) -> bool {
     let is =
         |word: Option<&str>, other: &str| word.is_some_and(|word| word.eq_ignore_ascii_case(other));
     let mut words = Words::of(sql);

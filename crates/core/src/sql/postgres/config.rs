@@ -2,10 +2,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use percent_encoding::percent_decode_str;
-
-use crate::net::{ClientTls, PeerCheck};
+use crate::net::ClientTls;
 use crate::sql::Error;
+pub use crate::sql::dsn::{Endpoint, SslMode};
+use crate::sql::dsn::{Parts, read_port, read_seconds, read_ssl_mode, redact};
 
 const DEFAULT_PORT: u16 = 5432;
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,26 +31,6 @@ pub struct Config {
     pub statement_cache: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Endpoint {
-    Tcp { host: String, port: u16 },
-    Unix { socket: PathBuf },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SslMode {
-    Disable,
-    /// TLS when the server offers it, without checking who it is.
-    #[default]
-    Prefer,
-    /// TLS or nothing, without checking who it is.
-    Require,
-    /// The certificate must be signed by a trusted authority.
-    VerifyCa,
-    /// And it must have been issued for this host.
-    VerifyFull,
-}
-
 impl Config {
     /// Reads `postgres://user:password@host:port/database?name=value`. All parts are percent-decoded.
     ///
@@ -67,17 +47,8 @@ impl Config {
         })
     }
 
-    /// As in libpq, `require` with a root certificate means `verify-ca`.
     pub(super) fn client_tls(&self) -> ClientTls {
-        ClientTls {
-            ca_file: self.ssl_root_cert.clone(),
-            check: match (self.ssl_mode, &self.ssl_root_cert) {
-                (SslMode::VerifyFull, _) => PeerCheck::AuthorityAndName,
-                (SslMode::VerifyCa, _) | (SslMode::Require, Some(_)) => PeerCheck::Authority,
-                _ => PeerCheck::None,
-            },
-            ..ClientTls::default()
-        }
+        self.ssl_mode.client_tls(self.ssl_root_cert.as_ref())
     }
 
     /// Where the connection goes, for error messages: `database at host:port as user`.
@@ -86,16 +57,6 @@ impl Config {
             "database \"{}\" at {} as \"{}\"",
             self.database, self.endpoint, self.user
         )
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
-            Self::Unix { socket } => write!(f, "{}", socket.display()),
-        }
     }
 }
 
@@ -123,23 +84,24 @@ fn read(dsn: &str) -> Result<Config, String> {
         .iter()
         .find_map(|scheme| dsn.strip_prefix(scheme))
         .ok_or("it does not start with postgres://")?;
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (login, address) = match authority.rsplit_once('@') {
-        Some((login, address)) => (Some(login), address),
-        None => (None, authority),
+    let Parts {
+        user,
+        password,
+        host,
+        port,
+        database,
+        options,
+    } = Parts::read(rest)?;
+    let mut draft = Draft {
+        host,
+        user,
+        password,
+        database,
+        ..Draft::new()
     };
-    let mut draft = Draft::new();
-    if let Some(login) = login {
-        draft.read_login(login)?;
-    }
-    draft.read_address(address)?;
-    if !path.is_empty() {
-        draft.database = Some(decode(path, "database")?);
-    }
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        draft.read_option(name, decode(value, name)?)?;
+    draft.port = port.unwrap_or(draft.port);
+    for (name, value) in options {
+        draft.read_option(&name, value)?;
     }
     draft.finish()
 }
@@ -167,38 +129,6 @@ impl Draft {
                 statement_cache: DEFAULT_STATEMENT_CACHE,
             },
         }
-    }
-
-    fn read_login(&mut self, login: &str) -> Result<(), String> {
-        let (user, password) = match login.split_once(':') {
-            Some((user, password)) => (user, Some(password)),
-            None => (login, None),
-        };
-        if !user.is_empty() {
-            self.user = Some(decode(user, "user")?);
-        }
-        self.password = password.map(|p| decode(p, "password")).transpose()?;
-        Ok(())
-    }
-
-    fn read_address(&mut self, address: &str) -> Result<(), String> {
-        let (host, port) = match address.strip_prefix('[') {
-            Some(bracketed) => {
-                let (host, rest) = bracketed
-                    .split_once(']')
-                    .ok_or("the host lacks its \"]\"")?;
-                (host, rest.strip_prefix(':'))
-            }
-            None => match address.rsplit_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (address, None),
-            },
-        };
-        self.host = decode(host, "host")?;
-        if let Some(port) = port.filter(|port| !port.is_empty()) {
-            self.port = read_port(port)?;
-        }
-        Ok(())
     }
 
     fn read_option(&mut self, name: &str, value: String) -> Result<(), String> {
@@ -250,71 +180,6 @@ impl Draft {
             ..self.config
         })
     }
-}
-
-fn decode(text: &str, part: &str) -> Result<String, String> {
-    percent_decode_str(text)
-        .decode_utf8()
-        .map(|decoded| decoded.into_owned())
-        .map_err(|_| format!("the {part} is not UTF-8 after percent-decoding"))
-}
-
-fn read_port(text: &str) -> Result<u16, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err(format!(
-            "the port \"{text}\" is not a number from 1 to 65535"
-        )),
-        Ok(port) => Ok(port),
-    }
-}
-
-fn read_seconds(text: &str) -> Result<Duration, String> {
-    text.parse()
-        .ok()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .filter(|timeout| !timeout.is_zero())
-        .ok_or_else(|| format!("connect_timeout \"{text}\" is not a positive number of seconds"))
-}
-
-fn read_ssl_mode(text: &str) -> Result<SslMode, String> {
-    match text {
-        "disable" => Ok(SslMode::Disable),
-        "prefer" => Ok(SslMode::Prefer),
-        "require" => Ok(SslMode::Require),
-        "verify-ca" => Ok(SslMode::VerifyCa),
-        "verify-full" => Ok(SslMode::VerifyFull),
-        _ => Err(format!(
-            "sslmode \"{text}\" is none of disable, prefer, require, verify-ca, verify-full"
-        )),
-    }
-}
-
-/// Hides what stands between the first `:` of the login and its last `@`, and any `password` option.
-fn redact(dsn: &str) -> String {
-    let start = dsn.find("://").map_or(0, |at| at + 3);
-    let (head, query) = match dsn.split_once('?') {
-        Some((head, query)) => (head, Some(query)),
-        None => (dsn, None),
-    };
-    let mut shown = match head.rfind('@').filter(|at| *at >= start) {
-        Some(at) => match head[start..at].find(':') {
-            Some(colon) => format!("{}:***{}", &head[..start + colon], &head[at..]),
-            None => head.to_owned(),
-        },
-        None => head.to_owned(),
-    };
-    if let Some(query) = query {
-        let pairs: Vec<&str> = query
-            .split('&')
-            .map(|pair| match pair.split_once('=') {
-                Some(("password", _)) => "password=***",
-                _ => pair,
-            })
-            .collect();
-        shown.push('?');
-        shown.push_str(&pairs.join("&"));
-    }
-    shown
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ mod transaction;
 mod types;
 mod wire;
 
+pub(in crate::sql) use batch::is_rollback_to;
+
 pub use batch::{Batch, End, Failure, Outcome};
 pub use config::{Config, SslMode};
 pub use connection::{Connection, TransactionStatus};

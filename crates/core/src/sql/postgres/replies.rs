@@ -147,6 +147,7 @@ impl Results {
                 rows: std::mem::take(&mut self.rows),
                 affected: affected(command),
                 last_insert_id: None,
+                further: Vec::new(),
             },
             rolled_back: command == b"ROLLBACK\0",
         });

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use super::batch::{Batch, End, Failure, Outcome, is_boundary, is_plain, is_rollback_to};
+use super::batch::{Batch, End, Outcome, is_boundary, is_plain};
 use super::connection::TransactionStatus;
 use super::database::Postgres;
 use crate::pool::{Lease, Pool};
+use crate::sql::book::{Abandoned, Book, ended_by_statement};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// What a rollback may take before the connection is given up.
@@ -45,17 +46,6 @@ pub struct Transaction {
     session: Mutex<Session>,
 }
 
-/// What has been asked for and what has come back.
-#[derive(Default)]
-struct Book {
-    pending: Vec<Statement>,
-    /// Index of the first pending statement.
-    flushed: usize,
-    results: Vec<Option<Result<ResultSet, Error>>>,
-    failure: Option<Error>,
-    ended: bool,
-}
-
 #[derive(Default)]
 struct Session {
     /// From the first flush to the end.
@@ -82,22 +72,17 @@ impl Transaction {
         if is_boundary(&statement.sql) {
             return Err(Error::boundary(&statement.source));
         }
-        let mut book = self.book.borrow_mut();
-        if book.ended {
-            return Err(ended());
-        }
-        book.pending.push(statement);
-        Ok(book.flushed + book.pending.len() - 1)
+        self.book.borrow_mut().push(statement)
     }
 
     /// Forgets what is noted; the results of those statements are errors.
     pub fn discard(&self) {
-        self.book.borrow_mut().refuse_pending(&discarded());
+        self.book.borrow_mut().discard();
     }
 
     /// How many statements wait for the next flush.
     pub fn pending(&self) -> usize {
-        self.book.borrow().pending.len()
+        self.book.borrow().pending().len()
     }
 
     /// Whether it was neither committed nor rolled back yet.
@@ -127,14 +112,15 @@ impl Transaction {
         let other = (!left_open && outcome.failure.is_none()).then(ended_by_statement);
         // A batch that was refused before it began leaves a connection without a transaction.
         session.lease = left_open.then_some(lease);
+        let failure = outcome.failure.map(|failure| failure.error).or(other);
         self.book
             .borrow_mut()
-            .settle(statements.len(), outcome, other)
+            .settle(statements.len(), outcome.results, failure)
     }
 
     /// The result of a flushed statement, once; `None` while it is not flushed, or when it has been taken.
     pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
-        self.book.borrow_mut().results.get_mut(index)?.take()
+        self.book.borrow_mut().take_result(index)
     }
 
     /// Sends the rest and commits. Results can still be taken afterwards.
@@ -173,9 +159,10 @@ impl Transaction {
         if outcome.failure.is_some() {
             self.undo(Some(lease)).await;
         }
+        let failure = outcome.failure.map(|failure| failure.error);
         self.book
             .borrow_mut()
-            .settle(statements.len(), outcome, None)
+            .settle(statements.len(), outcome.results, failure)
     }
 
     /// Undoes everything; what is noted is forgotten. Does nothing when the transaction has ended. A flush that another
@@ -185,11 +172,7 @@ impl Transaction {
     /// None so far: a connection that cannot roll back in time is closed, which rolls back as well.
     pub async fn rollback(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
-        {
-            let mut book = self.book.borrow_mut();
-            book.ended = true;
-            book.pending.clear();
-        }
+        self.book.borrow_mut().abandon();
         let lease = session.lease.take();
         self.undo(lease).await;
         Ok(())
@@ -252,93 +235,6 @@ impl Transaction {
     }
 }
 
-/// Marks the transaction as ended when the future of a running batch is dropped; the lease, dropped with it, is cleaned by
-/// the pool.
-struct Abandoned<'a>(&'a RefCell<Book>);
-
-impl Drop for Abandoned<'_> {
-    fn drop(&mut self) {
-        let mut book = self.0.borrow_mut();
-        let statement = "the transaction it belonged to was cancelled and rolled back".to_owned();
-        book.fail(&Error::Cancelled { statement });
-        book.ended = true;
-    }
-}
-
-impl Book {
-    /// Whether there is nothing to send.
-    fn is_settled(&self) -> Result<bool, Error> {
-        match &self.failure {
-            Some(failure) if self.ended || !self.returns_to_savepoint() => Err(failure.clone()),
-            _ if self.ended => Err(ended()),
-            _ => Ok(self.pending.is_empty()),
-        }
-    }
-
-    /// The same; pending statements that cannot be sent any more get their error as result.
-    fn is_idle(&mut self) -> Result<bool, Error> {
-        let settled = self.is_settled();
-        if let Err(error) = &settled {
-            self.refuse_pending(error);
-        }
-        settled
-    }
-
-    fn returns_to_savepoint(&self) -> bool {
-        let first = self.pending.first();
-        first.is_some_and(|statement| is_rollback_to(&statement.sql))
-    }
-
-    /// Takes the pending statements, unless the transaction cannot go on with them.
-    fn depart(&mut self) -> Result<Vec<Statement>, Error> {
-        if let Err(error) = self.is_settled() {
-            self.refuse_pending(&error);
-            return Err(error);
-        }
-        self.failure = None;
-        let statements = std::mem::take(&mut self.pending);
-        self.flushed += statements.len();
-        Ok(statements)
-    }
-
-    /// Ends a transaction that has nothing to commit or cannot be.
-    fn end(&mut self) -> Result<(), Error> {
-        let outcome = self.depart().map(drop);
-        self.ended = true;
-        outcome
-    }
-
-    /// Notes what came back for the last `sent` statements.
-    fn settle(&mut self, sent: usize, outcome: Outcome, other: Option<Error>) -> Result<(), Error> {
-        let failure = outcome.failure.map(|Failure { error, .. }| error).or(other);
-        let done = outcome.results.len();
-        self.results
-            .extend(outcome.results.into_iter().map(|result| Some(Ok(result))));
-        match failure {
-            None => Ok(()),
-            Some(error) => {
-                self.results
-                    .extend((done..sent).map(|_| Some(Err(error.clone()))));
-                self.failure = Some(error.clone());
-                Err(error)
-            }
-        }
-    }
-
-    /// Nothing of the statements under way, and nothing pending, will have a result.
-    fn fail(&mut self, error: &Error) {
-        self.failure = Some(error.clone());
-        self.results.resize(self.flushed, Some(Err(error.clone())));
-        self.refuse_pending(error);
-    }
-
-    fn refuse_pending(&mut self, error: &Error) {
-        self.flushed += self.pending.len();
-        self.pending.clear();
-        self.results.resize(self.flushed, Some(Err(error.clone())));
-    }
-}
-
 impl TransactionOptions {
     fn begin(self) -> Arc<str> {
         thread_local! {
@@ -355,25 +251,6 @@ impl TransactionOptions {
         };
         let access = if self.read_only { " READ ONLY" } else { "" };
         format!("BEGIN{isolation}{access}").into()
-    }
-}
-
-fn ended() -> Error {
-    Error::Usage {
-        message: "the transaction has ended; begin a new one".to_owned(),
-    }
-}
-
-fn discarded() -> Error {
-    Error::Usage {
-        message: "the statement was never sent: the nested transaction it belonged to was undone"
-            .to_owned(),
-    }
-}
-
-fn ended_by_statement() -> Error {
-    Error::Usage {
-        message: "a statement ended the transaction; use commit() or rollback()".to_owned(),
     }
 }
 

@@ -12,7 +12,6 @@ mod database;
 mod failure;
 mod hub;
 mod jobs;
-mod json;
 mod mailbox;
 mod prepared;
 mod reader;

@@ -7,9 +7,9 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, Connection, Row, Rows, StatementStatus, ffi};
 
 use super::failure;
-use super::json;
 use super::verb::Verb;
 use crate::sql::error::excerpt;
+use crate::sql::json;
 use crate::sql::{Column, Error, ResultSet, Value};
 
 /// A longer parameter is not kept by the idle statement.
@@ -110,6 +110,7 @@ impl<'c> Prepared<'c> {
             rows,
             affected,
             last_insert_id: self.last_insert_id(affected),
+            further: Vec::new(),
         })
     }
 

@@ -131,6 +131,7 @@ impl Shared {
             affected: rows.len() as u64,
             rows,
             last_insert_id: None,
+            further: Vec::new(),
         }
     }
 }
@@ -223,5 +224,6 @@ fn result(cursor: &Cursor<'_>, rows: Vec<Vec<Value>>) -> ResultSet {
         affected: rows.len() as u64,
         rows,
         last_insert_id: None,
+        further: Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! Lists as JSON arrays: SQLite has no array type.
+//! Lists as JSON arrays, for databases without an array type.
 
 use crate::sql::Value;
 

@@ -1,0 +1,156 @@
+//! The notes of a transaction whose statements are deferred, for drivers whose connections live on the reactor.
+
+use std::cell::RefCell;
+
+use super::postgres::is_rollback_to;
+use super::{Error, ResultSet, Statement};
+
+/// What has been asked for and what has come back.
+#[derive(Default)]
+pub(super) struct Book {
+    pending: Vec<Statement>,
+    /// Index of the first pending statement.
+    flushed: usize,
+    results: Vec<Option<Result<ResultSet, Error>>>,
+    failure: Option<Error>,
+    pub(super) ended: bool,
+}
+
+/// Marks the transaction as ended when the future of a running batch is dropped; the lease, dropped with it, is cleaned by
+/// the pool.
+pub(super) struct Abandoned<'a>(pub(super) &'a RefCell<Book>);
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        let mut book = self.0.borrow_mut();
+        let statement = "the transaction it belonged to was cancelled and rolled back".to_owned();
+        book.fail(&Error::Cancelled { statement });
+        book.ended = true;
+    }
+}
+
+impl Book {
+    /// Notes a statement and returns its index, counted from 0.
+    pub(super) fn push(&mut self, statement: Statement) -> Result<usize, Error> {
+        if self.ended {
+            return Err(ended());
+        }
+        self.pending.push(statement);
+        Ok(self.flushed + self.pending.len() - 1)
+    }
+
+    /// The statements that wait for the next flush.
+    pub(super) fn pending(&self) -> &[Statement] {
+        &self.pending
+    }
+
+    /// Forgets what is pending; the results of those statements are errors.
+    pub(super) fn discard(&mut self) {
+        self.refuse_pending(&discarded());
+    }
+
+    /// Ends the transaction without its pending statements.
+    pub(super) fn abandon(&mut self) {
+        self.ended = true;
+        self.pending.clear();
+    }
+
+    pub(super) fn take_result(&mut self, index: usize) -> Option<Result<ResultSet, Error>> {
+        self.results.get_mut(index)?.take()
+    }
+
+    /// Whether there is nothing to send.
+    pub(super) fn is_settled(&self) -> Result<bool, Error> {
+        match &self.failure {
+            Some(failure) if self.ended || !self.returns_to_savepoint() => Err(failure.clone()),
+            _ if self.ended => Err(ended()),
+            _ => Ok(self.pending.is_empty()),
+        }
+    }
+
+    /// The same; pending statements that cannot be sent any more get their error as result.
+    pub(super) fn is_idle(&mut self) -> Result<bool, Error> {
+        let settled = self.is_settled();
+        if let Err(error) = &settled {
+            self.refuse_pending(error);
+        }
+        settled
+    }
+
+    fn returns_to_savepoint(&self) -> bool {
+        let first = self.pending.first();
+        first.is_some_and(|statement| is_rollback_to(&statement.sql))
+    }
+
+    /// Takes the pending statements, unless the transaction cannot go on with them.
+    pub(super) fn depart(&mut self) -> Result<Vec<Statement>, Error> {
+        if let Err(error) = self.is_settled() {
+            self.refuse_pending(&error);
+            return Err(error);
+        }
+        self.failure = None;
+        let statements = std::mem::take(&mut self.pending);
+        self.flushed += statements.len();
+        Ok(statements)
+    }
+
+    /// Ends a transaction that has nothing to commit or cannot be.
+    pub(super) fn end(&mut self) -> Result<(), Error> {
+        let outcome = self.depart().map(drop);
+        self.ended = true;
+        outcome
+    }
+
+    /// Notes what came back for the last `sent` statements.
+    pub(super) fn settle(
+        &mut self,
+        sent: usize,
+        results: Vec<ResultSet>,
+        failure: Option<Error>,
+    ) -> Result<(), Error> {
+        let done = results.len();
+        self.results
+            .extend(results.into_iter().map(|result| Some(Ok(result))));
+        match failure {
+            None => Ok(()),
+            Some(error) => {
+                self.results
+                    .extend((done..sent).map(|_| Some(Err(error.clone()))));
+                self.failure = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Nothing of the statements under way, and nothing pending, will have a result.
+    pub(super) fn fail(&mut self, error: &Error) {
+        self.failure = Some(error.clone());
+        self.results.resize(self.flushed, Some(Err(error.clone())));
+        self.refuse_pending(error);
+    }
+
+    fn refuse_pending(&mut self, error: &Error) {
+        self.flushed += self.pending.len();
+        self.pending.clear();
+        self.results.resize(self.flushed, Some(Err(error.clone())));
+    }
+}
+
+fn ended() -> Error {
+    Error::Usage {
+        message: "the transaction has ended; begin a new one".to_owned(),
+    }
+}
+
+fn discarded() -> Error {
+    Error::Usage {
+        message: "the statement was never sent: the nested transaction it belonged to was undone"
+            .to_owned(),
+    }
+}
+
+pub(super) fn ended_by_statement() -> Error {
+    Error::Usage {
+        message: "a statement ended the transaction; use commit() or rollback()".to_owned(),
+    }
+}

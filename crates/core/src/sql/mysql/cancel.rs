@@ -1,0 +1,73 @@
+//! Bringing a connection back to order after its user left in the middle, or left something behind.
+
+use std::time::Duration;
+
+use super::connection::Connection;
+use super::startup::Connector;
+use crate::sql::Error;
+
+/// A statement that is almost done is cheaper to wait for than to cancel, which costs a connection.
+const GRACE: Duration = Duration::from_millis(20);
+/// How long the first cancellation may take to show. It is repeated: behind the statement it stops others may have been
+/// sent.
+const FIRST_PATIENCE: Duration = Duration::from_millis(50);
+/// A connection that takes longer to come back to order is closed.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Stops what is running, reads what is left of its answer, rolls back and cleans the session. `None` when that fails or
+/// takes too long; then the session is ended on the server too.
+pub(super) async fn recover(
+    mut connection: Box<Connection>,
+    connector: &Connector,
+) -> Option<Box<Connection>> {
+    let tidied = tokio::time::timeout(DEADLINE, tidy(&mut connection, connector)).await;
+    match tidied {
+        Ok(Ok(())) => Some(connection),
+        Ok(Err(_)) => None,
+        Err(_) => {
+            // The server notices a closed socket only when it next writes to it.
+            let _ = connector.kill(connection.id, true).await;
+            None
+        }
+    }
+}
+
+async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {
+    if connection.is_busy() {
+        match tokio::time::timeout(GRACE, connection.drain()).await {
+            Ok(drained) => drained?,
+            Err(_) => stop(connection, connector).await?,
+        }
+    }
+    if connection.is_soiled() {
+        // Rolls back as well. Without a database of its own the session could not leave the one it was sent to.
+        if connector.config.database.is_none() {
+            return Err(connection.give_up("its session cannot be made as new"));
+        }
+        return connector.reset(connection).await;
+    }
+    if !connection.is_idle() {
+        connection.rollback().await?;
+    }
+    Ok(())
+}
+
+async fn stop(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {
+    let id = connection.id;
+    let mut patience = FIRST_PATIENCE;
+    loop {
+        // Reading must go on meanwhile: a server blocked in sending does not notice the cancellation. And the request
+        // must have ended before anything else is sent, or it could hit that.
+        let drained = tokio::time::timeout(patience, connection.drain());
+        let (killed, drained) = tokio::join!(connector.kill(id, false), drained);
+        killed?;
+        if let Ok(drained) = drained {
+            drained?;
+            break;
+        }
+        patience *= 2;
+    }
+    // A cancellation that came too late for its statement hits this instead of the next one.
+    connection.push_control("DO 0");
+    connection.drain().await
+}

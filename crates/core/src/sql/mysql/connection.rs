@@ -1,0 +1,439 @@
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Buf, BufMut, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWrite};
+
+use super::cache::StatementCache;
+use super::config::Config;
+use super::encode;
+use super::failure::ServerFailure;
+use super::infile::Infile;
+use super::reply::{AUTOCOMMIT, Answer, Command, IN_TRANSACTION, Manner, Reply, Step};
+use super::startup::Connector;
+use super::wire::{Framing, HEADER, Malformed, frame, push_packet, take_packet};
+use crate::net::Stream;
+use crate::pool::Condition;
+use crate::sql::error::excerpt;
+use crate::sql::{Error, Statement};
+
+const READ_CHUNK: usize = 16 * 1024;
+/// Bytes received in one go before other tasks and sockets have a turn.
+const TURN: usize = 256 * 1024;
+/// After a large answer the buffer shrinks back.
+const KEPT_BUFFER: usize = 1024 * 1024;
+
+const COM_QUIT: u8 = 0x01;
+const COM_INIT_DB: u8 = 0x02;
+const COM_QUERY: u8 = 0x03;
+const COM_STMT_PREPARE: u8 = 0x16;
+const COM_STMT_CLOSE: u8 = 0x19;
+const COM_RESET_CONNECTION: u8 = 0x1f;
+
+/// One session with a server.
+///
+/// All of its state is kept here and not in the futures of its methods, so that a future can be dropped at any point and
+/// the connection still knows what it owes and is owed.
+pub struct Connection {
+    stream: Stream,
+    /// Written, not yet sent.
+    out: BytesMut,
+    input: BytesMut,
+    /// Sent or written, not yet answered.
+    commands: VecDeque<Command>,
+    /// Answered, not yet looked at.
+    answers: VecDeque<Answer>,
+    reply: Reply,
+    /// Whoever waited for the rows has gone.
+    discarding: bool,
+    broken: bool,
+    /// It ran something that may have left a trace in the session.
+    soiled: bool,
+    target: Rc<str>,
+    /// The server's number of this session, for `KILL`.
+    pub(super) id: u32,
+    pub(super) cache: StatementCache,
+    /// Numbers of statements to close with the next command.
+    pub(super) evicted: Vec<u32>,
+    /// The longest packet the server accepts, in bytes.
+    pub(super) max_packet: usize,
+    /// `LOAD DATA LOCAL`: what is allowed, and what is going on.
+    pub(super) infile: Infile,
+}
+
+impl Connection {
+    /// Opens a connection outside of any pool.
+    ///
+    /// # Errors
+    /// [`Error::Connect`], at the latest after the connect timeout.
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        Connector::new(config).connect().await
+    }
+
+    pub(super) fn new(
+        stream: Stream,
+        input: BytesMut,
+        target: Rc<str>,
+        config: &Config,
+        manner: Manner,
+        (id, status): (u32, u16),
+    ) -> Self {
+        Self {
+            stream,
+            out: BytesMut::with_capacity(4 * 1024),
+            input,
+            commands: VecDeque::new(),
+            answers: VecDeque::new(),
+            reply: Reply::new(manner, status),
+            discarding: false,
+            broken: false,
+            soiled: false,
+            target,
+            id,
+            cache: StatementCache::new(config.statement_cache),
+            evicted: Vec::new(),
+            max_packet: 16 << 20,
+            infile: Infile::new(config.local_infile),
+        }
+    }
+
+    /// Neither is a transaction open nor is one begun by whatever comes next.
+    pub(super) fn is_idle(&self) -> bool {
+        self.reply.status & (IN_TRANSACTION | AUTOCOMMIT) == AUTOCOMMIT
+    }
+
+    pub(super) fn in_transaction(&self) -> bool {
+        self.reply.status & IN_TRANSACTION != 0
+    }
+
+    pub(super) fn soil(&mut self) {
+        self.soiled = true;
+    }
+
+    pub(super) fn is_soiled(&self) -> bool {
+        self.soiled || self.reply.session_changed
+    }
+
+    /// Whether the connection can be lent; looks for a death notice without a round trip.
+    pub(super) fn condition(&mut self) -> Condition {
+        if self.broken || self.infile.is_sending() {
+            return Condition::Broken;
+        }
+        if self.is_busy() || !self.is_idle() || self.is_soiled() {
+            return Condition::Dirty;
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        match self.poll_exchange(&mut cx, usize::MAX) {
+            Poll::Pending if !self.broken => Condition::Clean,
+            _ => Condition::Broken,
+        }
+    }
+
+    /// An answer, or a part of it, is still to come.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.commands.is_empty() || !self.answers.is_empty() || !self.out.is_empty()
+    }
+
+    /// How many answers are still to come.
+    pub(super) fn awaited(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// A statement of our own, in the text protocol.
+    pub(super) fn push_control(&mut self, sql: &str) {
+        self.push(Command::Control, COM_QUERY, sql.as_bytes());
+    }
+
+    /// The same; its answer is only looked at should it be a failure, which breaks the connection.
+    pub(super) fn push_silent(&mut self, sql: &str) {
+        self.push(Command::Silent, COM_QUERY, sql.as_bytes());
+    }
+
+    pub(super) fn push_query(&mut self, sql: &str) {
+        self.push(Command::Query, COM_QUERY, sql.as_bytes());
+    }
+
+    pub(super) fn push_prepare(&mut self, sql: &str) {
+        self.push(Command::Prepare, COM_STMT_PREPARE, sql.as_bytes());
+    }
+
+    /// Makes the session as new, without its prepared statements; the database stays.
+    pub(super) fn push_reset(&mut self) {
+        self.push(Command::Control, COM_RESET_CONNECTION, b"");
+        self.cache.clear();
+        self.evicted.clear();
+    }
+
+    pub(super) fn push_database(&mut self, name: &str) {
+        self.push(Command::Control, COM_INIT_DB, name.as_bytes());
+    }
+
+    /// # Errors
+    /// [`Error::Parameter`] for a parameter that cannot be sent, and for more than the server accepts.
+    pub(super) fn push_execute(&mut self, id: u32, statement: &Statement) -> Result<(), Error> {
+        let start = self.out.len();
+        let mut outcome = Ok(());
+        push_packet(&mut self.out, 0, |out| {
+            outcome = encode::execute(id, statement, out)
+        });
+        let length = self.out.len() - start;
+        if outcome.is_ok() && length > self.max_packet {
+            outcome = Err(too_large(&statement.source, length, self.max_packet));
+        }
+        match outcome {
+            Ok(()) => self.commands.push_back(Command::Execute),
+            Err(_) => self.out.truncate(start),
+        }
+        outcome
+    }
+
+    /// # Errors
+    /// [`Error::Parameter`] for a text longer than the server accepts.
+    pub(super) fn check_length(&self, statement: &Statement) -> Result<(), Error> {
+        match statement.sql.len() + HEADER + 1 {
+            length if length > self.max_packet => {
+                Err(too_large(&statement.source, length, self.max_packet))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The server answers neither.
+    pub(super) fn push_closes(&mut self) {
+        for id in std::mem::take(&mut self.evicted) {
+            push_packet(&mut self.out, 0, |out| {
+                out.put_u8(COM_STMT_CLOSE);
+                out.put_u32_le(id);
+            });
+        }
+    }
+
+    fn push(&mut self, command: Command, code: u8, body: &[u8]) {
+        push_packet(&mut self.out, 0, |out| {
+            out.put_u8(code);
+            out.extend_from_slice(body);
+        });
+        self.commands.push_back(command);
+    }
+
+    /// A part of what `LOAD DATA LOCAL` reads; an empty one ends it.
+    pub(super) fn push_file_part(&mut self, part: &[u8]) {
+        self.infile.sequence = push_packet(&mut self.out, self.infile.sequence, |out| {
+            out.extend_from_slice(part);
+        });
+    }
+
+    /// The next answer. `sql` is the statement it belongs to.
+    pub(super) async fn answer(&mut self, sql: &str) -> Result<Answer, Error> {
+        loop {
+            if let Some(answer) = self.answers.pop_front() {
+                return Ok(answer);
+            }
+            self.exchange(usize::MAX).await?;
+            self.serve_file(sql).await?;
+        }
+    }
+
+    /// Receives until so many rows of the current answer are there, or all of it is. Rows are taken from
+    /// [`reply`](Self::reply), the answer by [`answer`](Self::answer).
+    pub(super) async fn receive_rows(&mut self, rows: usize) -> Result<(), Error> {
+        if self.answers.is_empty() && self.reply.rows.len() < rows {
+            self.exchange(rows).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn reply(&mut self) -> &mut Reply {
+        &mut self.reply
+    }
+
+    pub(super) fn has_answer(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// Sends what is owed and reads until nothing is awaited any more, ignoring what comes.
+    pub(super) async fn drain(&mut self) -> Result<(), Error> {
+        self.discarding = true;
+        while !self.commands.is_empty() {
+            self.answers.clear();
+            self.exchange(usize::MAX).await?;
+            if self.infile.is_asked() {
+                return Err(self.give_up("nobody is left to send the file it asks for"));
+            }
+        }
+        self.answers.clear();
+        self.discarding = false;
+        Ok(())
+    }
+
+    /// Sends what is written and reads until an answer is complete, `rows` rows are there or a file is asked for.
+    pub(super) async fn exchange(&mut self, rows: usize) -> Result<(), Error> {
+        if self.broken {
+            return Err(self.lost("it was lost before"));
+        }
+        while !poll_fn(|cx| self.poll_exchange(cx, rows)).await? {
+            // Lets the reactor look at the other sockets: with an answer that never pauses, it seldom would.
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// Sends and receives at once: a server that waits for us to read would never read. True when there is something to
+    /// look at, false when others should have a turn first.
+    fn poll_exchange(&mut self, cx: &mut Context<'_>, rows: usize) -> Poll<Result<bool, Error>> {
+        let mut received = 0;
+        let outcome = loop {
+            match self.read_packets(rows) {
+                Ok(false) if received < TURN => {}
+                done => break done,
+            }
+            if let Err(error) = self.poll_send(cx) {
+                break Err(self.lost(&error.to_string()));
+            }
+            match ready!(self.poll_receive(cx)) {
+                Ok(0) => break Err(self.lost("the server closed the connection")),
+                Ok(count) => received += count,
+                Err(error) => break Err(self.lost(&error.to_string())),
+            }
+        };
+        self.broken |= outcome.is_err();
+        Poll::Ready(outcome)
+    }
+
+    /// Sends as much as the socket takes.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        while !self.out.is_empty() {
+            match Pin::new(&mut self.stream).poll_write(cx, &self.out) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(sent)) => self.out.advance(sent),
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(()),
+            }
+        }
+        if self.out.capacity() > KEPT_BUFFER {
+            self.out = BytesMut::with_capacity(READ_CHUNK);
+        }
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Ready(Err(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends what is written and waits until the socket has taken all of it.
+    pub(super) async fn flush(&mut self) -> Result<(), Error> {
+        poll_fn(|cx| match self.poll_send(cx) {
+            Ok(()) if self.out.is_empty() => Poll::Ready(Ok(())),
+            Ok(()) => Poll::Pending,
+            Err(error) => {
+                self.broken = true;
+                Poll::Ready(Err(self.lost(&error.to_string())))
+            }
+        })
+        .await
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.input.is_empty() && self.input.capacity() > KEPT_BUFFER {
+            self.input = BytesMut::new();
+        }
+        if let Framing::Missing(bytes) = frame(&self.input) {
+            let wanted = bytes.max(READ_CHUNK / 4);
+            if self.input.capacity() - self.input.len() < wanted {
+                self.input.reserve(wanted.max(READ_CHUNK));
+            }
+        }
+        let read = pin!(self.stream.read_buf(&mut self.input));
+        read.poll(cx)
+    }
+
+    /// Reads every packet that is there as a whole, up to the end of an answer. True when there is something to look at.
+    fn read_packets(&mut self, rows: usize) -> Result<bool, Error> {
+        while let Framing::Whole { total } = frame(&self.input) {
+            let (packet, sequence) = take_packet(&mut self.input, total);
+            let Some(command) = self.commands.front() else {
+                return Err(self.lost(&last_words(&packet)));
+            };
+            let step = self.reply.packet(command, &packet);
+            match step.map_err(|Malformed| self.lost("it sent an unexpected or broken packet"))? {
+                Step::More if self.discarding => self.reply.rows.clear(),
+                Step::More if self.reply.rows.len() >= rows => return Ok(true),
+                Step::More => {}
+                Step::File(name) => {
+                    self.infile.ask(name, sequence.wrapping_add(1));
+                    return Ok(true);
+                }
+                Step::Complete(Answer::Failed(failure)) if failure.is_fatal() => {
+                    return Err(self.lost(&failure.summary()));
+                }
+                Step::Complete(Answer::Failed(failure)) if matches!(command, Command::Silent) => {
+                    return Err(self.lost(&failure.summary()));
+                }
+                Step::Complete(answer) => {
+                    if let Some(Command::Silent) = self.commands.pop_front() {
+                        continue;
+                    }
+                    self.answers.push_back(answer);
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Gives up on a server that does not keep to the protocol.
+    pub(super) fn give_up(&mut self, message: &str) -> Error {
+        self.broken = true;
+        self.lost(message)
+    }
+
+    pub(super) fn lost(&self, message: &str) -> Error {
+        Error::ConnectionLost {
+            target: self.target.to_string(),
+            message: message.to_owned(),
+        }
+    }
+
+    /// The session is as new.
+    pub(super) fn mark_clean(&mut self) {
+        self.soiled = false;
+        self.reply.session_changed = false;
+    }
+
+    /// Says good-bye as far as the socket takes it at once.
+    pub(super) fn quit(&mut self) {
+        if self.broken || self.is_busy() || !self.reply.is_fresh() {
+            return;
+        }
+        push_packet(&mut self.out, 0, |out| out.put_u8(COM_QUIT));
+        let mut cx = Context::from_waker(Waker::noop());
+        // Nobody is left to hear of a failure.
+        let _ = self.poll_send(&mut cx);
+    }
+}
+
+/// What a server says without having been asked: why it is about to close the connection.
+fn last_words(packet: &[u8]) -> String {
+    match packet.split_first() {
+        Some((0xff, body)) => match ServerFailure::read(body) {
+            Ok(failure) => failure.summary(),
+            Err(Malformed) => "the server closed the connection".to_owned(),
+        },
+        _ => "it sent a packet nobody asked for".to_owned(),
+    }
+}
+
+fn too_large(sql: &str, length: usize, limit: usize) -> Error {
+    Error::Parameter {
+        statement: excerpt(sql),
+        message: format!(
+            "the statement with its parameters takes {length} bytes, the server accepts {limit} (max_allowed_packet)"
+        ),
+    }
+}

@@ -1,0 +1,124 @@
+//! `LOAD DATA LOCAL INFILE`: the server asks for a file of this machine, which a hostile one could do at any time.
+
+use std::fs::File;
+use std::io::Read;
+
+use super::connection::Connection;
+use crate::sql::error::excerpt;
+use crate::sql::{Error, ServerError};
+
+const PART: usize = 256 * 1024;
+pub(super) const HINT: &str = "LOAD DATA LOCAL needs local_infile=on in the DSN";
+
+/// What is allowed, and what is going on.
+pub(super) struct Infile {
+    allowed: bool,
+    /// The name of the file the server waits for.
+    asked: Option<Vec<u8>>,
+    /// Of the next packet.
+    pub(super) sequence: u8,
+    sending: bool,
+}
+
+impl Infile {
+    pub(super) fn new(allowed: bool) -> Self {
+        Self {
+            allowed,
+            asked: None,
+            sequence: 0,
+            sending: false,
+        }
+    }
+
+    pub(super) fn ask(&mut self, name: Vec<u8>, sequence: u8) {
+        self.asked = Some(name);
+        self.sequence = sequence;
+    }
+
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// A file that was not sent to its end leaves the protocol in the middle.
+    pub(super) fn is_sending(&self) -> bool {
+        self.sending || self.is_asked()
+    }
+}
+
+impl Connection {
+    /// Sends the file the server asks for, if it asks and if `sql`, the statement that is running, allows it.
+    ///
+    /// # Errors
+    /// [`Error::Server`] when the file is refused, [`Error::Parameter`] when it cannot be read; the answer of the server has
+    /// been read by then.
+    pub(super) async fn serve_file(&mut self, sql: &str) -> Result<(), Error> {
+        let Some(name) = self.infile.asked.take() else {
+            return Ok(());
+        };
+        self.infile.sending = true;
+        let outcome = match self.check_file(&name, sql) {
+            Ok(path) => self.send_file(&path, sql).await?,
+            Err(refusal) => Err(refusal),
+        };
+        self.push_file_part(&[]);
+        self.flush().await?;
+        self.infile.sending = false;
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.drain().await?;
+                Err(error)
+            }
+        }
+    }
+
+    fn check_file(&self, name: &[u8], sql: &str) -> Result<String, Error> {
+        let shown = String::from_utf8_lossy(name);
+        if !self.infile.allowed {
+            let message = format!("the server asks for the file \"{shown}\", which is refused");
+            return Err(refusal(message, sql));
+        }
+        match std::str::from_utf8(name) {
+            Ok(path) if sql.contains(path) => Ok(path.to_owned()),
+            _ => {
+                let message = format!(
+                    "the server asks for the file \"{shown}\", which the statement does not name"
+                );
+                Err(refusal(message, sql))
+            }
+        }
+    }
+
+    /// The outer error is the connection's, the inner one the file's.
+    async fn send_file(&mut self, path: &str, sql: &str) -> Result<Result<(), Error>, Error> {
+        let unreadable = |error: std::io::Error| {
+            Error::parameter(sql, format!("the file \"{path}\" cannot be read: {error}"))
+        };
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) => return Ok(Err(unreadable(error))),
+        };
+        let mut part = vec![0; PART];
+        loop {
+            match file.read(&mut part) {
+                Ok(0) => return Ok(Ok(())),
+                Ok(length) => {
+                    self.push_file_part(&part[..length]);
+                    self.flush().await?;
+                }
+                Err(error) => return Ok(Err(unreadable(error))),
+            }
+        }
+    }
+}
+
+fn refusal(message: String, sql: &str) -> Error {
+    Error::Server(Box::new(ServerError {
+        sqlstate: "42501".to_owned(),
+        message,
+        detail: None,
+        hint: Some(HINT.to_owned()),
+        constraint: None,
+        statement: excerpt(sql),
+    }))
+}

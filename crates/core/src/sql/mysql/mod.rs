@@ -1,0 +1,32 @@
+//! A MySQL and MariaDB client for one thread; the pool is shared by all tasks.
+//!
+//! [`Database`] lends pooled connections to statements and to [`Transaction`]s. Below it, a [`Connection`] keeps the
+//! commands it has sent in a queue and reads their answers in that order.
+//!
+//! The packets of the handshake and the authentication plugins are `mysql_common`'s. Its sibling `mysql_async` has no way
+//! to ask whether an idle connection is still alive without a round trip, closes a connection whose future is dropped,
+//! does not tell the session's status after every statement and cannot send a second command before the first is
+//! answered; the pool and the transactions here need all four.
+
+mod cache;
+mod cancel;
+mod config;
+mod connection;
+mod database;
+mod decode;
+mod encode;
+mod failure;
+mod infile;
+mod reply;
+mod rows;
+mod run;
+mod session;
+mod startup;
+mod transaction;
+mod wire;
+
+pub use config::Config;
+pub use connection::Connection;
+pub use database::Database;
+pub use rows::RowStream;
+pub use transaction::Transaction;

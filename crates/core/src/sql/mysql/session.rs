@@ -1,0 +1,166 @@
+//! What a statement may leave behind in its session.
+
+/// The statements that, as their first word, change nothing but data or schema. A session that ran only these needs no
+/// cleaning; of everything else (`SET`, `USE`, `CALL`, `LOCK`, `DO`, …) the worst is assumed.
+const CLEAN: [&str; 34] = [
+    "SELECT",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "REPLACE",
+    "WITH",
+    "VALUES",
+    "TABLE",
+    "SHOW",
+    "EXPLAIN",
+    "DESCRIBE",
+    "DESC",
+    "CREATE",
+    "DROP",
+    "ALTER",
+    "TRUNCATE",
+    "RENAME",
+    "ANALYZE",
+    "OPTIMIZE",
+    "CHECK",
+    "REPAIR",
+    "GRANT",
+    "REVOKE",
+    "BEGIN",
+    "START",
+    "COMMIT",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "RELEASE",
+    "KILL",
+    "LOAD",
+    "PURGE",
+    "CHECKSUM",
+    "HELP",
+];
+
+const PLAIN: [&str; 7] = [
+    "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "VALUES",
+];
+
+/// What is known of a statement by its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Nature {
+    /// It may leave something in the session: a variable, a lock, a temporary table, another database.
+    pub(super) soils: bool,
+    /// It may travel together with others: it neither commits nor changes how others are understood.
+    pub(super) plain: bool,
+    /// It marks, releases or returns to a place in a transaction.
+    pub(super) savepoint: bool,
+    /// It begins or ends a transaction, which is the transaction object's business.
+    pub(super) controls: bool,
+}
+
+impl Nature {
+    pub(super) fn of(sql: &str) -> Self {
+        let first = first_word(sql);
+        let is = |word: &str| first.eq_ignore_ascii_case(word);
+        let rest = || &sql[first.as_ptr() as usize - sql.as_ptr() as usize + first.len()..];
+        let savepoint =
+            is("SAVEPOINT") || is("RELEASE") || (is("ROLLBACK") && has_word(rest(), "TO"));
+        Self {
+            soils: !CLEAN.into_iter().any(is) || mentions_session(sql),
+            plain: savepoint || PLAIN.into_iter().any(is),
+            savepoint,
+            controls: is("BEGIN") && !has_word(rest(), "NOT")
+                || ["COMMIT", "END", "ABORT"].into_iter().any(is)
+                || is("XA")
+                || (is("START") && has_word(rest(), "TRANSACTION"))
+                || (is("ROLLBACK") && !savepoint),
+        }
+    }
+}
+
+/// User variables, named locks and temporary tables. Errs on the side of cleaning: the words may stand in a string.
+fn mentions_session(sql: &str) -> bool {
+    sql.contains('@')
+        || ["GET_LOCK", "TEMPORARY"]
+            .into_iter()
+            .any(|word| has_word(sql, word))
+}
+
+fn has_word(sql: &str, word: &str) -> bool {
+    sql.as_bytes()
+        .windows(word.len())
+        .any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Skips white space, opening parentheses and comments.
+fn first_word(sql: &str) -> &str {
+    let mut rest = sql;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '(');
+        rest = if let Some(comment) = rest.strip_prefix('#').or_else(|| rest.strip_prefix("--")) {
+            comment.split_once('\n').map_or("", |(_, after)| after)
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            comment.split_once("*/").map_or("", |(_, after)| after)
+        } else {
+            let end = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+            return &rest[..end];
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_leave_something_in_the_session_soils_it() {
+        for sql in [
+            "SET x = 1",
+            "use other",
+            "CALL p()",
+            "LOCK TABLES t READ",
+            "DO GET_LOCK('a', 1)",
+            "SELECT get_lock('a', 1)",
+            "SELECT 1 INTO @a",
+            "CREATE TEMPORARY TABLE t (a INT)",
+            "CREATE /* x */ temporary TABLE t (a INT)",
+            "PREPARE s FROM 'SELECT 1'",
+            "",
+        ] {
+            assert!(Nature::of(sql).soils, "{sql}");
+        }
+        for sql in [
+            "SELECT 1",
+            " # comment\n -- another\n /* and */ (select 1)",
+            "INSERT INTO t VALUES (1)",
+            "CREATE TABLE t (a INT)",
+            "SAVEPOINT a",
+        ] {
+            assert!(!Nature::of(sql).soils, "{sql}");
+        }
+    }
+
+    #[test]
+    fn statements_that_may_travel_together_are_told_from_those_that_commit() {
+        for sql in ["insert into t values (1)", "SAVEPOINT a", "ROLLBACK TO a"] {
+            assert!(Nature::of(sql).plain, "{sql}");
+            assert!(!Nature::of(sql).controls, "{sql}");
+        }
+        for sql in [
+            "CREATE TABLE t (a INT)",
+            "CALL p()",
+            "SET a = 1",
+            "SELECTED",
+        ] {
+            assert!(!Nature::of(sql).plain, "{sql}");
+        }
+        for sql in [
+            "BEGIN",
+            "start transaction",
+            "COMMIT",
+            "ROLLBACK",
+            "XA START 'a'",
+        ] {
+            assert!(Nature::of(sql).controls, "{sql}");
+        }
+        assert!(!Nature::of("BEGIN NOT ATOMIC SELECT 1; END").controls);
+    }
+}

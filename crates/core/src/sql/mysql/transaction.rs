@@ -1,0 +1,217 @@
+use std::cell::RefCell;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::database::Mysql;
+use super::run::Outcome;
+use super::session::Nature;
+use crate::pool::{Lease, Pool};
+use crate::sql::book::{Abandoned, Book};
+use crate::sql::{Error, ResultSet, Statement};
+
+/// What a rollback may take before the connection is given up.
+const UNDO_DEADLINE: Duration = Duration::from_secs(5);
+
+/// A transaction whose statements travel together.
+///
+/// [`push`](Self::push) only notes a statement; [`flush`](Self::flush) sends what is noted in one round trip, and what
+/// begins the transaction in front of the first. [`commit`](Self::commit) takes one for the rest and one for `COMMIT`: in
+/// this protocol a server goes on after a failed statement, so the commit must wait until all have succeeded. One single
+/// statement is a transaction by itself.
+///
+/// All methods take `&self` and may be called by several tasks: flushes queue up, in order. Dropping an unfinished
+/// transaction rolls it back; dropping the future of a flush or commit cancels what is running and ends the transaction.
+pub struct Transaction {
+    pool: Pool<Mysql>,
+    book: RefCell<Book>,
+    session: Mutex<Session>,
+}
+
+#[derive(Default)]
+struct Session {
+    /// From the first flush to the end.
+    lease: Option<Lease<Mysql>>,
+}
+
+impl Transaction {
+    pub(super) fn new(pool: Pool<Mysql>) -> Self {
+        Self {
+            pool,
+            book: RefCell::default(),
+            session: Mutex::default(),
+        }
+    }
+
+    /// Notes a statement and returns its index, counted from 0.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] after the end of the transaction, and for a statement that would begin or end one. The transaction
+    /// is as it was before.
+    pub fn push(&self, statement: Statement) -> Result<usize, Error> {
+        if Nature::of(&statement.sql).controls {
+            return Err(Error::boundary(&statement.source));
+        }
+        self.book.borrow_mut().push(statement)
+    }
+
+    /// Forgets what is noted; the results of those statements are errors.
+    pub fn discard(&self) {
+        self.book.borrow_mut().discard();
+    }
+
+    /// Whether it was neither committed nor rolled back yet.
+    pub fn is_open(&self) -> bool {
+        !self.book.borrow().ended
+    }
+
+    /// The result of a flushed statement, once; `None` while it is not flushed, or when it has been taken.
+    pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
+        self.book.borrow_mut().take_result(index)
+    }
+
+    /// Sends what is noted.
+    ///
+    /// # Errors
+    /// That of the first statement that failed; the statements after it have no effect and the same error as their
+    /// result. From then on every flush fails with it, except one that begins with `ROLLBACK TO`.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let mut session = self.session.lock().await;
+        if self.book.borrow_mut().is_idle()? {
+            return Ok(());
+        }
+        self.send(&mut session).await
+    }
+
+    /// Sends the rest and commits. Results can still be taken afterwards.
+    ///
+    /// # Errors
+    /// That of the first statement that failed, now or earlier, or of the commit itself: the transaction is rolled back.
+    /// After [`Error::ConnectionLost`] it may have been committed. [`Error::Usage`] when it had ended before.
+    pub async fn commit(&self) -> Result<(), Error> {
+        let mut session = self.session.lock().await;
+        let settled = self.book.borrow().is_settled();
+        match settled {
+            Err(_) => {}
+            Ok(true) if session.lease.is_none() => {}
+            Ok(_) if session.lease.is_none() && self.is_one_statement() => {
+                return self.commit_alone().await;
+            }
+            Ok(true) => return self.finish(&mut session).await,
+            Ok(false) => {
+                if let Err(error) = self.send(&mut session).await {
+                    self.book.borrow_mut().ended = true;
+                    self.undo(session.lease.take()).await;
+                    return Err(error);
+                }
+                return self.finish(&mut session).await;
+            }
+        }
+        let outcome = self.book.borrow_mut().end();
+        self.undo(session.lease.take()).await;
+        outcome
+    }
+
+    /// Undoes everything; what is noted is forgotten. Does nothing when the transaction has ended.
+    ///
+    /// # Errors
+    /// None so far: a connection that cannot roll back is closed, which rolls back as well.
+    pub async fn rollback(&self) -> Result<(), Error> {
+        let mut session = self.session.lock().await;
+        self.book.borrow_mut().abandon();
+        let lease = session.lease.take();
+        self.undo(lease).await;
+        Ok(())
+    }
+
+    /// A transaction of one statement that commits nothing by itself is what the server makes of it anyway.
+    fn is_one_statement(&self) -> bool {
+        match self.book.borrow().pending() {
+            [only] => {
+                let nature = Nature::of(&only.sql);
+                nature.plain && !nature.savepoint
+            }
+            _ => false,
+        }
+    }
+
+    async fn commit_alone(&self) -> Result<(), Error> {
+        let mut lease = self.borrow().await?;
+        let statements = self.book.borrow_mut().depart()?;
+        self.book.borrow_mut().ended = true;
+        lease.note(&statements[0].source);
+        let abandoned = Abandoned(&self.book);
+        let outcome = lease.run_one(&statements[0]).await;
+        std::mem::forget(abandoned);
+        let mut book = self.book.borrow_mut();
+        match outcome {
+            Ok(Ok(result)) => book.settle(1, vec![result], None),
+            Ok(Err(error)) => book.settle(1, Vec::new(), Some(error)),
+            Err(error) => {
+                book.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn send(&self, session: &mut Session) -> Result<(), Error> {
+        let mut lease = match session.lease.take() {
+            Some(lease) => lease,
+            None => {
+                let mut lease = self.borrow().await?;
+                lease.push_open();
+                lease
+            }
+        };
+        let statements = self.book.borrow_mut().depart()?;
+        if let Some(statement) = statements.last() {
+            lease.note(&statement.source);
+        }
+        let abandoned = Abandoned(&self.book);
+        let outcome = lease.run_all(&statements).await;
+        std::mem::forget(abandoned);
+        match outcome {
+            Ok(Outcome { results, failure }) => {
+                session.lease = Some(lease);
+                self.book
+                    .borrow_mut()
+                    .settle(statements.len(), results, failure)
+            }
+            Err(error) => {
+                self.book.borrow_mut().fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Commits what has been sent.
+    async fn finish(&self, session: &mut Session) -> Result<(), Error> {
+        let Some(mut lease) = session.lease.take() else {
+            return Ok(());
+        };
+        self.book.borrow_mut().ended = true;
+        let abandoned = Abandoned(&self.book);
+        let outcome = lease.commit().await;
+        std::mem::forget(abandoned);
+        outcome
+            .and_then(|committed| committed)
+            .inspect_err(|error| {
+                self.book.borrow_mut().fail(error);
+            })
+    }
+
+    /// The connection of the transaction. Nothing noted is lost when the wait for a new one is given up.
+    async fn borrow(&self) -> Result<Lease<Mysql>, Error> {
+        let lease = self.pool.borrow().await.map_err(Error::from);
+        lease.inspect_err(|error| self.book.borrow_mut().fail(error))
+    }
+
+    async fn undo(&self, lease: Option<Lease<Mysql>>) {
+        if let Some(mut lease) = lease
+            && (!lease.is_idle() || lease.is_busy())
+        {
+            // A connection on which this fails or takes too long is broken or dirty, and the pool sees to it.
+            let _ = tokio::time::timeout(UNDO_DEADLINE, lease.rollback()).await;
+        }
+    }
+}

@@ -1,0 +1,649 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Sql;
+
+use Weft\Pool\PoolOptions;
+use Weft\Runtime\TimeoutException;
+use Weft\Sql\AuthenticationFailed;
+use Weft\Sql\ConnectionFailed;
+use Weft\Sql\ConnectionLost;
+use Weft\Sql\ConnectionRefused;
+use Weft\Sql\ConnectionTimedOut;
+use Weft\Sql\Database;
+use Weft\Sql\DataException;
+use Weft\Sql\Deadlock;
+use Weft\Sql\HostNotFound;
+use Weft\Sql\InsufficientPrivilege;
+use Weft\Sql\LockNotAvailable;
+use Weft\Sql\ParameterError;
+use Weft\Sql\SqlException;
+use Weft\Sql\StatementCancelled;
+use Weft\Sql\TlsFailed;
+use Weft\Sql\Transaction;
+use Weft\Sql\UsageError;
+use Weft\Tests\Sql\Support\Colour;
+use Weft\Tests\Sql\Support\Proxy;
+
+use function Weft\all;
+use function Weft\delay;
+use function Weft\run;
+use function Weft\timeout;
+
+class MysqlTest extends SqlConformance
+{
+    private static ?Database $admin = null;
+
+    private string $schema;
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$admin?->close();
+        self::$admin = null;
+    }
+
+    protected function setUp(): void
+    {
+        $this->schema = 'weft_sql_' . \bin2hex(\random_bytes(6));
+        self::admin()->execute("CREATE DATABASE {$this->schema}");
+        parent::setUp();
+    }
+
+    protected function tearDown(): void
+    {
+        parent::tearDown();
+        self::admin()->execute("DROP DATABASE {$this->schema}");
+    }
+
+    protected function dsn(): string
+    {
+        return (string) \preg_replace('~/weft$~', "/{$this->schema}", self::server());
+    }
+
+    protected function type(string $type): string
+    {
+        return [
+            'bytes' => 'LONGBLOB',
+            'float' => 'DOUBLE',
+            'TEXT' => 'LONGTEXT',
+            'indexed text' => 'VARCHAR(200)',
+            'TIMESTAMP' => 'DATETIME(6)',
+            'TIMESTAMPTZ' => 'DATETIME(6)',
+        ][$type] ?? $type;
+    }
+
+    protected function cast(string $type): string
+    {
+        return ['BIGINT' => 'SIGNED', 'TEXT' => 'CHAR'][$type];
+    }
+
+    protected function endless(): string
+    {
+        return 'SELECT SLEEP(60)';
+    }
+
+    protected function series(int $rows): string
+    {
+        return "SELECT seq AS n, REPEAT('x', 200) AS pad FROM seq_1_to_10000000 WHERE seq <= {$rows}";
+    }
+
+    // Values only MySQL has
+
+    public function values(): iterable
+    {
+        foreach (parent::values() as $name => $value) {
+            // No number of MySQL is infinite, and no type of it has an offset.
+            if (!\in_array($name, ['infinity', 'timestamp with a zone'], true)) {
+                yield $name => $value;
+            }
+        }
+        yield 'tinyint' => ['TINYINT', -128];
+        yield 'tinyint unsigned' => ['TINYINT UNSIGNED', 255];
+        yield 'smallint' => ['SMALLINT', -32768];
+        yield 'smallint unsigned' => ['SMALLINT UNSIGNED', 65535];
+        yield 'mediumint' => ['MEDIUMINT', -8388608];
+        yield 'int unsigned' => ['INT UNSIGNED', 4294967295];
+        yield 'bigint unsigned within an int' => ['BIGINT UNSIGNED', \PHP_INT_MAX];
+        yield 'bigint unsigned beyond an int is a string' => ['BIGINT UNSIGNED', '18446744073709551615'];
+        yield 'decimal as string' => ['DECIMAL(30, 10)', '12345678901234567890.0123456789'];
+        yield 'decimal with its scale' => ['DECIMAL(10, 2)', '1.5', '1.50'];
+        yield 'decimal from an int' => ['DECIMAL(10, 0)', 7, '7'];
+        yield 'float keeps its decimal form' => ['FLOAT', 0.1];
+        yield 'int from text' => ['INT', '42', 42];
+        yield 'text from an int' => ['VARCHAR(20)', 42, '42'];
+        yield 'varchar' => ['VARCHAR(20)', 'Zoë'];
+        yield 'varbinary' => ['VARBINARY(20)', "\xff\x00"];
+        yield 'binary' => ['BINARY(2)', "\xff\x00"];
+        yield 'enum' => ["ENUM('red', 'blue')", Colour::Red, 'red'];
+        yield 'set' => ["SET('a', 'b', 'c')", 'a,c'];
+        yield 'bit' => ['BIT(10)', 513];
+        yield 'year' => ['YEAR', 2024];
+        yield 'time' => ['TIME', '23:59:59'];
+        yield 'time with a fraction' => ['TIME(3)', '-838:59:58.125'];
+        yield 'datetime without a fraction' => ['DATETIME', new \DateTimeImmutable('2024-02-29 23:59:59')];
+        yield 'timestamp of the server' => ['TIMESTAMP(6) NULL', new \DateTimeImmutable('2024-02-29 23:59:59.5')];
+        yield 'list as JSON' => ['JSON', [1, [2, 'x']]];
+        yield 'JSON large number' => ['JSON', '[123456789012345678901234567890]', ['123456789012345678901234567890']];
+    }
+
+    /** MySQL cuts white space off the end of a name. */
+    public function testColumnsNamedLikeNumbersOrNothingAreFound(): void
+    {
+        $row = $this->db->execute('SELECT 1 AS "7", 2 AS "-3", 3 AS "07", 4 AS ""')->first();
+
+        self::assertSame([7 => 1, -3 => 2, '07' => 3, '' => 4], $row);
+    }
+
+    public function testADateOfZerosStaysText(): void
+    {
+        $row = $this->db->execute("SELECT CAST('0000-00-00' AS DATE) AS d, CAST('2024-00-01 00:00:00' AS DATETIME) AS t")->first();
+
+        self::assertSame(['d' => '0000-00-00', 't' => '2024-00-01 00:00:00'], $row);
+    }
+
+    public function testADateKeepsItsWallClockWhateverItsZone(): void
+    {
+        $this->db->execute('CREATE TABLE clock (at DATETIME(6))');
+        $when = new \DateTimeImmutable('2024-07-01 12:00:00.5', new \DateTimeZone('Asia/Kolkata'));
+
+        $this->db->execute('INSERT INTO clock VALUES (?)', [$when]);
+        $read = $this->db->execute('SELECT at FROM clock WHERE at = ?', [$when])->value();
+
+        self::assertSame('2024-07-01 12:00:00.500000', $read->format('Y-m-d H:i:s.u'));
+        self::assertSame(\date_default_timezone_get(), $read->getTimezone()->getName());
+    }
+
+    public function testNumbersMySqlCannotHoldAreRefused(): void
+    {
+        foreach ([\INF, \NAN, (new \DateTimeImmutable())->setDate(12024, 1, 1)] as $parameter) {
+            $error = self::thrown(ParameterError::class, fn () => $this->db->execute('SELECT ?', [$parameter]));
+            self::assertStringContainsString('parameter 1', $error->getMessage());
+        }
+    }
+
+    public function testAValueTheServerCannotReadIsNotShown(): void
+    {
+        foreach (['INT' => 'secret', 'DATE' => 'secret', "ENUM('red')" => 'secret', 'VARCHAR(3)' => 'secret', 'TINYINT' => 40404] as $type => $value) {
+            $this->db->execute("CREATE OR REPLACE TABLE box (held {$type})");
+            $error = self::thrown(DataException::class, fn () => $this->db->execute('INSERT INTO box VALUES (?)', [$value]));
+            self::assertDoesNotMatchRegularExpression('/secret|404/', $error->getMessage(), $type);
+        }
+    }
+
+    public function testTheLastAutoIncrementValueIsTold(): void
+    {
+        $this->db->execute('CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, a INT)');
+
+        self::assertSame(1, $this->db->execute('INSERT INTO t (a) VALUES (?)', [5])->lastInsertId());
+        self::assertSame(2, $this->db->transaction(static fn (Transaction $tx) => $tx->execute('INSERT INTO t (a) VALUES (?)', [6])->lastInsertId()));
+        self::assertNull($this->db->execute('SELECT 1')->lastInsertId());
+    }
+
+    public function testAffectedCountsRowsThatWereFoundEvenIfNothingChangedInThem(): void
+    {
+        $this->db->execute('CREATE TABLE t (a INT)');
+        $this->db->execute('INSERT INTO t VALUES (1), (1)');
+
+        self::assertSame(2, $this->db->execute('UPDATE t SET a = 1')->affected());
+    }
+
+    public function testAProcedureReturnsAllItsResults(): void
+    {
+        $this->db->execute('CREATE PROCEDURE several (n INT) BEGIN SELECT n AS a; SELECT n + 1 AS b, NULL AS c; END');
+
+        $first = $this->db->execute('CALL several(?)', [5]);
+
+        self::assertSame([['a' => 5]], $first->rows());
+        self::assertSame([[['b' => 6, 'c' => null]]], \array_map(static fn ($result) => $result->rows(), $first->further()));
+        self::assertSame(1, $this->db->execute('SELECT 1')->value());
+        self::assertSame([], $this->db->execute('SELECT 1')->further());
+    }
+
+    public function testStatementsThatCannotBePreparedRunAsText(): void
+    {
+        $this->db->execute('CREATE TABLE t (a INT)');
+
+        self::assertSame([], $this->db->execute('LOCK TABLES t READ')->rows());
+        self::assertSame(1, $this->db->execute('SELECT 1')->value());
+    }
+
+    public function testRowsAndParametersBeyondSixteenMegabytesGoBothWays(): void
+    {
+        $this->db->execute('CREATE TABLE big (b LONGBLOB)');
+        foreach ([(1 << 24) - 20, 1 << 24, 33 << 20] as $length) {
+            $bytes = \random_bytes(1_000) . \str_repeat("\xfe", $length - 1_000);
+            $this->db->execute('DELETE FROM big');
+            $this->db->execute('INSERT INTO big VALUES (?)', [$bytes]);
+            self::assertTrue($this->db->execute('SELECT b FROM big')->value() === $bytes, "{$length} bytes have changed");
+        }
+    }
+
+    public function testMoreThanTheServerAcceptsIsRefusedBeforeItIsSentAndTheConnectionStays(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $session = $db->execute('SELECT CONNECTION_ID()')->value();
+
+        $error = self::thrown(ParameterError::class, static fn () => $db->execute('SELECT ?', [\str_repeat('x', 65 << 20)]));
+
+        self::assertStringContainsString('max_allowed_packet', $error->getMessage());
+        self::assertSame($session, $db->execute('SELECT CONNECTION_ID()')->value());
+        $db->close();
+    }
+
+    // LOAD DATA LOCAL
+
+    public function testAFileOfThisMachineIsReadOnlyWhereTheDsnAllowsIt(): void
+    {
+        $file = (string) \tempnam(\sys_get_temp_dir(), 'weft');
+        \file_put_contents($file, \implode("\n", \range(1, 100_000)) . "\n");
+        $this->db->execute('CREATE TABLE t (a INT)');
+        $load = "LOAD DATA LOCAL INFILE '{$file}' INTO TABLE t";
+
+        $error = self::thrown(InsufficientPrivilege::class, fn () => $this->db->execute($load));
+        self::assertStringContainsString('local_infile=on', $error->getMessage());
+        self::assertSame(0, $this->db->execute('SELECT count(*) FROM t')->value());
+
+        $db = Database::connect($this->dsn() . '?local_infile=on', new PoolOptions(size: 1));
+        self::assertSame(100_000, $db->execute($load)->affected());
+        self::thrown(ParameterError::class, static fn () => $db->execute("LOAD DATA LOCAL INFILE '{$file}.missing' INTO TABLE t"));
+        self::assertSame(100_000, $db->execute('SELECT count(*) FROM t')->value());
+        $db->close();
+        \unlink($file);
+    }
+
+    // Round trips
+
+    public function testStatementsOfATransactionShareARoundTripAndTheCommitIsOneMore(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            $db->execute('CREATE TABLE t (a BIGINT)');
+            $work = static function (Transaction $tx): void {
+                foreach (\range(1, 5) as $n) {
+                    $tx->execute('INSERT INTO t VALUES (?)', [$n]);
+                }
+            };
+            $db->transaction($work);
+            $proxy->trips();
+
+            $db->transaction(static function (Transaction $tx) use ($proxy, $work): void {
+                $work($tx);
+                self::assertSame(0, $proxy->trips(), 'before the end');
+            });
+            self::assertSame(2, $proxy->trips(), 'for five INSERTs, then COMMIT');
+
+            $db->transaction(static fn (Transaction $tx) => $tx->execute('INSERT INTO t VALUES (?)', [6]));
+            self::assertSame(1, $proxy->trips(), 'for a transaction of one statement');
+            self::assertSame(11, $db->execute('SELECT count(*) FROM t')->value());
+        });
+    }
+
+    public function testACleanSessionCostsNoRoundTripWhenItComesBack(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            $db->execute('CREATE TABLE t (a BIGINT)');
+            $rounds = static function () use ($db): void {
+                $db->execute('INSERT INTO t VALUES (?)', [1]);
+                $db->execute('SELECT count(*) FROM t WHERE a = ?', [1]);
+                $db->execute('UPDATE t SET a = ?', [1]);
+            };
+            $rounds();
+            $proxy->trips();
+
+            $rounds();
+            $rounds();
+
+            self::assertSame(6, $proxy->trips());
+        });
+    }
+
+    // Sessions
+
+    /** @return iterable<string, array{list<string>, string, mixed}> what is left behind, how one sees it, what a new session sees */
+    public function remains(): iterable
+    {
+        yield 'a session variable' => [['SET SESSION sort_buffer_size = 65536'], 'SELECT @@sort_buffer_size = 65536', 0];
+        yield 'a character set' => [['SET NAMES latin1'], 'SELECT @@character_set_client', 'utf8mb4'];
+        yield 'a time zone' => [["SET time_zone = '+09:00'"], 'SELECT @@time_zone', 'SYSTEM'];
+        yield 'autocommit' => [['SET autocommit = 0'], 'SELECT @@autocommit', 1];
+        yield 'a user variable' => [['SET @weft = 5'], 'SELECT @weft IS NULL', 1];
+        yield 'a user variable set by a query' => [['SELECT 5 INTO @weft'], 'SELECT @weft IS NULL', 1];
+        yield 'a user variable set by a procedure' => [['CREATE PROCEDURE p () SET @weft = 5', 'CALL p()'], 'SELECT @weft IS NULL', 1];
+        yield 'a user variable set by a function' => [
+            ['CREATE FUNCTION f () RETURNS INT BEGIN SET @weft = 5; RETURN 1; END', 'SELECT f()'], 'SELECT @weft IS NULL', 1,
+        ];
+        yield 'a temporary table' => [['CREATE TEMPORARY TABLE left_behind (a INT)'], "SELECT count(*) FROM information_schema.tables WHERE table_name = 'left_behind'", 0];
+        yield 'a named lock' => [["SELECT GET_LOCK('weft_left_behind', 0)"], "SELECT IS_USED_LOCK('weft_left_behind') IS NULL", 1];
+        yield 'a locked table' => [['CREATE TABLE locked (a INT)', 'LOCK TABLES locked WRITE'], 'SELECT count(*) FROM information_schema.metadata_lock_info', null];
+        yield 'another database' => [['USE information_schema'], "SELECT DATABASE() LIKE 'weft_sql_%'", 1];
+        yield 'a prepared statement' => [["PREPARE weft FROM 'SELECT 1'"], 'EXECUTE weft', SqlException::class];
+    }
+
+    /**
+     * @dataProvider remains
+     *
+     * @param list<string> $statements
+     */
+    public function testWhatASessionLeavesBehindIsInvisibleToTheNextBorrower(array $statements, string $look, mixed $expected): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $session = $db->execute('SELECT CONNECTION_ID()')->value();
+        foreach ($statements as $statement) {
+            try {
+                $db->execute($statement);
+            } catch (UsageError) {
+                self::assertSame('SET autocommit = 0', $statement);
+            }
+        }
+
+        if ($expected === null) {
+            $db->execute('CREATE TABLE another (a INT)');
+        } elseif (\is_string($expected) && \class_exists($expected)) {
+            self::thrown($expected, static fn () => $db->execute($look));
+        } else {
+            self::assertSame($expected, $db->execute($look)->value());
+        }
+        self::assertSame($session, $db->execute('SELECT CONNECTION_ID()')->value(), 'the connection was not closed for it');
+        self::assertSame("Zoë 𝄞", $db->execute("SELECT CONCAT(?, '𝄞')", ['Zoë '])->value());
+        $db->close();
+    }
+
+    public function testASessionLeftInsideATransactionObjectIsCleanedAfterIt(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $db->transaction(static function (Transaction $tx): void {
+            $tx->execute('SET @weft = 5');
+            self::assertSame(5, $tx->execute('SELECT @weft')->value());
+        });
+
+        self::assertNull($db->execute('SELECT @weft')->value());
+        $db->close();
+    }
+
+    // Transactions
+
+    public function testAStatementThatBeginsEndsOrCommitsATransactionIsRefusedThere(): void
+    {
+        $this->items();
+        foreach (['BEGIN', 'START TRANSACTION', 'COMMIT', 'ROLLBACK', 'CREATE TABLE other (a INT)'] as $statement) {
+            self::thrown(UsageError::class, fn () => $this->db->transaction(static function (Transaction $tx) use ($statement): void {
+                $tx->execute('SELECT count(*) FROM items')->value();
+                $tx->execute($statement);
+            }));
+        }
+        $error = self::thrown(UsageError::class, fn () => $this->db->execute('START TRANSACTION'));
+        self::assertStringContainsString('transaction', $error->getMessage());
+        self::assertSame([], $this->names());
+    }
+
+    public function testTheIsolationLevelIsSetByTheFirstStatement(): void
+    {
+        $this->items();
+        $this->db->transaction(function (Transaction $tx): void {
+            $tx->execute('SET TRANSACTION ISOLATION LEVEL READ COMMITTED');
+            self::assertSame(0, $tx->execute('SELECT count(*) FROM items')->value());
+            $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+            self::assertSame(1, $tx->execute('SELECT count(*) FROM items')->value(), 'a committed row is seen');
+        });
+    }
+
+    public function testADeadlockHasItsClassAndNothingSentBehindItTakesEffect(): void
+    {
+        $this->items();
+        $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one'), (2, 'two')");
+
+        run(function (): void {
+            $cross = fn (int $first, int $second) => fn () => $this->db->transaction(static function (Transaction $tx) use ($first, $second): void {
+                $tx->execute('UPDATE items SET price = 1 WHERE id = ?', [$first])->affected();
+                delay(0.2);
+                $tx->execute('UPDATE items SET price = 2 WHERE id = ?', [$second]);
+                $tx->execute('INSERT INTO items (id, name) VALUES (?, ?)', [100 + $first, "behind {$first}"]);
+            });
+            $outcomes = self::outcomes($cross(1, 2), $cross(2, 1));
+            self::assertContains(Deadlock::class, $outcomes);
+            self::assertContains(null, $outcomes);
+        });
+        self::assertSame(3, $this->db->execute('SELECT count(*) FROM items')->value());
+    }
+
+    public function testALockThatIsTakenAndAStatementTimeoutHaveTheirClasses(): void
+    {
+        $this->items();
+        $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+        $holder = $this->db->begin();
+        $holder->execute('SELECT 1 FROM items FOR UPDATE')->rows();
+
+        $error = self::thrown(LockNotAvailable::class, fn () => $this->db->execute('SELECT 1 FROM items FOR UPDATE NOWAIT'));
+        self::assertSame('55P03', $error->sqlState);
+        $holder->rollback();
+        $error = self::thrown(StatementCancelled::class, fn () => $this->db->execute('SET STATEMENT max_statement_time = 0.05 FOR SELECT SLEEP(10)'));
+        self::assertSame('57014', $error->sqlState);
+    }
+
+    // Cancellation and loss
+
+    public function testACancelledStatementIsGoneFromTheServerAndItsConnectionServesTheNext(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $session = $db->execute('SELECT CONNECTION_ID()')->value();
+
+        run(static function () use ($db, $session): void {
+            self::thrown(TimeoutException::class, static fn () => timeout(0.2, static fn () => $db->execute('SELECT SLEEP(60)')));
+            self::assertSame($session, $db->execute('SELECT CONNECTION_ID()')->value());
+            self::assertSame(0, self::admin()->execute(
+                "SELECT count(*) FROM information_schema.processlist WHERE id = ? AND info LIKE '%SLEEP%'",
+                [$session],
+            )->value());
+        });
+        $db->close();
+    }
+
+    public function testASessionKilledUnderAStatementIsALostConnectionAndTheNextStatementWorks(): void
+    {
+        run(function (): void {
+            $session = 0;
+            $sleep = function () use (&$session): void {
+                $this->db->transaction(static function (Transaction $tx) use (&$session): void {
+                    $session = $tx->execute('SELECT CONNECTION_ID()')->value();
+                    $tx->execute('SELECT SLEEP(60)')->rows();
+                });
+            };
+            $kill = static function () use (&$session): void {
+                delay(0.3);
+                self::admin()->execute("KILL {$session}");
+            };
+
+            self::assertSame([ConnectionLost::class, null], self::outcomes($sleep, $kill));
+            self::assertSame(1, $this->db->execute('SELECT 1')->value());
+        });
+    }
+
+    public function testAnIdleConnectionThatTheServerClosedIsNotLent(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $session = $db->execute('SELECT CONNECTION_ID()')->value();
+        self::admin()->execute("KILL {$session}");
+        \usleep(100_000);
+
+        self::assertNotSame($session, $db->execute('SELECT CONNECTION_ID()')->value());
+        $db->close();
+    }
+
+    public function testAConnectionCutUnderACommitLeavesItsOutcomeUnknown(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            run(static function () use ($db, $proxy): void {
+                $db->execute('SELECT 1');
+                $tx = $db->begin();
+                $tx->execute('SELECT 2')->value();
+                $proxy->hold();
+                $cut = static function () use ($proxy): void {
+                    delay(0.1);
+                    $proxy->cut();
+                };
+
+                self::assertSame([ConnectionLost::class, null], self::outcomes($tx->commit(...), $cut));
+                self::assertFalse($tx->isOpen());
+            });
+        });
+    }
+
+    public function testAServerThatFallsSilentCostsATimeoutAndNotThePool(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            run(static function () use ($db, $proxy): void {
+                $db->execute('SELECT 1');
+                $proxy->hold();
+                $started = \hrtime(true);
+                self::thrown(TimeoutException::class, static fn () => timeout(0.2, static fn () => $db->execute('SELECT 2')));
+                self::thrown(SqlException::class, static fn () => $db->execute('SELECT 3'));
+                self::assertLessThan(15e9, \hrtime(true) - $started);
+            });
+        });
+    }
+
+    public function testAfterARestartOfTheServerTheNextStatementConnectsAgain(): void
+    {
+        $services = \getenv('WEFT_SERVICES');
+        if ($services === false) {
+            self::markTestSkipped('the server is not one of scripts/services');
+        }
+        self::assertSame(1, $this->db->execute('SELECT 1')->value());
+        \exec("{$services} restart mariadb 2>&1", $output, $code);
+        self::assertSame(0, $code, \implode("\n", $output));
+
+        self::assertSame(1, $this->db->execute('SELECT 1')->value());
+    }
+
+    // Connecting
+
+    public function testEveryAuthenticationPluginOfTheServerLetsOneIn(): void
+    {
+        foreach (['weft', 'weft_ed25519'] as $user) {
+            $db = Database::connect(\str_replace('//weft:', "//{$user}:", self::server()));
+            self::assertStringStartsWith("{$user}@", $db->execute('SELECT CURRENT_USER()')->value());
+            $db->close();
+        }
+    }
+
+    public function testASocketWorksLikeAPort(): void
+    {
+        $socket = (string) \getenv('WEFT_MYSQL_SOCKET');
+        if (!\file_exists($socket)) {
+            self::markTestSkipped('the server has no socket here');
+        }
+        $db = Database::connect('mariadb://weft:weft@/weft?host=' . \rawurlencode($socket));
+
+        self::assertSame('weft@localhost', $db->execute('SELECT USER()')->value());
+        $db->close();
+    }
+
+    public function testTlsIsUsedWhereTheServerOffersItAndCheckedWhereTheDsnSaysSo(): void
+    {
+        $dsn = \getenv('WEFT_MYSQL_TLS_DSN');
+        self::assertNotFalse($dsn, 'WEFT_MYSQL_TLS_DSN is not set: run `make services`');
+        $cipher = static function (string $dsn): string {
+            $db = Database::connect($dsn);
+            $cipher = $db->execute("SHOW STATUS LIKE 'Ssl_cipher'")->first()['Value'];
+            $db->close();
+
+            return $cipher;
+        };
+
+        self::assertNotSame('', $cipher($dsn));
+        self::assertNotSame('', $cipher(self::server()), 'preferred by default');
+        self::assertSame('', $cipher(self::server() . '?sslmode=disable'));
+        self::assertNotSame('', $cipher(\str_replace('//weft:', '//weft_tls:', $dsn)));
+        $noAuthority = Database::connect((string) \preg_replace('/&sslrootcert=[^&]*/', '', $dsn));
+        self::thrown(TlsFailed::class, static fn () => $noAuthority->execute('SELECT 1'));
+    }
+
+    public function testAServerThatIsDownIsNamed(): void
+    {
+        $db = Database::connect('mysql://app:hunter2@127.0.0.1:1/app');
+
+        $error = self::thrown(ConnectionRefused::class, static fn () => $db->execute('SELECT 1'));
+
+        self::assertStringContainsString('127.0.0.1:1', $error->getMessage());
+        self::assertStringNotContainsString('hunter2', $error->getMessage());
+        self::thrown(ConnectionFailed::class, static fn () => $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')));
+    }
+
+    public function testWrongCredentialsAndAWrongDatabaseAreNamedWithoutThePassword(): void
+    {
+        $server = \parse_url(self::server());
+        $at = "{$server['host']}:{$server['port']}";
+        foreach (["weft:hunter2@{$at}/weft", "weft:weft@{$at}/nowhere", "nobody:hunter2@{$at}/weft", "weft_ed25519:hunter2@{$at}/weft"] as $rest) {
+            $error = self::thrown(AuthenticationFailed::class, static fn () => Database::connect("mysql://{$rest}")->execute('SELECT 1'));
+            self::assertStringContainsString($at, $error->getMessage());
+            self::assertStringNotContainsString('hunter2', $error->getMessage());
+        }
+    }
+
+    public function testAHostWithoutAnAddressAndAServerThatSaysNothingAreNamed(): void
+    {
+        $silent = \stream_socket_server('tcp://127.0.0.1:0');
+        self::assertNotFalse($silent);
+        $name = \stream_socket_get_name($silent, false);
+
+        $error = self::thrown(HostNotFound::class, static fn () => Database::connect('mysql://app@no-such-host.invalid/app')->execute('SELECT 1'));
+        self::assertStringContainsString('no-such-host.invalid', $error->getMessage());
+        $error = self::thrown(ConnectionTimedOut::class, static fn () => Database::connect("mysql://app@{$name}/app?connect_timeout=0.2")->execute('SELECT 1'));
+        self::assertStringContainsString((string) $name, $error->getMessage());
+    }
+
+    public function wrongDsns(): iterable
+    {
+        yield from parent::wrongDsns();
+        yield 'unknown option' => ['mysql://app:hunter2@localhost/app?colour=red'];
+        yield 'wrong port' => ['mysql://app:hunter2@localhost:99999/app'];
+    }
+
+    /** @param callable(Database, Proxy): void $work */
+    private function behindProxy(callable $work): void
+    {
+        $server = \parse_url(self::server());
+        $proxy = new Proxy($server['host'], $server['port']);
+        $db = Database::connect(
+            "mysql://{$server['user']}:{$server['pass']}@127.0.0.1:{$proxy->port}/{$this->schema}?sslmode=disable&connect_timeout=2",
+            new PoolOptions(size: 1, borrowTimeout: 10.0),
+        );
+        try {
+            $work($db, $proxy);
+        } finally {
+            $proxy->stop();
+        }
+    }
+
+    /**
+     * Runs all of them at a time.
+     *
+     * @return list<class-string<\Throwable>|null> what each of them threw
+     */
+    private static function outcomes(callable ...$work): array
+    {
+        return \array_values(all(\array_map(static fn (callable $work): callable => static function () use ($work): ?string {
+            try {
+                $work();
+            } catch (\Throwable $thrown) {
+                return $thrown::class;
+            }
+
+            return null;
+        }, $work)));
+    }
+
+    /** Sees what happens from a connection of its own. */
+    private static function admin(): Database
+    {
+        return self::$admin ??= Database::connect(self::server());
+    }
+
+    private static function server(): string
+    {
+        $dsn = \getenv('WEFT_MYSQL_DSN');
+        self::assertNotFalse($dsn, 'WEFT_MYSQL_DSN is not set: run `make services`');
+
+        return $dsn;
+    }
+}
