@@ -27,6 +27,21 @@ final class DocumentationTest extends TestCase
         }
     }
 
+    public function testTheProgramsOfThePageGiveWhatItSaysOnMariaDb(): void
+    {
+        $server = \getenv('WEFT_MYSQL_DSN');
+        self::assertNotFalse($server, 'WEFT_MYSQL_DSN is not set: run `make services`');
+        $database = 'weft_docs_' . \bin2hex(\random_bytes(6));
+        $admin = Database::connect($server);
+        $admin->execute("CREATE DATABASE {$database}");
+        try {
+            $this->runPage((string) \preg_replace('~/weft$~', "/{$database}", $server));
+        } finally {
+            $admin->execute("DROP DATABASE {$database}");
+            $admin->close();
+        }
+    }
+
     public function testTheProgramsOfThePageGiveWhatItSaysOnSqlite(): void
     {
         $this->runPage('sqlite::memory:');
