@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\Transport\Memory;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+
+/** A handler with a Transaction of a database server. */
+final class ServerTransactionTest extends BusTestCase
+{
+    /** @return iterable<string, array{string}> the variable with the DSN */
+    public static function servers(): iterable
+    {
+        yield 'PostgreSQL' => ['DATABASE_URL'];
+        yield 'MariaDB' => ['WEFT_MYSQL_DSN'];
+    }
+
+    /** @dataProvider servers */
+    public function testWhatAHandlerStoredAndPublishedIsThereAfterItReturnedAndNotAfterItThrew(string $variable): void
+    {
+        $dsn = \getenv($variable);
+        self::assertNotFalse($dsn, "{$variable} is not set: run `make services`");
+        $table = 'customers_' . \bin2hex(\random_bytes(6));
+
+        $this->inRuntime(static function () use ($dsn, $table): void {
+            $database = Database::connect($dsn);
+            $database->execute("CREATE TABLE {$table} (id VARCHAR(40) PRIMARY KEY)");
+            $bus = Bus::connect(new Memory(), $database);
+            try {
+                $heard = [];
+                $bus->handlers(new class ($table) {
+                    public function __construct(private readonly string $table) {}
+
+                    #[CommandHandler]
+                    public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
+                    {
+                        $transaction->execute("INSERT INTO {$this->table} (id) VALUES (?)", [$command->id]);
+                        $context->publish(new CustomerStored($command->id));
+                        if ((int) $command->id % 10 === 0) {
+                            throw new \DomainException('no');
+                        }
+                    }
+                }, self::listening(static function (CustomerStored $event) use (&$heard): void {
+                    $heard[] = (int) $event->id;
+                }));
+                $bus->declare(self::QUEUE);
+                $bus->sendAll(self::customers(50));
+
+                self::drain($bus);
+
+                \sort($heard);
+                $expected = \array_values(\array_filter(\range(1, 50), static fn(int $id): bool => $id % 10 !== 0));
+                self::assertSame($expected, $heard);
+                self::assertSame(45, $database->execute("SELECT count(*) FROM {$table}")->value());
+                self::assertSame(5, $bus->deadLetters(self::QUEUE)->count());
+            } finally {
+                $database->execute("DROP TABLE {$table}");
+                $bus->close();
+                $database->close();
+            }
+        });
+    }
+}
