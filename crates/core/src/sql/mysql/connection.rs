@@ -42,6 +42,8 @@ pub struct Connection {
     stream: Stream,
     /// Written, not yet sent.
     out: BytesMut,
+    /// The socket has taken it, but may keep some of it back: TLS does while its own socket is full.
+    unflushed: bool,
     input: BytesMut,
     /// Sent or written, not yet answered.
     commands: VecDeque<Command>,
@@ -85,6 +87,7 @@ impl Connection {
         Self {
             stream,
             out: BytesMut::with_capacity(4 * 1024),
+            unflushed: false,
             input,
             commands: VecDeque::new(),
             answers: VecDeque::new(),
@@ -306,13 +309,16 @@ impl Connection {
 
     /// Sends as much as the socket takes.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if self.out.is_empty() {
+        if self.out.is_empty() && !self.unflushed {
             return Ok(());
         }
         while !self.out.is_empty() {
             match Pin::new(&mut self.stream).poll_write(cx, &self.out) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(sent)) => self.out.advance(sent),
+                Poll::Ready(Ok(sent)) => {
+                    self.out.advance(sent);
+                    self.unflushed = true;
+                }
                 Poll::Ready(Err(error)) => return Err(error),
                 Poll::Pending => return Ok(()),
             }
@@ -321,15 +327,19 @@ impl Connection {
             self.out = BytesMut::with_capacity(READ_CHUNK);
         }
         match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Ready(Ok(())) => {
+                self.unflushed = false;
+                Ok(())
+            }
             Poll::Ready(Err(error)) => Err(error),
-            _ => Ok(()),
+            Poll::Pending => Ok(()),
         }
     }
 
     /// Sends what is written and waits until the socket has taken all of it.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         poll_fn(|cx| match self.poll_send(cx) {
-            Ok(()) if self.out.is_empty() => Poll::Ready(Ok(())),
+            Ok(()) if self.out.is_empty() && !self.unflushed => Poll::Ready(Ok(())),
             Ok(()) => Poll::Pending,
             Err(error) => {
                 self.broken = true;

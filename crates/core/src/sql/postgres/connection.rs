@@ -50,6 +50,8 @@ pub struct Connection {
     stream: Stream,
     /// Written, not yet sent.
     pub(super) out: BytesMut,
+    /// The socket has taken it, but may keep some of it back: TLS does while its own socket is full.
+    unflushed: bool,
     /// How much of it only closes evicted statements.
     pub(super) closes: usize,
     input: BytesMut,
@@ -84,6 +86,7 @@ impl Connection {
         Self {
             stream,
             out: BytesMut::with_capacity(4 * 1024),
+            unflushed: false,
             closes: 0,
             input: BytesMut::with_capacity(READ_CHUNK),
             awaited: 0,
@@ -226,20 +229,27 @@ impl Connection {
 
     /// Sends as much as the socket takes.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if self.out.is_empty() {
+        if self.out.is_empty() && !self.unflushed {
             return Ok(());
         }
         while !self.out.is_empty() {
             match Pin::new(&mut self.stream).poll_write(cx, &self.out) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(sent)) => self.out.advance(sent),
+                Poll::Ready(Ok(sent)) => {
+                    self.out.advance(sent);
+                    self.unflushed = true;
+                }
                 Poll::Ready(Err(error)) => return Err(error),
                 Poll::Pending => return Ok(()),
             }
         }
         match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Ready(Ok(())) => {
+                self.unflushed = false;
+                Ok(())
+            }
             Poll::Ready(Err(error)) => Err(error),
-            _ => Ok(()),
+            Poll::Pending => Ok(()),
         }
     }
 
