@@ -39,12 +39,12 @@ build-debug: ## build the extension the tests use: target/debug/libweft.so
 
 .PHONY: demo
 demo: check-broker setup build ## run the customers example: 100,000 commands, counted and verified at the end
-	@if [[ $(BROKER) == rabbitmq ]]; then scripts/services up; . "$${WEFT_VAR:-var}/services/env"; fi; \
-	exec php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 examples/customers/app.php --broker=$(BROKER) --commands=$(COMMANDS)
+	@if [[ '$(BROKER)' == rabbitmq ]]; then scripts/services up; . "$${WEFT_VAR:-var}/services/env"; fi; \
+	exec php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 examples/customers/app.php --broker='$(BROKER)' --commands='$(COMMANDS)'
 
 .PHONY: check-broker
 check-broker:
-	@[[ $(BROKER) == sqlite || $(BROKER) == rabbitmq ]] || { echo "BROKER is '$(BROKER)': it must be sqlite or rabbitmq" >&2; exit 2; }
+	@[[ '$(BROKER)' == sqlite || '$(BROKER)' == rabbitmq ]] || { echo "BROKER is '$(BROKER)': it must be sqlite or rabbitmq" >&2; exit 2; }
 
 .PHONY: services
 services: ## start RabbitMQ, PostgreSQL and MariaDB as processes of this checkout, on ports of their own

@@ -26,10 +26,16 @@ require __DIR__ . '/../../autoload.php';
     }
 });
 
-$options = \getopt('', ['broker:', 'commands:']);
+$options = \getopt('', ['broker:', 'commands:'], $rest);
 $broker = $options['broker'] ?? 'sqlite';
 $commands = \filter_var($options['commands'] ?? 100_000, \FILTER_VALIDATE_INT, ['options' => ['min_range' => 1]]);
-if (!\in_array($broker, ['sqlite', 'rabbitmq'], true) || $commands === false) {
+$unknown = \array_slice($argv, $rest);
+foreach (\array_slice($argv, 1, $rest - 1) as $argument) {
+    if (\str_starts_with($argument, '-') && !\preg_match('/^--(broker|commands)(=|$)/', $argument)) {
+        $unknown[] = $argument;
+    }
+}
+if (!\in_array($broker, ['sqlite', 'rabbitmq'], true) || $commands === false || $unknown !== []) {
     \fwrite(\STDERR, "usage: app.php [--broker=sqlite|rabbitmq] [--commands=N], N at least 1\n");
     exit(2);
 }

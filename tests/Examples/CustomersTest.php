@@ -60,6 +60,20 @@ final class CustomersTest extends TestCase
         self::assertStringContainsString('✓ 20,000 rows, 20,000 events, 0 lost, 0 duplicates', $output);
     }
 
+    public function testWhoAsksForAnotherNumberWhileARunIsUnfinishedIsToldWhyItIsNotTaken(): void
+    {
+        $process = $this->start('--commands=20000');
+        $this->waitForRows(100);
+        \proc_terminate($process[0], \SIGINT);
+        $this->finish($process);
+
+        [$code, $output] = $this->finish($this->start('--commands=10'));
+
+        self::assertSame(0, $code, $output);
+        self::assertStringContainsString('The 10 commands you asked for are for the next run', $output);
+        self::assertStringContainsString('✓ 20,000 rows', $output);
+    }
+
     public function testKilledInTheMiddleItLosesAndRepeatsNothing(): void
     {
         $process = $this->start('--commands=20000');
@@ -87,12 +101,22 @@ final class CustomersTest extends TestCase
         self::assertStringContainsString('seven is refused', $output);
     }
 
-    public function testAWrongOptionIsExplained(): void
+    /** @dataProvider wrongOptions */
+    public function testAWrongOptionIsExplained(string $options): void
     {
-        [$code, $output] = $this->finish($this->start('--commands=-1'));
+        [$code, $output] = $this->finish($this->start($options));
 
-        self::assertSame(2, $code);
+        self::assertSame(2, $code, $output);
         self::assertStringContainsString('usage:', $output);
+    }
+
+    public static function wrongOptions(): iterable
+    {
+        yield 'no number above zero' => ['--commands=-1'];
+        yield 'a broker there is none of' => ['--broker=kafka'];
+        yield 'a slip of the pen' => ['--commands=10 --comands=5'];
+        yield 'a word' => ['--commands=10 20'];
+        yield 'help' => ['--help'];
     }
 
     public function testAMissingAddressIsAnErrorAndNotASuccess(): void

@@ -34,9 +34,9 @@ final class Demo
         private readonly Database $database,
         private readonly Bus $bus,
         private readonly Screen $screen,
-        int $commands,
+        private readonly int $asked,
     ) {
-        $this->run = Run::open($database, $commands);
+        $this->run = Run::open($database, $asked);
         $this->customers = new Customers();
         $this->customers->stored = $this->run->seen();
         $this->sentBefore = $this->run->sent;
@@ -78,6 +78,12 @@ final class Demo
             \number_format($this->run->commands),
             \number_format($this->rowsBefore),
         ));
+        if ($this->asked !== $this->run->commands) {
+            $this->screen->line(\sprintf(
+                'The %s commands you asked for are for the next run; to give this one up, stop it and say UPDATE demo_runs SET finished = true.',
+                \number_format($this->asked),
+            ));
+        }
     }
 
     /** A run that was given up, or was killed while it filled the queue, may have left messages. */
