@@ -8,14 +8,19 @@ use Weft\Native\SqlDatabase;
 use Weft\Pool\Leak;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Sql\Internal\LeakWatch;
 
 /**
  * A pooled SQL database. Share one per DSN: any number of tasks may use it at once.
  */
 final class Database implements Connection
 {
-    private function __construct(private readonly SqlDatabase $native, private readonly Driver $driver, private readonly string $name)
-    {
+    private function __construct(
+        private readonly SqlDatabase $native,
+        private readonly Driver $driver,
+        private readonly string $name,
+        private readonly ?LeakWatch $leaks,
+    ) {
     }
 
     /**
@@ -25,14 +30,22 @@ final class Database implements Connection
      * - `mysql://user:password@host:3306/database?sslmode=verify-full&sslrootcert=ca.pem`, `mariadb://` as well
      * - `sqlite:relative/path.db`, `sqlite:///absolute/path.db`, `sqlite::memory:`
      *
+     * @param (\Closure(Leak): mixed)|null $leaked called in a task of its own, once for each connection that is held for
+     *     longer than the pool's `leakThreshold`, for instance to log it; by default that is an `E_USER_WARNING`
+     *
      * @throws InvalidDsn
      * @throws ConnectionFailed when the SQLite file cannot be opened
      */
-    public static function connect(string $dsn, PoolOptions $pool = new PoolOptions()): self
+    public static function connect(string $dsn, PoolOptions $pool = new PoolOptions(), ?\Closure $leaked = null): self
     {
         $native = Scheduler::await(SqlDatabase::open($dsn, $pool->native(), $pool->name));
 
-        return new self($native, Driver::from($native->driver()), $pool->name);
+        $driver = Driver::from($native->driver());
+        $watched = $pool->leakThreshold > 0.0 && $driver !== Driver::Sqlite;
+
+        $name = $pool->name !== '' ? $pool->name : \rawurldecode(\ltrim((string) \parse_url($dsn, \PHP_URL_PATH), '/'));
+
+        return new self($native, $driver, $name, $watched ? new LeakWatch($native, $name, $leaked) : null);
     }
 
     public function driver(): Driver
@@ -42,6 +55,8 @@ final class Database implements Connection
 
     public function execute(string $sql, array $params = []): Result
     {
+        $this->leaks?->attend();
+
         return new Result(Scheduler::await($this->native->execute($sql, $params, self::task())));
     }
 
@@ -74,6 +89,8 @@ final class Database implements Connection
      */
     public function begin(): Transaction
     {
+        $this->leaks?->attend();
+
         return new Transaction($this->native->transaction(self::task()), $this->driver);
     }
 
@@ -142,6 +159,7 @@ final class Database implements Connection
      */
     private function fetch(string $sql, array $params, int $chunk): \Generator
     {
+        $this->leaks?->attend();
         $cursor = $this->native->stream($sql, $params, $chunk, self::task());
         try {
             $key = 0;

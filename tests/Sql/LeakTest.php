@@ -1,0 +1,126 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Sql;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Pool\Leak;
+use Weft\Pool\PoolOptions;
+use Weft\Sql\Database;
+
+use function Weft\delay;
+use function Weft\run;
+
+/** Connections that are held for too long. */
+final class LeakTest extends TestCase
+{
+    public function testALeakIsToldOnceWithItsTaskStackAgeAndLastStatement(): void
+    {
+        run(function (): void {
+            $leaks = [];
+            $db = $this->database(0.03, static function (Leak $leak) use (&$leaks): void {
+                $leaks[] = $leak;
+            });
+            $transaction = $db->begin();
+            $line = __LINE__ - 1;
+            self::assertSame(7, $transaction->execute('SELECT 7 AS n')->value());
+            delay(0.2);
+
+            self::assertCount(1, $leaks);
+            self::assertSame(['books', 1, __FILE__, $line, 'SELECT 7 AS n'], [$leaks[0]->pool, $leaks[0]->task, $leaks[0]->file, $leaks[0]->line, $leaks[0]->statement]);
+            self::assertStringContainsString(__FILE__ . ":$line in ", (string) $leaks[0]->stack);
+            self::assertGreaterThanOrEqual(0.03, $leaks[0]->held);
+            self::assertSame(1, $db->stats()['leaks']);
+            $transaction->rollback();
+            $db->close();
+        });
+    }
+
+    public function testWithoutAListenerALeakIsAWarning(): void
+    {
+        $warnings = [];
+        \set_error_handler(static function (int $level, string $message) use (&$warnings): bool {
+            $warnings[] = $message;
+
+            return true;
+        }, \E_USER_WARNING);
+        try {
+            run(function (): void {
+                $db = $this->database(0.03);
+                $transaction = $db->begin();
+                $transaction->execute('SELECT 7 AS n')->value();
+                delay(0.15);
+                $transaction->rollback();
+                $db->close();
+            });
+        } finally {
+            \restore_error_handler();
+        }
+
+        self::assertCount(1, $warnings);
+        self::assertStringStartsWith('pool "books": task #1 holds a resource for 0.', $warnings[0]);
+        self::assertStringContainsString('last statement: SELECT 7 AS n, borrowed at', $warnings[0]);
+        self::assertStringContainsString(__FILE__, $warnings[0]);
+    }
+
+    public function testAListenerMayWaitAndIsHeardInEveryRun(): void
+    {
+        $told = 0;
+        $db = $this->database(0.03, static function (Leak $leak) use (&$told, &$db): void {
+            $db->execute('SELECT 1');
+            $told++;
+        });
+        foreach ([1, 2] as $runs) {
+            run(static function () use ($db): void {
+                $transaction = $db->begin();
+                $transaction->execute('SELECT 7 AS n')->value();
+                delay(0.15);
+                $transaction->rollback();
+            });
+            self::assertSame($runs, $told);
+        }
+        $db->close();
+    }
+
+    public function testOutsideOfRunALeakIsToldBeforeTheNextStatement(): void
+    {
+        $leaks = [];
+        $db = $this->database(0.03, static function (Leak $leak) use (&$leaks): void {
+            $leaks[] = $leak->task;
+        });
+        $transaction = $db->begin();
+        $transaction->execute('SELECT 7 AS n')->value();
+        delay(0.15);
+        self::assertSame([], $leaks);
+        $db->execute('SELECT 1');
+        self::assertSame([0], $leaks);
+        $transaction->rollback();
+        $db->close();
+    }
+
+    public function testWithoutAThresholdNobodyListensAndNoStackIsKept(): void
+    {
+        run(function (): void {
+            $told = 0;
+            $db = $this->database(0.0, static function () use (&$told): void {
+                $told++;
+            });
+            $transaction = $db->begin();
+            $transaction->execute('SELECT 7 AS n')->value();
+            delay(0.15);
+            self::assertNull($db->holders()[0]->stack);
+            self::assertSame([0, 0], [$told, $db->stats()['leaks']]);
+            $transaction->rollback();
+            $db->close();
+        });
+    }
+
+    private function database(float $threshold, ?\Closure $leaked = null): Database
+    {
+        $dsn = \getenv('DATABASE_URL');
+        self::assertNotFalse($dsn, 'DATABASE_URL is not set: run `make services`');
+
+        return Database::connect($dsn, new PoolOptions(size: 4, leakThreshold: $threshold, name: 'books'), $leaked);
+    }
+}
