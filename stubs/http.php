@@ -139,6 +139,15 @@ class HttpRequest
     {
     }
 
+    /**
+     * Records the time from the arrival of its header to its answer, in a process that is measured.
+     *
+     * @internal
+     */
+    public function timedBy(Histogram $histogram): void
+    {
+    }
+
     /** Whether somebody still waits for the answer. */
     public function isOpen(): bool
     {

@@ -10,12 +10,14 @@ namespace Weft\Native;
  * Only the scheduler calls it: an id that nobody remembers is never announced again.
  *
  * @param float|null $timeout seconds to wait for the first one; 0.0 makes one pass, null waits as long as it takes
+ * @param int|null $tasks that have not ended, for the metrics
+ * @param int|null $fibers of the pool, for the metrics
  *
  * @return list<int>
  *
  * @throws \Weft\Runtime\ForkedProcess
  */
-function poll(?float $timeout = null): mixed
+function poll(?float $timeout = null, ?int $tasks = null, ?int $fibers = null): mixed
 {
 }
 
@@ -59,5 +61,13 @@ function signal(int $number): int
  * Panics, in an operation or in the call itself, to prove that PHP gets an \Error. Debug builds only.
  */
 function panic(bool $in_operation): int
+{
+}
+
+/**
+ * From now on the output buffers that a fiber opens above the first `$base` are its own: suspended, it takes them along. A
+ * negative number switches that off.
+ */
+function separateOutput(int $base): void
 {
 }

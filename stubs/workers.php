@@ -86,22 +86,3 @@ function tellSupervisor(string $message): void
 function workDone(int $units): void
 {
 }
-
-/**
- * Adds to a counter of this process. Its name ends in `_total`.
- *
- * @param array<string, string> $labels
- */
-function addToCounter(string $name, string $help, array $labels, int $by): void
-{
-}
-
-/** @param array<string, string> $labels */
-function setGauge(string $name, string $help, array $labels, float $value): void
-{
-}
-
-/** The metrics of this process in Prometheus text format 0.0.4. */
-function metrics(): string
-{
-}

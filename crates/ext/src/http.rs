@@ -20,6 +20,7 @@ use weft_core::net::{Address, Identity, ListenError, ServerTls, TlsAcceptor, lis
 use crate::amqp_table::binary;
 use crate::convert::array_zval;
 use crate::failure::Failure;
+use crate::metrics::Histogram;
 use crate::process::Process;
 use crate::runtime::{Payload, seconds, start};
 
@@ -307,6 +308,10 @@ impl HttpRequest {
 
     pub fn trailers(&self) -> PhpResult<Zval> {
         fields(&self.call.trailers().unwrap_or_default())
+    }
+
+    pub fn timed_by(&self, histogram: &Histogram) {
+        self.call.time(histogram.instrument());
     }
 
     pub fn is_open(&self) -> bool {

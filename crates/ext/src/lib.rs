@@ -13,6 +13,8 @@ mod failure;
 mod grpc;
 mod grpc_client;
 mod http;
+mod metrics;
+mod output;
 mod pool;
 mod process;
 mod protobuf;
@@ -31,6 +33,7 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
         .startup_function(process::startup)
         .request_shutdown_function(process::request_shutdown);
     let module = runtime::register(module);
+    let module = output::register(module);
     let module = pool::register(module);
     let module = sql::register(module);
     let module = amqp::register(module);
@@ -39,5 +42,6 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
     let module = grpc_client::register(module);
     let module = bus::register(module);
     let module = protobuf::register(module);
+    let module = metrics::register(module);
     workers::register(module)
 }

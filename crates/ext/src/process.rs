@@ -118,6 +118,7 @@ pub extern "C" fn startup(_type: i32, _module: i32) -> i32 {
     // SAFETY: the handler only stores to atomics, which is safe in a child right after fork.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
     Link::connect(stack::reader());
+    crate::output::observe_fibers();
     0
 }
 
@@ -138,6 +139,7 @@ extern "C" fn after_fork_in_child() {
 
 pub extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
     crate::protobuf::forget();
+    crate::output::reset();
     let current = CURRENT.try_with(|current| current.borrow_mut().take());
     if FORKED.load(Ordering::Relaxed) {
         // The epoll instance and the sockets are shared with the parent: dropping them would disturb it.

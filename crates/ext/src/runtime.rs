@@ -8,6 +8,7 @@ use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ModuleEntry;
 
 use weft_core::reactor::OpId;
+use weft_core::workers::pulse;
 
 use crate::failure::Failure;
 use crate::process::{Outcome, Process};
@@ -56,7 +57,10 @@ pub fn seconds(value: f64) -> Duration {
 
 #[php_function]
 #[php(name = "Weft\\Native\\poll")]
-pub fn poll(timeout: Option<f64>) -> PhpResult<Zval> {
+pub fn poll(timeout: Option<f64>, tasks: Option<i64>, fibers: Option<i64>) -> PhpResult<Zval> {
+    if let (Some(tasks), Some(fibers)) = (tasks, fibers) {
+        pulse::count(tasks.max(0) as u64, fibers.max(0) as u64);
+    }
     let finished = Process::current()?.reactor.poll(timeout.map(seconds));
     let mut ids = ZendHashTable::with_capacity(finished.len() as u32);
     for id in finished {

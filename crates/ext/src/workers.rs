@@ -8,7 +8,6 @@ use ext_php_rs::convert::IntoZval;
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
-use weft_core::metrics;
 use weft_core::workers::{Endpoint, Event, Link, Supervisor as CoreSupervisor, work_done};
 
 use crate::failure::Failure;
@@ -154,52 +153,10 @@ pub fn count_work(units: i64) {
     work_done(u64::try_from(units).unwrap_or(0));
 }
 
-#[php_function]
-#[php(name = "Weft\\Native\\addToCounter")]
-pub fn add_to_counter(name: &str, help: &str, labels: &ZendHashTable, by: i64) {
-    let labels = pairs(labels);
-    metrics::counter(name, help, &borrowed(&labels)).add(u64::try_from(by).unwrap_or(0));
-}
-
-#[php_function]
-#[php(name = "Weft\\Native\\setGauge")]
-pub fn set_gauge(name: &str, help: &str, labels: &ZendHashTable, value: f64) {
-    let labels = pairs(labels);
-    metrics::gauge(name, help, &borrowed(&labels)).set(value);
-}
-
-#[php_function]
-#[php(name = "Weft\\Native\\metrics")]
-pub fn render_metrics() -> String {
-    metrics::render()
-}
-
-fn pairs(labels: &ZendHashTable) -> Vec<(String, String)> {
-    labels
-        .iter()
-        .map(|(key, value)| {
-            (
-                key.to_string(),
-                value.coerce_to_string().unwrap_or_default(),
-            )
-        })
-        .collect()
-}
-
-fn borrowed(labels: &[(String, String)]) -> Vec<(&str, &str)> {
-    let pairs = labels.iter();
-    pairs
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect()
-}
-
 pub fn register(module: ModuleBuilder) -> ModuleBuilder {
     module
         .class::<Supervisor>()
         .function(wrap_function!(supervised))
         .function(wrap_function!(tell_supervisor))
         .function(wrap_function!(count_work))
-        .function(wrap_function!(add_to_counter))
-        .function(wrap_function!(set_gauge))
-        .function(wrap_function!(render_metrics))
 }

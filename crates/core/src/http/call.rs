@@ -2,6 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::task::Waker;
+use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::http::request::Parts;
@@ -21,6 +22,9 @@ pub struct Call {
     pub(super) body: Rc<RequestBody>,
     peer: Rc<Peer>,
     pub(super) arrived: Tick,
+    /// Only where somebody may ask for metrics.
+    began: Option<Instant>,
+    timer: RefCell<Option<Arc<metrics::Histogram>>>,
     pub(super) stage: Cell<Stage>,
     pub(super) was_handed: Cell<bool>,
     /// It has been announced as late.
@@ -55,6 +59,8 @@ impl Call {
             body,
             peer,
             arrived,
+            began: workers::pulse::is_measured().then(Instant::now),
+            timer: RefCell::default(),
             stage: Cell::new(Stage::Queued),
             was_handed: Cell::new(false),
             is_late: Cell::new(false),
@@ -97,6 +103,11 @@ impl Call {
         self.body.trailers()
     }
 
+    /// Records in `histogram` the time from the arrival of its header to its answer.
+    pub fn time(&self, histogram: &Arc<metrics::Histogram>) {
+        *self.timer.borrow_mut() = Some(Arc::clone(histogram));
+    }
+
     /// Answers, once. False when it was answered before or the client has gone away: then nothing is sent.
     pub fn respond(&self, response: Response<Body>) -> bool {
         if !self.is_open() {
@@ -104,11 +115,18 @@ impl Call {
         }
         self.stage.set(Stage::Answered);
         count(response.status());
+        self.record_time();
         *self.answer.borrow_mut() = Some(response);
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
         true
+    }
+
+    fn record_time(&self) {
+        if let (Some(began), Some(timer)) = (self.began, self.timer.take()) {
+            timer.record(began.elapsed());
+        }
     }
 
     /// Somebody still waits for the answer.

@@ -71,6 +71,15 @@ impl Histogram {
         self.sum.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
+    /// Takes over what somebody else has counted by the same bounds.
+    pub fn set(&self, counts: &[u64], sum: Duration) {
+        for (own, count) in self.counts.iter().zip(counts) {
+            own.store(*count, Ordering::Relaxed);
+        }
+        let nanoseconds = u64::try_from(sum.as_nanos()).unwrap_or(u64::MAX);
+        self.sum.store(nanoseconds, Ordering::Relaxed);
+    }
+
     pub(super) fn write(&self, text: &mut String, name: &str, labels: &str) {
         let comma = if labels.is_empty() { "" } else { "," };
         let braces = if labels.is_empty() {

@@ -15,6 +15,7 @@ mod manage;
 mod nursery;
 mod options;
 mod outage;
+mod published;
 mod state;
 mod stats;
 mod upkeep;

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::care::Kind;
 use super::inner::Inner;
 use super::options::enabled;
+use super::published::Published;
 use super::{Condition, Manage, PoolOptions};
 
 /// A dead idle connection is noticed within this time, so that the minimum is there again soon.
@@ -18,12 +19,20 @@ impl<M: Manage> Inner<M> {
     /// Starts the upkeep, which ends with the pool.
     pub(super) fn keep_up(self: &Rc<Self>) {
         let pool = Rc::downgrade(self);
-        let pulse = pulse(self.state.borrow().options());
+        let (pulse, mut published) = {
+            let state = self.state.borrow();
+            let options = state.options();
+            (pulse(options), Published::of(&options.name))
+        };
         self.nursery.spawn(async move {
             loop {
                 match pool.upgrade() {
-                    Some(pool) if !pool.state.borrow().is_closed() => pool.do_what_is_due(),
-                    _ => return,
+                    Some(pool) if !pool.state.borrow().is_closed() => {
+                        pool.do_what_is_due();
+                        published.write(&pool.state.borrow().stats());
+                    }
+                    Some(pool) => return published.write(&pool.state.borrow().stats()),
+                    None => return,
                 }
                 tokio::time::sleep(pulse).await;
             }

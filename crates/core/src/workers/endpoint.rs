@@ -1,4 +1,4 @@
-//! Metrics, readiness and liveness of a supervisor over HTTP, answered by a thread of its own.
+//! Metrics, readiness and liveness of a supervisor, or of a process that has none, over HTTP, answered by a thread of its own.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -10,12 +10,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::channel::Channel;
+use super::pulse;
 use super::supervisor::{Roster, Supervisor};
 use crate::metrics;
 
 /// How long a request may take to arrive, and a worker to send its metrics.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A supervisor whose loop has not turned for so long is not alive.
+/// A process whose loop has not turned for so long is not alive.
 const STALE: Duration = Duration::from_secs(10);
 const LONGEST_REQUEST: usize = 8 * 1024;
 
@@ -26,7 +27,8 @@ pub struct Endpoint {
 }
 
 struct State {
-    roster: Roster,
+    /// None in a process that is its own worker.
+    roster: Option<Roster>,
     started: Instant,
     /// Milliseconds after `started` at which the supervisor's loop last turned.
     turned: AtomicU64,
@@ -38,10 +40,20 @@ struct State {
 impl Endpoint {
     /// Listens on `address`, such as `127.0.0.1:9464`, and serves `/metrics`, `/ready` and `/live`.
     pub fn open(address: &str, supervisor: &Supervisor) -> io::Result<Self> {
+        Self::serve(address, Some(Arc::clone(&supervisor.roster)))
+    }
+
+    /// The same for this process alone, which is ready from the first [`update`](Self::update) with a worker on.
+    pub fn of_this_process(address: &str) -> io::Result<Self> {
+        pulse::measure();
+        Self::serve(address, None)
+    }
+
+    fn serve(address: &str, roster: Option<Roster>) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let state = Arc::new(State {
-            roster: Arc::clone(&supervisor.roster),
+            roster,
             started: Instant::now(),
             turned: AtomicU64::new(0),
             ready: AtomicU64::new(0),
@@ -120,29 +132,33 @@ impl State {
     }
 
     fn liveness(&self) -> (&'static str, &'static str, String) {
-        let turned = Duration::from_millis(self.turned.load(Ordering::Relaxed));
-        let age = self.started.elapsed().saturating_sub(turned);
+        let (whose, age) = if self.roster.is_some() {
+            let turned = Duration::from_millis(self.turned.load(Ordering::Relaxed));
+            let age = self.started.elapsed().saturating_sub(turned);
+            ("the supervisor's", age)
+        } else {
+            ("the event", pulse::running_for())
+        };
         let status = if age < STALE {
             "200 OK"
         } else {
             "503 Service Unavailable"
         };
-        let body = format!(
-            "the supervisor's loop turned {:.1} s ago\n",
-            age.as_secs_f64()
-        );
+        let body = format!("{whose} loop turned {:.1} s ago\n", age.as_secs_f64());
         (status, "text/plain", body)
     }
 
     fn metrics(&self) -> String {
-        let mut texts = vec![(String::new(), metrics::render())];
-        let asked: Vec<(String, io::Result<UnixStream>)> = self
-            .roster
+        let Some(roster) = &self.roster else {
+            return metrics::render();
+        };
+        let asked: Vec<(String, io::Result<UnixStream>)> = roster
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .values()
             .map(|(name, channel)| (name.clone(), ask(channel)))
             .collect();
+        let mut texts = vec![(String::new(), metrics::render())];
         for (name, stream) in asked {
             if let Ok(text) = stream.and_then(read_all) {
                 texts.push((name, text));

@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Native;
+
+/** Counts durations by upper bounds from 0.1 ms to 10 s. The same name and labels are the same histogram. */
+final class Histogram
+{
+    /**
+     * @param string $name ends in `_seconds`
+     * @param array<string, string> $labels
+     */
+    public function __construct(string $name, string $help, array $labels)
+    {
+    }
+
+    /** @param float $duration seconds */
+    public function record(float $duration): void
+    {
+    }
+}
+
+/** `/metrics`, `/ready` and `/live` of a process without supervisor, answered by a thread of its own. */
+final class MetricsEndpoint
+{
+    /**
+     * Listens, and begins to measure.
+     *
+     * @param string $address `127.0.0.1:9464`; port 0 chooses one
+     *
+     * @throws \Weft\Http\ListenFailed
+     */
+    public static function open(string $address): MetricsEndpoint
+    {
+    }
+
+    /** What it listens on, with the real port. */
+    public function address(): string
+    {
+    }
+
+    /** What `/ready` says from now on; nothing is ready before the first call. */
+    public function update(bool $ready, bool $stopping): void
+    {
+    }
+}
+
+/** Whether somebody may ask for the metrics of this process: a supervisor, or an endpoint of its own. */
+function measured(): bool
+{
+}
+
+/**
+ * Adds to a counter of this process. Its name ends in `_total`.
+ *
+ * @param array<string, string> $labels
+ */
+function addToCounter(string $name, string $help, array $labels, int $by): void
+{
+}
+
+/** @param array<string, string> $labels */
+function setGauge(string $name, string $help, array $labels, float $value): void
+{
+}
+
+/** The metrics of this process in Prometheus text format 0.0.4. */
+function metrics(): string
+{
+}
