@@ -8,11 +8,12 @@ use Psr\Log\LoggerInterface;
 use Weft\Bus\Bus;
 use Weft\Grpc\Limits as GrpcLimits;
 use Weft\Grpc\Server as GrpcServer;
-use Weft\Http\Internal\ErrorLog;
 use Weft\Http\Limits;
 use Weft\Http\Router;
 use Weft\Http\Server;
 use Weft\Http\Tls;
+use Weft\Log\StreamLogger;
+use Weft\Native\MetricsEndpoint;
 use Weft\Workers\Worker;
 
 /**
@@ -31,6 +32,7 @@ final class App
     private array $servers = [];
     /** @var list<array{string, GrpcServer, Tls|null}> */
     private array $grpc = [];
+    private ?MetricsEndpoint $endpoint = null;
     /** @var list<array{Bus, string, int}> */
     private array $consumers = [];
 
@@ -41,7 +43,7 @@ final class App
      */
     public function __construct(?LoggerInterface $logger = null, ?bool $debug = null, private readonly float $grace = 30.0)
     {
-        $this->logger = $logger ?? new ErrorLog();
+        $this->logger = $logger ?? StreamLogger::ofEnvironment();
         $this->debug = $debug ?? \getenv('WEFT_ENV') === 'development';
     }
 
@@ -99,6 +101,24 @@ final class App
     }
 
     /**
+     * Serves `/metrics`, `/ready` and `/live` from now on, by a thread that answers even while PHP is stuck. In a worker of
+     * `weft run` nothing is opened: there `--metrics` has those of all workers.
+     *
+     * @param string $address `127.0.0.1:9464`; port 0 is one that is free. Bind it where the public cannot reach it.
+     *
+     * @throws Http\ListenFailed
+     */
+    public function metrics(string $address): static
+    {
+        if (!Worker::isSupervised()) {
+            $this->endpoint = MetricsEndpoint::open($address);
+            $this->logger->info("metrics, /ready and /live on http://{$this->endpoint->address()}/metrics");
+        }
+
+        return $this;
+    }
+
+    /**
      * Reads the certificates of all servers again: new connections get the new ones, open ones go on.
      *
      * @throws Http\TlsFailed a file cannot be used; the old certificates stay in use
@@ -135,7 +155,9 @@ final class App
             }
             $addresses = \array_merge([], ...\array_map(static fn(Server|GrpcServer $server) => $server->addresses(), [...$this->servers, ...\array_column($this->grpc, 1)]));
             $started === null ? $this->announce($addresses) : $started($addresses);
+            $this->endpoint?->update(true, false);
             Worker::untilStopped();
+            $this->endpoint?->update(false, true);
             $this->stop();
         });
     }
@@ -161,6 +183,11 @@ final class App
     /** @param list<string> $addresses */
     private function announce(array $addresses): void
     {
+        if (Worker::isSupervised()) {
+            Worker::listening($addresses);
+
+            return;
+        }
         foreach ($addresses as $address) {
             $this->logger->info("listening on $address");
         }

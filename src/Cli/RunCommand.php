@@ -50,14 +50,14 @@ final class RunCommand extends Command
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
         try {
-            $plan = $this->plan($input);
             $format = Format::tryFrom((string) $input->getOption('log'))
                 ?? throw new InvalidOptionException("--log is \"{$input->getOption('log')}\": it must be text or json");
+            $level = $output->isQuiet() ? LogLevel::WARNING : ($output->isVerbose() ? LogLevel::DEBUG : LogLevel::INFO);
+            $plan = $this->plan($input, ['WEFT_LOG' => $format->value, 'WEFT_LOG_LEVEL' => $level]);
         } catch (InvalidOptionException $refused) {
             self::complain($output, $refused->getMessage());
             return self::INVALID;
         }
-        $level = $output->isQuiet() ? LogLevel::WARNING : ($output->isVerbose() ? LogLevel::DEBUG : LogLevel::INFO);
         try {
             return (new Supervisor($plan, new StreamLogger(\STDERR, $format, $level)))->run();
         } catch (SupervisorFailed $failure) {
@@ -66,7 +66,8 @@ final class RunCommand extends Command
         }
     }
 
-    private function plan(InputInterface $input): Plan
+    /** @param array<string, string> $environment of the workers */
+    private function plan(InputInterface $input, array $environment): Plan
     {
         $file = (string) $input->getArgument('application');
         if (!\is_file($file)) {
@@ -88,6 +89,7 @@ final class RunCommand extends Command
             watch: self::folders($input, $file),
             metrics: $option('metrics'),
             pidFile: $option('pid-file'),
+            environment: $environment,
         );
     }
 

@@ -10,7 +10,7 @@ use Weft\Grpc\Internal\Method;
 use Weft\Grpc\Internal\Reflection;
 use Weft\Grpc\Internal\Services;
 use Weft\Http;
-use Weft\Http\Internal\ErrorLog;
+use Weft\Log\StreamLogger;
 use Weft\Native\GrpcServer;
 use Weft\Runtime\Internal\Scheduler;
 
@@ -71,7 +71,7 @@ final class Server
         $this->services = new Services($services);
         $this->interceptors = \array_map(static fn(callable $one): \Closure => $one(...), \array_values($interceptors));
         $this->limits = $limits ?? new Limits();
-        $this->logger = $logger ?? new ErrorLog();
+        $this->logger = $logger ?? StreamLogger::ofEnvironment();
     }
 
     /** What the health checks say. */

@@ -17,6 +17,8 @@ final class Request extends HttpRequest
 {
     /** @var array<string, string> what the route's `{names}` stood for, decoded */
     public array $parameters = [];
+    /** The path of its route where that has names, such as `/people/{id}`; otherwise that is `path()`. */
+    public ?string $route = null;
     /** @var array<string, mixed> */
     private array $attributes = [];
     /** @var array<array-key, mixed>|null */

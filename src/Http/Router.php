@@ -9,6 +9,7 @@ use Weft\Http\Internal\HandlerCall;
 use Weft\Http\Internal\Pipeline;
 use Weft\Http\Internal\Route;
 use Weft\Http\Internal\RouteTable;
+use Weft\Http\Internal\Timing;
 
 /**
  * Which handler answers which request.
@@ -137,7 +138,8 @@ final class Router
     {
         foreach ($this->routes as $route) {
             $middleware = [...$outer, ...$route->middleware];
-            $table->add($route, Pipeline::of($middleware, HandlerCall::of($route->handler, $route->path)));
+            $handler = Pipeline::of($middleware, HandlerCall::of($route->handler, $route->path));
+            $table->add($route, Timing::of($route, $handler));
         }
         foreach ($this->groups as $group) {
             $group->addTo($table, [...$outer, ...$group->middleware]);

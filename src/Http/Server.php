@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 use Psr\Log\LoggerInterface;
-use Weft\Http\Internal\ErrorLog;
 use Weft\Http\Internal\Requests;
+use Weft\Log\StreamLogger;
 use Weft\Native\GrpcServer;
 use Weft\Native\HttpServer;
 use Weft\Runtime\Internal\Scheduler;
@@ -40,7 +40,7 @@ final class Server
     ) {
         $this->native = HttpServer::open(\get_object_vars($limits ?? new Limits()));
         $handler = $handler instanceof Router ? $handler->handler() : $handler;
-        $this->requests = new Requests($this->native, $handler, $logger ?? new ErrorLog(), $debug, $cancelOnDisconnect);
+        $this->requests = new Requests($this->native, $handler, $logger ?? StreamLogger::ofEnvironment(), $debug, $cancelOnDisconnect);
     }
 
     /**

@@ -35,6 +35,17 @@ final class StreamLogger extends AbstractLogger
         $this->least = self::severity($level);
     }
 
+    /** To stderr in the format of the supervisor (`weft run --log=json`), else as `WEFT_LOG`, `text` or `json`, says. */
+    public static function ofEnvironment(): self
+    {
+        $level = (string) \getenv('WEFT_LOG_LEVEL');
+
+        return new self(
+            format: Format::tryFrom((string) \getenv('WEFT_LOG')) ?? Format::Text,
+            level: \in_array($level, self::LEVELS, true) ? $level : LogLevel::INFO,
+        );
+    }
+
     /**
      * @param mixed $level
      * @param string|\Stringable $message
@@ -47,11 +58,12 @@ final class StreamLogger extends AbstractLogger
         }
         $time = (new \DateTimeImmutable('now', new \DateTimeZone('UTC')))->format('Y-m-d\TH:i:s.v\Z');
         $text = self::interpolated((string) $message, $context);
+        $exception = $context['exception'] ?? null;
         $context = \array_map(self::plain(...), $context);
         $line = match ($this->format) {
             Format::Json => self::json(['time' => $time, 'level' => $level, 'message' => $text] + $context),
-            Format::Text => self::text($time, (string) $level, $text, \array_filter(
-                $context,
+            Format::Text => self::text($time, (string) $level, self::traced($text, $exception), \array_filter(
+                $exception instanceof \Throwable ? \array_diff_key($context, ['exception' => true]) : $context,
                 static fn(string $name): bool => !\str_contains((string) $message, "{{$name}}"),
                 \ARRAY_FILTER_USE_KEY,
             )),
@@ -65,6 +77,11 @@ final class StreamLogger extends AbstractLogger
         $rest = $rest === [] ? '' : ' ' . self::json($rest);
 
         return \sprintf('%s %-7s %s%s', $time, $level, \str_replace("\n", "\n    ", $message), $rest);
+    }
+
+    private static function traced(string $message, mixed $exception): string
+    {
+        return $exception instanceof \Throwable ? "$message\n{$exception->getTraceAsString()}" : $message;
     }
 
     private static function severity(string $level): int

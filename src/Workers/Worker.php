@@ -59,6 +59,16 @@ final class Worker
         self::tell(['type' => 'ready']);
     }
 
+    /**
+     * Says which addresses are open; the supervisor logs each once. Where there is none, nothing happens.
+     *
+     * @param list<string> $addresses
+     */
+    public static function listening(array $addresses): void
+    {
+        self::tell(['type' => 'listening', 'addresses' => $addresses]);
+    }
+
     /** Counts finished units of work, such as requests, for `--max-requests`. */
     public static function workDone(int $units = 1): void
     {

@@ -50,7 +50,7 @@ final class Weft
     }
 
     /** The library this process has loaded. */
-    private static function library(): string
+    public static function library(): string
     {
         \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $path);
 

@@ -151,6 +151,20 @@ final class ServerProcess
         proc_terminate($this->process, $number);
     }
 
+    /** Ends a server that would not end by itself. */
+    public function kill(): void
+    {
+        $this->signal(9);
+    }
+
+    /** Lets it end by itself. @return array{int, string} as {@see self::stop()} */
+    public function end(): array
+    {
+        $this->signalled = true;
+
+        return $this->stop();
+    }
+
     public function isRunning(): bool
     {
         return proc_get_status($this->process)['running'];

@@ -28,7 +28,7 @@ final class Dispatcher
         if ($handler !== null) {
             return $handler($request);
         }
-        [$handlers, $parameters] = $this->routes->find($path);
+        [$handlers, $parameters, $request->route] = $this->routes->find($path);
         if (isset($handlers[$method])) {
             $request->parameters = $parameters;
 
@@ -38,12 +38,12 @@ final class Dispatcher
         return $this->otherwise($request, $method, $this->routes->findAll($path));
     }
 
-    /** @param array<string, array{\Closure, array<string, string>}> $handlers by method */
+    /** @param array<string, array{\Closure, array<string, string>, string}> $handlers by method */
     private function otherwise(Request $request, string $method, array $handlers): mixed
     {
         $match = $handlers[$method] ?? ($method === 'HEAD' ? $handlers['GET'] ?? null : null);
         if ($match !== null) {
-            [$handler, $request->parameters] = $match;
+            [$handler, $request->parameters, $request->route] = $match;
 
             return $handler($request);
         }

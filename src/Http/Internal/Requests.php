@@ -15,6 +15,10 @@ use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Group;
+use Weft\Runtime\Internal\HearsOutput;
+use Weft\Runtime\Internal\NamesTasks;
+use Weft\Runtime\Internal\Output;
+use Weft\Runtime\Internal\Report;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitQueue;
 use Weft\Runtime\TaskState;
@@ -26,18 +30,22 @@ use function Weft\shield;
  *
  * @internal
  */
-final class Requests implements Group
+final class Requests implements Group, HearsOutput, NamesTasks
 {
     /** Taken from the extension at a time. */
     private const BATCH = 256;
     /** What the extension says instead of a request, see `HttpServer::next()`. */
     private const GONE = 1;
+    /** Bytes that are kept of what a handler prints. */
+    private const OUTPUT = 2_000;
 
     /** @var array<int, Coroutine> by the request's id */
     private array $tasks = [];
     private ?int $waiting = null;
     private bool $ended = false;
     private readonly WaitQueue $end;
+    /** @var array<int, string> what handlers have printed, by the request's id */
+    private array $printed = [];
     private readonly \Closure $work;
 
     /** @param \Closure(Request): mixed $handler */
@@ -54,7 +62,16 @@ final class Requests implements Group
 
     public function serve(Scheduler $scheduler): void
     {
-        $this->advance($scheduler);
+        $group = \spl_object_id($this);
+        $scheduler->groups[$group] = $this;
+        LastRites::of($this->native, $this, $this->logger);
+        // On the loop itself: what a task does to the output is undone when it waits.
+        $this->waiting = \Weft\Native\sleep(0.0);
+        $scheduler->watch($this->waiting, function (int $op) use ($scheduler): void {
+            \Weft\Native\take($op);
+            Output::watch();
+            $this->advance($scheduler);
+        });
         try {
             $this->end->wait();
         } catch (CancelledException $cancelled) {
@@ -65,6 +82,8 @@ final class Requests implements Group
                 shield($this->end->wait(...));
             }
             throw $cancelled;
+        } finally {
+            unset($scheduler->groups[$group]);
         }
     }
 
@@ -101,10 +120,22 @@ final class Requests implements Group
     private function interrupt(Coroutine $task, int $event): void
     {
         if ($event !== self::GONE) {
-            $task->end(new Cancellation('the request is past its deadline'));
+            $this->expire($task);
         } elseif ($this->cancelOnDisconnect) {
             $task->end(new Cancellation('the client has gone away'));
         }
+    }
+
+    /** The client hears of it now, whatever the handler makes of its cancellation. */
+    private function expire(Coroutine $task): void
+    {
+        $request = $task->args[0];
+        if ($request->isOpen()) {
+            $this->logger->warning('{request} is past its deadline and is cancelled: {task}', ['request' => self::describe($request), 'task' => (string) Report::of($task)]);
+            $page = ErrorPage::unavailable();
+            $request->respond($page->status, $page->headers, $page->body);
+        }
+        $task->end(new Cancellation('the request is past its deadline'));
     }
 
     /** The life of a request. */
@@ -130,6 +161,45 @@ final class Requests implements Group
                 $request->respond(500, [], '');
             }
         }
+        if (\ob_get_level() > 1 || $this->printed !== []) {
+            $this->reportOutput($request, $id);
+        }
+    }
+
+    private function reportOutput(Request $request, int $id): void
+    {
+        $text = ($this->printed[$id] ?? '') . Output::closeLeftOpen();
+        unset($this->printed[$id]);
+        if ($text !== '') {
+            $this->logger->warning('{request} printed something, which is no part of an answer: {output}', [
+                'request' => self::describe($request),
+                'output' => $text,
+            ]);
+        }
+    }
+
+    public function printed(Coroutine $task, string $text): void
+    {
+        [, $id] = $task->args;
+        $this->printed[$id] = \substr(($this->printed[$id] ?? '') . $text, 0, self::OUTPUT);
+    }
+
+    public function nameOf(Coroutine $task): string
+    {
+        return self::describe($task->args[0]);
+    }
+
+    /** `GET /people/{id} from 127.0.0.1:40000` */
+    public static function describe(Request $request): string
+    {
+        $address = $request->clientAddress();
+        $from = match (true) {
+            $address === null => 'a Unix socket',
+            \str_contains($address, ':') => "[$address]:{$request->clientPort()}",
+            default => "$address:{$request->clientPort()}",
+        };
+
+        return "{$request->method()} " . ($request->route ?? $request->path()) . " from $from";
     }
 
     private function send(Request $request, Response $response): void
@@ -174,7 +244,7 @@ final class Requests implements Group
     {
         $this->logger->error(
             "{$request->method()} {$request->path()} failed: " . $error::class . ": {$error->getMessage()} at {$error->getFile()}:{$error->getLine()}",
-            ['exception' => $error],
+            ['exception' => $error, 'request' => self::describe($request)],
         );
     }
 
@@ -189,6 +259,12 @@ final class Requests implements Group
         if ($this->ended && $this->tasks === []) {
             $this->end->wakeAll();
         }
+    }
+
+    /** Its task will never go on. */
+    public function forget(Coroutine $task): void
+    {
+        unset($this->tasks[$task->args[1]]);
     }
 
     public function members(): array

@@ -16,7 +16,7 @@ final class RouteTable
 
     /** @var array<string, array<string, \Closure>> by path, then by method */
     public array $fixed = [];
-    /** @var array<string, array{list<string>, array<string, \Closure>}> by expression: names, handlers by method */
+    /** @var array<string, array{list<string>, array<string, \Closure>, string}> by expression: names, handlers by method, path */
     private array $named = [];
     /** All of them as one; null until it is needed. */
     private ?string $expression = null;
@@ -30,7 +30,7 @@ final class RouteTable
                 $this->fixed[$route->path][$method] ??= $handler;
             } else {
                 $taken = isset($this->named[$expression][1][$method]);
-                $this->named[$expression] ??= [$names, []];
+                $this->named[$expression] ??= [$names, [], $route->path];
                 $this->named[$expression][1][$method] ??= $handler;
             }
             if ($taken) {
@@ -40,33 +40,33 @@ final class RouteTable
         $this->expression = null;
     }
 
-    /** @return array{array<string, \Closure>, array<string, string>} handlers by method, what the names stand for */
+    /** @return array{array<string, \Closure>, array<string, string>, string|null} handlers by method, what the names stand for, the route */
     public function find(string $path): array
     {
         if ($this->named === []) {
-            return [[], []];
+            return [[], [], null];
         }
         if (\preg_match($this->expression ??= $this->combined(), $path, $values) !== 1) {
-            return [[], []];
+            return [[], [], null];
         }
-        [$names, $handlers] = $this->named[\array_keys($this->named)[(int) $values['MARK']]];
+        [$names, $handlers, $route] = $this->named[\array_keys($this->named)[(int) $values['MARK']]];
         unset($values['MARK']);
 
-        return [$handlers, self::parameters($names, \array_slice($values, 1))];
+        return [$handlers, self::parameters($names, \array_slice($values, 1)), $route];
     }
 
     /**
      * Every handler a path has, where the first expression that matches does not have the method.
      *
-     * @return array<string, array{\Closure, array<string, string>}> by method
+     * @return array<string, array{\Closure, array<string, string>, string}> by method: handler, what the names stand for, the route
      */
     public function findAll(string $path): array
     {
-        $all = \array_map(static fn(\Closure $handler) => [$handler, []], $this->fixed[$path] ?? []);
-        foreach ($this->named as $expression => [$names, $handlers]) {
+        $all = \array_map(static fn(\Closure $handler) => [$handler, [], $path], $this->fixed[$path] ?? []);
+        foreach ($this->named as $expression => [$names, $handlers, $route]) {
             if (\preg_match("~^$expression$~D", $path, $values) === 1) {
                 $parameters = self::parameters($names, \array_slice($values, 1));
-                $all += \array_map(static fn(\Closure $handler) => [$handler, $parameters], $handlers);
+                $all += \array_map(static fn(\Closure $handler) => [$handler, $parameters, $route], $handlers);
             }
         }
 

@@ -185,6 +185,12 @@ final class Coroutine implements Task, \Stringable
         return $this->exception($cancellation);
     }
 
+    /** The task that has started it and waits for its end. */
+    public function owner(): ?self
+    {
+        return $this->group instanceof Children ? $this->group->owner : null;
+    }
+
     /** PHP destroys its fiber: nothing but its `finally` blocks still runs. */
     public function isUnwinding(): bool
     {
@@ -227,7 +233,11 @@ final class Coroutine implements Task, \Stringable
 
     public function name(): string
     {
-        return $this->name ?? ($this->main === null ? 'task' : Places::nameOf($this->main));
+        return $this->name ?? match (true) {
+            $this->main === null => 'task',
+            $this->group instanceof NamesTasks => $this->group->nameOf($this),
+            default => Places::nameOf($this->main),
+        };
     }
 
     public function origin(): string

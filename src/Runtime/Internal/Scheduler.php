@@ -43,6 +43,8 @@ final class Scheduler
     /** Seconds of the monotonic clock, as of this turn of the loop. */
     public float $now;
     public readonly Orphans $orphans;
+    /** @var array<int, Group> by object id: groups of tasks that no task owns, such as a server's requests */
+    public array $groups = [];
 
     private int $head = 0;
     /** Switches left until the next poll. */
@@ -250,6 +252,9 @@ final class Scheduler
         $tasks = [];
         $this->collect($this->root->outcome === null ? [$this->root] : [], $tasks);
         $this->collect($this->orphans->members(), $tasks);
+        foreach ($this->groups as $group) {
+            $this->collect($group->members(), $tasks);
+        }
         \ksort($tasks);
 
         return \array_values($tasks);
@@ -261,6 +266,28 @@ final class Scheduler
         [, $place] = Places::here();
 
         return new DeadlockException("Waiting for {$wait->describe()} at $place would never end: there is no running task outside Weft\\run() that could wake it");
+    }
+
+    /**
+     * Goes on with every other task after `exit()` in one, from a shutdown function, for as long as `$isNeeded` says so.
+     *
+     * @param \Closure(): bool $isNeeded
+     */
+    public function goOnAfterExit(\Closure $isNeeded): void
+    {
+        $position = \array_search($this->running, $this->turn, true);
+        $woken = $position === false ? $this->turn : \array_slice($this->turn, $position + 1);
+        $this->running = null;
+        while ($isNeeded()) {
+            $this->now = \hrtime(true) / 1e9;
+            $woken = [...$woken, ...$this->woken];
+            $this->woken = [];
+            $this->turn = $woken;
+            $this->startFresh();
+            $this->resume($woken);
+            $woken = [];
+            $this->poll($this->woken !== [] || $this->canStart() ? 0.0 : self::LATENCY);
+        }
     }
 
     private function outcome(): mixed
@@ -282,6 +309,7 @@ final class Scheduler
             // What yields while others start comes after what they start.
             $woken = $this->woken;
             $this->woken = [];
+            $this->turn = $woken;
             $yielded = $this->yielded;
             $this->yielded = false;
             $this->startFresh();
@@ -312,7 +340,6 @@ final class Scheduler
     /** @param list<Coroutine> $woken */
     private function resume(array $woken): void
     {
-        $this->turn = $woken;
         foreach ($woken as $task) {
             $this->running = $task;
             $task->fiber->resume();
@@ -425,7 +452,7 @@ final class Scheduler
     {
         $this->budget = self::BATCH;
         $this->polledAt = $this->now;
-        $this->finished(Native\poll($timeout));
+        $this->finished(Native\poll($timeout, $this->fibers - \count($this->idle) + \count($this->fresh), $this->fibers));
     }
 
     /**
@@ -502,6 +529,7 @@ final class Scheduler
 
     private function shutDown(): void
     {
+        Output::restore();
         foreach ($this->watchers as $op => $_) {
             Native\cancel($op);
         }

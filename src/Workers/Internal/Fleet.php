@@ -29,6 +29,8 @@ final class Fleet
     /** When the reload that is under way began, null when there is none. */
     public ?float $reloadSince = null;
     public bool $stopping = false;
+    /** @var list<string> that workers have ever said they listen on */
+    private array $addresses = [];
 
     public function __construct(
         private readonly Plan $plan,
@@ -158,6 +160,19 @@ final class Fleet
         $process->killAt = \min((float) $process->killAt, $now + self::HUNG_GRACE);
     }
 
+    /**
+     * Says once per address that it is served, however many workers do.
+     *
+     * @param list<string> $addresses
+     */
+    public function listens(array $addresses): void
+    {
+        foreach (\array_diff($addresses, $this->addresses) as $address) {
+            $this->addresses[] = $address;
+            $this->log->notice('listening on {address}', ['address' => $address]);
+        }
+    }
+
     /** @param list<string> $tasks */
     public function drains(Process $process, array $tasks): void
     {
@@ -230,7 +245,7 @@ final class Fleet
 
     private function start(Slot $slot, float $now): Process
     {
-        $environment = ['WEFT_WORKER' => (string) $slot->index, 'WEFT_WORKERS' => (string) $this->plan->workers];
+        $environment = $this->plan->environment + ['WEFT_WORKER' => (string) $slot->index, 'WEFT_WORKERS' => (string) $this->plan->workers];
         if ($this->plan->hangTimeout !== null) {
             $environment['WEFT_HANG_TIMEOUT'] = (string) $this->plan->hangTimeout;
         }

@@ -14,6 +14,7 @@ final class Plan
     /**
      * @param list<string> $command of a worker
      * @param list<string> $watch folders whose files are watched
+     * @param array<string, string> $environment what workers get in addition
      * @param int $maxCrashes failures in a row, with no worker ready, after which the supervisor gives up
      */
     public function __construct(
@@ -29,6 +30,7 @@ final class Plan
         public readonly array $watch = [],
         public readonly ?string $metrics = null,
         public readonly ?string $pidFile = null,
+        public readonly array $environment = [],
     ) {
     }
 }

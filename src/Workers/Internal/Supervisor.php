@@ -185,6 +185,7 @@ final class Supervisor
         }
         match ($message['type'] ?? null) {
             'ready' => $this->fleet->isReady($process, $now),
+            'listening' => $this->fleet->listens((array) $message['addresses']),
             'status' => $process->done = (int) $message['done'],
             'hang' => $this->fleet->hangs($process, (float) $message['seconds'], (array) $message['trace'], $now),
             'draining' => $this->fleet->drains($process, (array) $message['tasks']),

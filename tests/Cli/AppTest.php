@@ -1,0 +1,175 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Cli;
+
+use PHPUnit\Framework\TestCase;
+
+/** An application with a server, in workers. */
+final class AppTest extends TestCase
+{
+    private const ROUTES = <<<'PHP'
+        $routes->get("/hello/{name}", static fn(string $name) => Response::text("hello $name"));
+        $routes->get("/pid", static fn() => Response::text((string) getmypid()));
+        $routes->get("/eat", static function () { ini_set("memory_limit", "32M"); $eaten = []; while (true) { $eaten[] = str_repeat("x", 100_000); } });
+        $routes->get("/exit", static function () { exit(0); });
+        $routes->get("/slow/{id}", static function () { fwrite(STDERR, "working\n"); delay(2.5); return Response::text(""); });
+        $routes->get("/print", static function () { echo "loud"; return Response::text(""); });
+        PHP;
+
+    private Application $app;
+
+    protected function setUp(): void
+    {
+        $this->app = new Application('');
+    }
+
+    public function testAddressesAreLoggedOnceAndWorkersLogInTheFormatOfTheSupervisor(): void
+    {
+        $run = $this->start('--workers=2');
+        $address = self::address($run);
+        $run->wait('is ready');
+        $run->wait('is ready');
+
+        self::get("http://$address/print");
+        $line = $run->wait('printed something');
+        self::assertSame(['warning', 'loud'], [$line['level'], $line['output']]);
+        self::assertStringContainsString('GET /print from 127.0.0.1:', $line['request']);
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end());
+        self::assertCount(1, $run->all('listening on'), $run->messages());
+        self::assertSame('', $run->other);
+    }
+
+    public function testAWorkerThatRunsOutOfMemoryIsReplacedAndTheOthersGoOn(): void
+    {
+        $run = $this->start('--workers=2');
+        $address = self::address($run);
+        $run->wait('is ready');
+        $run->wait('is ready');
+
+        self::assertSame(500, self::get("http://$address/eat")[0]);
+        self::assertMatchesRegularExpression('~GET /eat from \S+ failed: Allowed memory size of \d+ bytes exhausted~', $run->wait('this process ends')['message']);
+        self::assertSame([200, 'hello you'], self::get("http://$address/hello/you"));
+        $run->wait('is started again');
+        $run->wait('is ready');
+        self::assertSame([200, 'hello me'], self::get("http://$address/hello/me"));
+    }
+
+    public function testAWorkerWhoseHandlerCallsExitIsReplaced(): void
+    {
+        $run = $this->start('--workers=1');
+        $address = self::address($run);
+        $run->wait('is ready');
+        $before = self::get("http://$address/pid")[1];
+
+        self::assertSame(500, self::get("http://$address/exit")[0]);
+        $run->wait('GET /exit from');
+        $run->wait('is ready');
+
+        self::assertNotSame($before, self::get("http://$address/pid")[1]);
+    }
+
+    public function testTheDrainReportNamesRequests(): void
+    {
+        $run = $this->start('--workers=1');
+        $address = self::address($run);
+        $run->wait('is ready');
+        $client = \stream_socket_client("tcp://$address");
+        \fwrite($client, "GET /slow/7 HTTP/1.1\r\nHost: a\r\n\r\n");
+        while (!\str_contains($run->other, 'working')) {
+            $run->look();
+        }
+        $run->signal(\SIGTERM);
+
+        self::assertMatchesRegularExpression('~GET /slow/\{id\} from 127\.0\.0\.1:\d+ \(\d\.\d{3} s old, .* waits for Weft\\\\delay\(\)~', $run->wait('drains, still running')['message']);
+        self::assertSame(0, $run->end());
+    }
+
+    public function testMetricsHaveTheLatenciesOfRoutesAndTheTasks(): void
+    {
+        $run = $this->start('--workers=1', '--metrics=127.0.0.1:0');
+        $metrics = $run->wait('metrics')['address'];
+        $address = self::address($run);
+        $run->wait('is ready');
+        self::get("http://$address/hello/you");
+        self::get("http://$address/hello/me");
+        $text = self::get("http://$metrics/metrics")[1];
+
+        self::assertStringContainsString('weft_http_request_seconds_count{worker="1",method="GET",route="/hello/{name}"} 2', $text);
+        self::assertStringContainsString('weft_http_request_seconds_count{worker="1",method="GET",route="/pid"} 0', $text);
+        self::assertMatchesRegularExpression('/^weft_tasks\{worker="1"\} [1-9]/m', $text);
+        self::assertMatchesRegularExpression('/^weft_fibers\{worker="1"\} [1-9]/m', $text);
+    }
+
+    public function testAPlainProcessHasAnEndpointOfItsOwn(): void
+    {
+        $this->write('$app->metrics("127.0.0.1:0");');
+        $process = \proc_open(
+            [\PHP_BINARY, '-d', 'extension=' . Weft::library(), $this->app->file],
+            [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']],
+            $pipes,
+        );
+        try {
+            \stream_set_timeout($pipes[2], 10);
+            $metrics = self::matched('~http://(\S+)/metrics~', (string) \fgets($pipes[2]));
+            $address = self::matched('~listening on (\S+)~', (string) \fgets($pipes[2]));
+            self::get("http://$address/hello/you");
+
+            self::assertStringContainsString('weft_http_request_seconds_count{method="GET",route="/hello/{name}"} 1', self::get("http://$metrics/metrics")[1]);
+            self::assertSame(200, self::get("http://$metrics/ready")[0]);
+            self::assertSame([200, "the event loop turned 0.0 s ago\n"], self::get("http://$metrics/live"));
+        } finally {
+            \proc_terminate($process);
+            \proc_close($process);
+        }
+    }
+
+    private function start(string ...$options): Supervised
+    {
+        $this->write();
+
+        return new Supervised($this->app->file, \array_values($options));
+    }
+
+    private function write(string $more = ''): void
+    {
+        $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        $routes = self::ROUTES;
+        \file_put_contents($this->app->file, <<<PHP
+            <?php
+            require $autoload;
+            use Weft\\App;
+            use Weft\\Http\\Response;
+            use function Weft\\delay;
+            \$app = new App;
+            $more
+            \$routes = \$app->http("127.0.0.1:0");
+            $routes
+            \$app->run();
+            PHP);
+    }
+
+    private static function address(Supervised $run): string
+    {
+        return $run->wait('listening on')['address'];
+    }
+
+    private static function matched(string $expression, string $text): string
+    {
+        self::assertSame(1, \preg_match($expression, $text, $found), $text);
+
+        return $found[1];
+    }
+
+    /** @return array{int, string} status and body */
+    private static function get(string $url): array
+    {
+        $context = \stream_context_create(['http' => ['ignore_errors' => true, 'timeout' => 10, 'header' => 'Connection: close']]);
+        $body = \file_get_contents($url, false, $context);
+        \preg_match('/^HTTP\S+ (\d+)/', $http_response_header[0] ?? '', $status);
+
+        return [(int) ($status[1] ?? 0), (string) $body];
+    }
+}

@@ -1,0 +1,131 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+/** A client that breaks the rules of HTTP/2 harms nobody but itself. */
+final class Http2AbuseTest extends HttpTestCase
+{
+    private const ROUTES = '$routes->get("/", static function () { delay(0.001); return Response::text("hello"); }); $routes->get("/memory", static fn() => Response::text(file_get_contents("/proc/self/status")));';
+    private const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    private const HEADERS = 1;
+    private const RST_STREAM = 3;
+    private const SETTINGS = 4;
+    private const PING = 6;
+    private const CONTINUATION = 9;
+    private const END_STREAM = 1;
+    private const END_HEADERS = 4;
+    /** Kibibytes that a server may have grown by under attack. */
+    private const GROWTH = 24_576;
+
+    /** @dataProvider attacks */
+    public function testAGoodClientIsServedDuringTheAttackAndMemoryStaysBounded(\Closure $attack): void
+    {
+        $server = $this->serve(self::ROUTES);
+        self::assertStatus(200, $server->get('/'));
+        $before = self::memory($server);
+        $worst = 0.0;
+        for ($round = 0; $round < 5; $round++) {
+            $socket = $server->connect();
+            stream_set_blocking($socket, false);
+            self::send($socket, self::PREFACE . self::frame(self::SETTINGS, 0, 0));
+            self::send($socket, $attack());
+            $start = microtime(true);
+            $response = $server->get('/');
+            $worst = max($worst, microtime(true) - $start);
+            self::assertStatus(200, $response);
+            $sockets[] = $socket;
+        }
+
+        self::assertLessThan(2.0, $worst);
+        self::assertLessThan($before + self::GROWTH, self::memory($server));
+        self::assertSame('hello', self::bodyOf($server->get('/', '--http2-prior-knowledge')));
+    }
+
+    /** @return iterable<string, array{\Closure(): string}> */
+    public static function attacks(): iterable
+    {
+        // HPACK: :method GET, :scheme http, :path /, :authority a
+        $request = "\x82\x86\x84\x41\x01a";
+        yield 'rapid reset' => [static function () use ($request): string {
+            $bytes = '';
+            for ($stream = 1; $stream < 40_000; $stream += 2) {
+                $bytes .= self::frame(self::HEADERS, self::END_STREAM | self::END_HEADERS, $stream, $request) . self::frame(self::RST_STREAM, 0, $stream, pack('N', 8));
+            }
+
+            return $bytes;
+        }];
+        yield 'streams that are never read' => [static function () use ($request): string {
+            $bytes = self::frame(self::SETTINGS, 0, 0, pack('nN', 4, 0));
+            for ($stream = 1; $stream < 20_000; $stream += 2) {
+                $bytes .= self::frame(self::HEADERS, self::END_STREAM | self::END_HEADERS, $stream, $request);
+            }
+
+            return $bytes;
+        }];
+        yield 'CONTINUATION without an end' => [static fn(): string => self::frame(self::HEADERS, self::END_STREAM, 1, $request)
+            . str_repeat(self::frame(self::CONTINUATION, 0, 1, str_repeat("\x00\x01x\x01y", 3_000)), 1_000)];
+        yield 'empty CONTINUATION without an end' => [static fn(): string => self::frame(self::HEADERS, self::END_STREAM, 1, $request)
+            . str_repeat(self::frame(self::CONTINUATION, 0, 1), 200_000)];
+        yield 'a flood of SETTINGS' => [static fn(): string => str_repeat(self::frame(self::SETTINGS, 0, 0, pack('nN', 1, 4096)), 200_000)];
+        yield 'a flood of PING' => [static fn(): string => str_repeat(self::frame(self::PING, 0, 0, '12345678'), 200_000)];
+        yield 'a header bomb' => [static function () use ($request): string {
+            // One field of 4,000 bytes put into the table, then named 10,000 times by one byte each.
+            $field = "\x40\x01x" . "\x7f" . self::integer(4_000 - 127) . str_repeat('a', 4_000);
+            $bytes = '';
+            for ($stream = 1; $stream < 100; $stream += 2) {
+                $bytes .= self::frame(self::HEADERS, self::END_STREAM | self::END_HEADERS, $stream, $request . ($stream === 1 ? $field : '') . str_repeat("\xbe", 10_000));
+            }
+
+            return $bytes;
+        }];
+    }
+
+    private static function frame(int $type, int $flags, int $stream, string $payload = ''): string
+    {
+        return substr(pack('N', \strlen($payload)), 1) . pack('CCN', $type, $flags, $stream) . $payload;
+    }
+
+    /** RFC 7541 §5.1, what follows the prefix. */
+    private static function integer(int $value): string
+    {
+        $bytes = '';
+        for (; $value >= 128; $value >>= 7) {
+            $bytes .= \chr($value & 127 | 128);
+        }
+
+        return $bytes . \chr($value);
+    }
+
+    /**
+     * As much as the server takes within two seconds; it may well hang up, which is the point.
+     *
+     * @param resource $socket
+     */
+    private static function send($socket, string $bytes): void
+    {
+        $deadline = microtime(true) + 2.0;
+        while ($bytes !== '' && microtime(true) < $deadline) {
+            $read = null;
+            $write = [$socket];
+            $none = null;
+            if (stream_select($read, $write, $none, 0, 100_000) === 0) {
+                continue;
+            }
+            $sent = @fwrite($socket, substr($bytes, 0, 65_536));
+            if ($sent === false || $sent === 0) {
+                return;
+            }
+            $bytes = substr($bytes, $sent);
+        }
+    }
+
+    /** Resident kibibytes. */
+    private static function memory(ServerProcess $server): int
+    {
+        preg_match('/^VmRSS:\s+(\d+)/m', $server->get('/memory'), $found);
+
+        return (int) $found[1];
+    }
+}

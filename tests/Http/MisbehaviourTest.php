@@ -1,0 +1,135 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+final class MisbehaviourTest extends HttpTestCase
+{
+    private const HELLO = '$routes->get("/hello", static fn() => Response::text("hello"));';
+
+    public function testWhatAHandlerPrintsIsInTheLogAndInNoResponse(): void
+    {
+        $server = $this->serve(self::HELLO . '$routes->get("/people/{id}", static function (int $id) { echo "<loud $id>"; async(static function () { echo "<child>"; }); delay(0.01); return Response::text("answer"); });');
+
+        $response = $server->get('/people/7');
+
+        self::assertSame('answer', self::bodyOf($response));
+        self::assertTrue($server->awaitLog('printed something'));
+        self::assertMatchesRegularExpression('~warning GET /people/\{id\} from 127\.0\.0\.1:\d+ printed something, which is no part of an answer: <loud 7><child>~', $server->log());
+        self::assertSame('hello', self::bodyOf($server->get('/hello')));
+        self::assertSame([0, "ended\n"], $server->stop());
+    }
+
+    public function testTemplatesOfRequestsThatWaitMeanwhileDoNotMix(): void
+    {
+        $server = $this->serve('$routes->get("/{name}", static function (string $name) { ob_start(); echo "<$name "; delay($name === "a" ? 0.2 : 0.1); ob_start(); echo "inner"; delay(0.1); $inner = ob_get_clean(); echo "$inner $name>"; return Response::text(ob_get_clean()); });');
+        $sockets = [];
+        foreach (['a', 'b', 'c'] as $name) {
+            $sockets[$name] = $server->connect();
+            fwrite($sockets[$name], "GET /$name HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        }
+
+        foreach ($sockets as $name => $socket) {
+            self::assertSame("<$name inner $name>", self::bodyOf(ServerProcess::readAll($socket)));
+        }
+        self::assertSame('', $server->log());
+    }
+
+    public function testABufferThatAHandlerLeavesOpenIsClosedAndLogged(): void
+    {
+        $server = $this->serve(self::HELLO . '$routes->get("/", static function () { ob_start(); echo "forgotten"; return Response::text("answer"); });');
+
+        self::assertSame('answer', self::bodyOf($server->get('/')));
+        self::assertTrue($server->awaitLog('no part of an answer: forgotten'));
+        self::assertSame('hello', self::bodyOf($server->get('/hello')));
+        self::assertStringNotContainsString('hello', $server->log());
+    }
+
+    public function testExitIsA500NamesTheRouteAndLetsOtherRequestsFinish(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->get("/slow", static function () { fwrite(STDERR, "working"); delay(0.4); return Response::text("finished"); });
+            $routes->get("/exit/{code}", static function (int $code) { exit($code); });
+            PHP);
+        $slow = $server->connect();
+        fwrite($slow, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertTrue($server->awaitLog('working'));
+
+        self::assertStatus(500, $server->get('/exit/3'));
+
+        self::assertStringEndsWith('finished', ServerProcess::readAll($slow));
+        self::assertSame([3, ''], $server->end());
+    }
+
+    public function testExitAfterAWaitIsNamedInTheLog(): void
+    {
+        $server = $this->serve('$routes->get("/exit/{code}", static function (int $code) { delay(0.01); exit($code); });');
+
+        self::assertStatus(500, $server->get('/exit/0'));
+
+        self::assertTrue($server->awaitLog('called exit(): this process ends, 0 other requests are finished first'));
+        self::assertMatchesRegularExpression('~critical GET /exit/\{code\} from 127\.0\.0\.1:\d+ called exit\(\)~', $server->log());
+    }
+
+    public function testMemoryThatRunsOutIsA500ForTheOneAnd503ForTheOthersAndTheLogSaysWhy(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            ini_set("memory_limit", "32M");
+            $routes->get("/slow", static function () { fwrite(STDERR, "working"); delay(30); return Response::text(""); });
+            $routes->get("/eat", static function () { $eaten = []; while (true) { $eaten[] = str_repeat("x", 100_000); } });
+            PHP);
+        $slow = $server->connect();
+        fwrite($slow, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertTrue($server->awaitLog('working'));
+
+        self::assertStatus(500, $server->get('/eat'));
+
+        self::assertStatus(503, ServerProcess::readAll($slow));
+        self::assertTrue($server->awaitLog('this process ends, 1 other requests are answered 503'));
+        self::assertMatchesRegularExpression('~GET /eat from \S+ failed: Allowed memory size of 33554432 bytes exhausted~', $server->log());
+    }
+
+    public function testAHandlerThatIgnoresItsCancellationIsAnswered503AtTheDeadlineAllTheSame(): void
+    {
+        $server = $this->serve(
+            self::HELLO . '$routes->get("/people/{id}", static function () { while (true) { try { delay(60); } catch (Throwable) { } } });',
+            ', limits: new Limits(deadline: 0.5)',
+            app: 'grace: 0.2',
+        );
+
+        self::assertStatus(503, $server->get('/people/1'));
+
+        self::assertTrue($server->awaitLog('is past its deadline and is cancelled'));
+        self::assertMatchesRegularExpression('~warning GET /people/\{id\} from \S+ is past its deadline .* waits for Weft\\\\delay\(\) at \S+:\d+~', $server->log());
+        self::assertSame('hello', self::bodyOf($server->get('/hello')));
+        $server->kill();
+    }
+
+    public function testAWrongReturnTypeNamesTheRoute(): void
+    {
+        $server = $this->serve('$routes->get("/people/{id}", static fn() => ["id" => 1]);');
+
+        self::assertStatus(500, $server->get('/people/1'));
+        self::assertTrue($server->awaitLog('"request":"GET /people/{id} from'));
+        self::assertStringContainsString('The handler returned array instead of a Weft\Http\Response', $server->log());
+    }
+
+    public function testRequestsAreInTheTaskListWithRouteClientAgeAndWhatTheyWaitFor(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->get("/people/{id}", static function () { delay(5); return Response::text(""); });
+            $routes->get("/tasks", static fn() => Response::text(implode("\n", array_map(strval(...), tasks()))));
+            PHP);
+        $slow = $server->connect();
+        fwrite($slow, "GET /people/1 HTTP/1.1\r\nHost: a\r\n\r\n");
+        $deadline = microtime(true) + 5;
+        do {
+            $list = $server->get('/tasks');
+        } while (!str_contains($list, '/people') && microtime(true) < $deadline);
+
+        self::assertMatchesRegularExpression('~^#\d+ GET /people/\{id\} from 127\.0\.0\.1:\d+ \(\d\.\d{3} s old, .*\) waits for Weft\\\\delay\(\) at \S+:\d+$~m', $list);
+        self::assertMatchesRegularExpression('~^#\d+ GET /tasks from 127\.0\.0\.1:\d+ .* running$~m', $list);
+        $server->kill();
+    }
+}
