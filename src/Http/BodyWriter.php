@@ -32,6 +32,21 @@ final class BodyWriter
     }
 
     /**
+     * Sends a piece without waiting, however much waits for the client: inside an output buffer nothing can be waited for.
+     *
+     * @internal
+     *
+     * @throws ClientGone
+     */
+    public function queue(string $piece): void
+    {
+        $op = $this->stream->write($piece);
+        if ($op !== 0) {
+            \Weft\Native\cancel($op);
+        }
+    }
+
+    /**
      * A field that follows the body. Clients that cannot read it ignore it; HTTP/1.1 ones must have sent `TE: trailers`.
      */
     public function trailer(string $name, string $value): void

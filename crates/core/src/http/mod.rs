@@ -14,9 +14,6 @@ mod server;
 mod socket;
 mod sweep;
 
-#[cfg(test)]
-mod tests;
-
 pub use body::{Body, BodyWriter, Broken};
 pub use call::Call;
 pub use connection::Peer;

@@ -1,0 +1,103 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestFactoryInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamFactoryInterface;
+use Psr\Http\Message\StreamInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+
+/**
+ * Lets a PSR-15 application answer: `$app->http('0.0.0.0:8080')->fallback(new PsrHandler($application, $psr17, $psr17))`.
+ *
+ * The application gets PSR-7 messages made by the PSR-17 factories it is used to; the names of a route are attributes. The
+ * request's body is read first. The body of the answer is streamed unless its size is known and at most 64 KiB.
+ */
+final class PsrHandler
+{
+    /** Bytes of an answer that are read as one piece. */
+    private const PIECE = 65_536;
+
+    /** @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $application */
+    public function __construct(
+        private readonly RequestHandlerInterface|\Closure $application,
+        private readonly ServerRequestFactoryInterface $requests,
+        private readonly StreamFactoryInterface $streams,
+    ) {
+    }
+
+    public function __invoke(Request $request): Response
+    {
+        $message = $this->message($request);
+        $answer = $this->application instanceof \Closure ? ($this->application)($message) : $this->application->handle($message);
+        $headers = $answer->getHeaders();
+        unset($headers['Transfer-Encoding'], $headers['transfer-encoding']);
+
+        return new Response($answer->getStatusCode(), $headers, self::body($answer->getBody()));
+    }
+
+    private function message(Request $request): ServerRequestInterface
+    {
+        $query = $request->queryString();
+        $target = $request->path() . ($query === '' ? '' : "?$query");
+        $message = $this->requests
+            ->createServerRequest($request->method(), "{$request->scheme()}://{$request->host()}$target", self::server($request))
+            ->withProtocolVersion($request->protocol())
+            ->withQueryParams($request->queries())
+            ->withCookieParams($request->cookies());
+        foreach ($request->headers() as $name => $values) {
+            $message = $message->withHeader((string) $name, $values);
+        }
+        foreach ($request->parameters as $name => $value) {
+            $message = $message->withAttribute($name, $value);
+        }
+        $message = $message->withBody($this->streams->createStream($request->body()));
+
+        return self::isForm($request) ? $message->withParsedBody($request->form()) : $message;
+    }
+
+    /** @return array<string, string|int> what `$_SERVER` would have of the connection */
+    private static function server(Request $request): array
+    {
+        return \array_filter([
+            'REQUEST_METHOD' => $request->method(),
+            'REQUEST_URI' => $request->path() . ($request->queryString() === '' ? '' : "?{$request->queryString()}"),
+            'QUERY_STRING' => $request->queryString(),
+            'SERVER_PROTOCOL' => "HTTP/{$request->protocol()}",
+            'HTTP_HOST' => $request->host(),
+            'REMOTE_ADDR' => $request->clientAddress(),
+            'REMOTE_PORT' => $request->clientPort(),
+            'HTTPS' => $request->scheme() === 'https' ? 'on' : null,
+        ], static fn(mixed $value): bool => $value !== null);
+    }
+
+    private static function isForm(Request $request): bool
+    {
+        return \str_starts_with(\strtolower($request->header('content-type') ?? ''), 'application/x-www-form-urlencoded');
+    }
+
+    /** @return string|\Closure(BodyWriter): void */
+    private static function body(StreamInterface $body): string|\Closure
+    {
+        $size = $body->getSize();
+        if ($size !== null && $size <= self::PIECE) {
+            return (string) $body;
+        }
+
+        return static function (BodyWriter $writer) use ($body): void {
+            if ($body->isSeekable()) {
+                $body->rewind();
+            }
+            while (!$body->eof()) {
+                $piece = $body->read(self::PIECE);
+                if ($piece !== '') {
+                    $writer->write($piece);
+                }
+            }
+        };
+    }
+}

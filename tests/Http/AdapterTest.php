@@ -1,0 +1,106 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+/** Applications written for other interfaces, over real HTTP. */
+final class AdapterTest extends HttpTestCase
+{
+    private const PSR = <<<'PHP'
+        $psr17 = new Nyholm\Psr7\Factory\Psr17Factory();
+        $echo = static function (Psr\Http\Message\ServerRequestInterface $request) use ($psr17) {
+            $seen = [
+                $request->getMethod(), (string) $request->getUri(), $request->getProtocolVersion(), $request->getQueryParams(), $request->getCookieParams(),
+                $request->getParsedBody(), (string) $request->getBody(), $request->getHeader("x-two"), $request->getAttribute("id"), $request->getServerParams()["REMOTE_ADDR"],
+            ];
+            return $psr17->createResponse(201)->withHeader("X-Many", ["a", "b"])->withBody($psr17->createStream(json_encode($seen, JSON_UNESCAPED_SLASHES)));
+        };
+        PHP;
+
+    public function testAPsr7ApplicationSeesTheWholeRequestAndItsAnswerIsSent(): void
+    {
+        $server = $this->serve(self::load('Nyholm/Psr7') . self::PSR . '$routes->post("/people/{id}", new Weft\Http\PsrHandler($echo, $psr17, $psr17));');
+
+        $response = $server->get('/people/7?q=a+b&l[]=1', '-d', 'name=Ana', '-H', 'X-Two: 1', '-H', 'X-Two: 2', '-b', 'c=d');
+
+        self::assertStatus(201, $response);
+        self::assertStringContainsString("x-many: a\r\nx-many: b\r\n", $response);
+        self::assertSame(
+            ['POST', "http://$server->address/people/7?q=a+b&l%5B%5D=1", '1.1', ['q' => 'a b', 'l' => ['1']], ['c' => 'd'], ['name' => 'Ana'], 'name=Ana', ['1', '2'], '7', '127.0.0.1'],
+            json_decode(self::bodyOf($response), true),
+        );
+    }
+
+    public function testAPsr15RequestHandlerAnswersWhatNoRouteIsFor(): void
+    {
+        // No package of Debian 12 has the interface.
+        $interface = 'eval(\'namespace Psr\Http\Server; interface RequestHandlerInterface { public function handle(\Psr\Http\Message\ServerRequestInterface $request): \Psr\Http\Message\ResponseInterface; }\');';
+        $server = $this->serve(self::load('Nyholm/Psr7') . $interface . self::PSR . <<<'PHP'
+            $handler = new class ($echo) implements Psr\Http\Server\RequestHandlerInterface {
+                public function __construct(private Closure $echo) {}
+                public function handle(Psr\Http\Message\ServerRequestInterface $request): Psr\Http\Message\ResponseInterface { delay(0.01); return ($this->echo)($request); }
+            };
+            $routes->fallback(new Weft\Http\PsrHandler($handler, $psr17, $psr17));
+            PHP);
+
+        self::assertStatus(201, $server->get('/anything', '--http2-prior-knowledge'));
+    }
+
+    public function testALargePsr7BodyArrivesWhole(): void
+    {
+        $server = $this->serve(self::load('Nyholm/Psr7') . self::PSR . '$routes->get("/", new Weft\Http\PsrHandler(static fn() => $psr17->createResponse()->withBody($psr17->createStream(str_repeat("0123456789", 100_000))), $psr17, $psr17));');
+
+        self::assertSame(str_repeat('0123456789', 100_000), self::bodyOf($server->get('/')));
+    }
+
+    public function testASlimApplicationAnswers(): void
+    {
+        $server = $this->serve(self::load('Nyholm/Psr7') . self::load('Slim') . <<<'PHP'
+            $psr17 = new Nyholm\Psr7\Factory\Psr17Factory();
+            $slim = new Slim\App();
+            $slim->get("/hello/{name}", function ($request, $response, array $arguments) { delay(0.01); $response->getBody()->write("Hello " . $arguments["name"]); return $response->withHeader("x-slim", "3"); });
+            $routes->fallback(new Weft\Http\PsrHandler(static fn($request) => $slim->process($request, $psr17->createResponse()), $psr17, $psr17));
+            PHP);
+
+        $response = $server->get('/hello/Ana');
+        self::assertStatus(200, $response);
+        self::assertStringContainsString("x-slim: 3\r\n", $response);
+        self::assertSame('Hello Ana', self::bodyOf($response));
+        self::assertStatus(404, $server->get('/nothing'));
+    }
+
+    public function testASymfonyKernelAnswersWithItsRoutesSessionsAsideAndStreams(): void
+    {
+        $server = $this->serve(self::load('Symfony/Component/HttpKernel') . self::load('Symfony/Component/Routing') . <<<'PHP'
+            use Symfony\Component\HttpFoundation as Http;
+            use Symfony\Component\Routing\Route;
+            $paths = new Symfony\Component\Routing\RouteCollection();
+            $paths->add("person", new Route("/people/{id}", ["_controller" => static function (Http\Request $request, int $id) { delay(0.01); $r = new Http\JsonResponse([$id, $request->query->all(), $request->request->all(), $request->getContent(), $request->headers->get("x-one"), $request->cookies->all(), $request->getClientIp()], 202); $r->headers->setCookie(Http\Cookie::create("seen", "1")); return $r; }]));
+            $paths->add("stream", new Route("/stream", ["_controller" => static fn() => new Http\StreamedResponse(static function () { foreach (range(1, 3) as $n) { echo "piece $n;"; flush(); } })]));
+            $events = new Symfony\Component\EventDispatcher\EventDispatcher();
+            $stack = new Http\RequestStack();
+            $events->addSubscriber(new Symfony\Component\HttpKernel\EventListener\RouterListener(new Symfony\Component\Routing\Matcher\UrlMatcher($paths, new Symfony\Component\Routing\RequestContext()), $stack));
+            $kernel = new Symfony\Component\HttpKernel\HttpKernel($events, new Symfony\Component\HttpKernel\Controller\ControllerResolver(), $stack);
+            $routes->fallback(new Weft\Http\SymfonyHandler($kernel));
+            PHP);
+
+        $response = $server->get('/people/7?q=a', '-d', 'name=Ana', '-H', 'X-One: 1', '-b', 'c=d');
+        self::assertStatus(202, $response);
+        self::assertStringContainsString('set-cookie: seen=1;', $response);
+        self::assertSame([7, ['q' => 'a'], ['name' => 'Ana'], 'name=Ana', '1', ['c' => 'd'], '127.0.0.1'], json_decode(self::bodyOf($response), true));
+        $stream = $server->get('/stream');
+        self::assertStatus(200, $stream);
+        self::assertStringContainsString('piece 1;piece 2;piece 3;', $server->curl('/stream')[1]);
+    }
+
+    private static function load(string $library): string
+    {
+        $file = "/usr/share/php/$library/autoload.php";
+        if (!is_file($file) && !is_file(\dirname(__DIR__, 2) . '/vendor/autoload.php')) {
+            self::markTestSkipped("$library is not installed: scripts/setup test");
+        }
+
+        return is_file($file) ? "require_once '$file';\n" : '';
+    }
+}
