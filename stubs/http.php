@@ -183,6 +183,20 @@ class HttpRequest
     }
 
     /**
+     * Answers by turning the connection into a conversation; null when nobody waits for an answer any more.
+     *
+     * @internal
+     *
+     * @param string|null $subprotocol one that the client has offered
+     * @param float $ping_interval in seconds, 0 is never
+     *
+     * @throws \Weft\Http\HttpException the request asks for none, or not as RFC 6455 §4.2.1 has it
+     */
+    public function converse(?string $subprotocol, int $message_bytes, float $ping_interval): ?HttpSocket
+    {
+    }
+
+    /**
      * Answers with a body that is written afterwards.
      *
      * @internal
@@ -191,6 +205,39 @@ class HttpRequest
      * @param int|null $length of the whole body, where it is known
      */
     public function stream(int $status, array $headers, ?int $length = null): HttpStream
+    {
+    }
+}
+
+/** A conversation over WebSocket. Dropped before it was closed, it is closed with 1001. */
+final class HttpSocket
+{
+    /** Outcome: `[string data, bool is binary]`, or null once the conversation has ended and all that had arrived was received. */
+    public function receive(): int
+    {
+    }
+
+    /**
+     * Takes the message in any case. 0, or an operation to wait for before the next one, with the outcome null.
+     *
+     * @throws \Weft\Http\ClientGone
+     * @throws \Error a text that is not UTF-8
+     */
+    public function send(string $message, bool $is_binary): int
+    {
+    }
+
+    /** Sends what is waiting, then that the conversation ends. Only the first time counts. */
+    public function close(int $code, string $reason): void
+    {
+    }
+
+    /** Null while it goes on. */
+    public function closeCode(): ?int
+    {
+    }
+
+    public function closeReason(): string
     {
     }
 }

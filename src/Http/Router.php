@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Weft\Http\Internal\Conversation;
 use Weft\Http\Internal\Dispatcher;
 use Weft\Http\Internal\HandlerCall;
 use Weft\Http\Internal\Pipeline;
@@ -93,6 +94,39 @@ final class Router
         $this->routes[] = new Route(\array_map(\strtoupper(...), $methods), $path, $handler(...), $middleware);
 
         return $this;
+    }
+
+    /**
+     * A WebSocket (RFC 6455, over HTTP/1.1). Middleware sees the request, and the answer once the conversation has ended.
+     *
+     * The conversation ends with the handler: closed with 1000, or with 1011 where it throws; tasks it has left running are
+     * cancelled.
+     *
+     * @param callable $handler gets the WebSocket by its type, and what other handlers get
+     * @param list<string> $subprotocols the client gets the first of them that it offers, if it does
+     * @param list<string>|null $origins pages that may connect (`https://example.org`), `*` is any; null is those of the host
+     *     that was asked for. Clients that are no browsers send none, and may.
+     * @param int $messageBytes of a message from the client; a longer one ends the conversation with 1009
+     * @param float $pingInterval in seconds, 0 is never. A client that has sent nothing by the ping after is gone.
+     *
+     * @throws \ValueError
+     */
+    public function websocket(
+        string $path,
+        callable $handler,
+        array $subprotocols = [],
+        ?array $origins = null,
+        int $messageBytes = 1 << 20,
+        float $pingInterval = 30.0,
+        callable ...$middleware,
+    ): self {
+        if ($messageBytes < 1 || !($pingInterval >= 0.0)) {
+            throw new \ValueError("A WebSocket takes messages of 1 byte at least and pings every 0 seconds at least, got $messageBytes and $pingInterval");
+        }
+        $arguments = HandlerCall::withSocket($handler(...), $this->prefix . $path);
+        $conversation = new Conversation($arguments, $subprotocols, $origins, $messageBytes, $pingInterval);
+
+        return $this->route(['GET'], $path, $conversation->open(...), ...$middleware);
     }
 
     /**

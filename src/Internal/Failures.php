@@ -79,6 +79,7 @@ final class Failures
             'http.address' => new Http\InvalidAddress($message),
             'http.listen' => new Http\ListenFailed($message),
             'http.tls' => new Http\TlsFailed($message),
+            'http.upgrade' => self::upgrade($message, (int) ($details['status'] ?? 400)),
             'http.body.too_large' => new Http\PayloadTooLarge($message),
             'http.body.timed_out' => new Http\BodyTimedOut($message),
             'http.body.incomplete', 'http.gone' => new Http\ClientGone($message),
@@ -89,6 +90,14 @@ final class Failures
 
             default => new \Error("{$message} (unknown failure kind \"{$kind}\")"),
         };
+    }
+
+    private static function upgrade(string $message, int $status): Http\HttpException
+    {
+        // RFC 6455 §4.4: what the client could try instead.
+        $headers = $status === 426 ? ['upgrade' => 'websocket', 'sec-websocket-version' => '13'] : [];
+
+        return new Http\HttpException($status, $message, $headers);
     }
 
     /** @param array<string, string|int|float|null> $details */

@@ -1,5 +1,7 @@
 //! `Weft\Native\HttpServer`, `HttpRequest`, `HttpStream`.
 
+mod socket;
+
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -23,6 +25,8 @@ use crate::failure::Failure;
 use crate::metrics::Histogram;
 use crate::process::Process;
 use crate::runtime::{Payload, seconds, start};
+
+pub use socket::HttpSocket;
 
 /// The class of the library that extends ours: requests are made as instances of it.
 const REQUEST: &str = "Weft\\Http\\Request";
@@ -347,6 +351,16 @@ impl HttpRequest {
         Ok(self.call.respond(response(status, headers, body.into())?))
     }
 
+    pub fn converse(
+        &self,
+        subprotocol: Option<String>,
+        message_bytes: i64,
+        ping_interval: f64,
+    ) -> PhpResult<Option<HttpSocket>> {
+        Process::refuse_after_fork()?;
+        socket::open(&self.call, subprotocol, message_bytes, ping_interval)
+    }
+
     pub fn stream(
         &self,
         status: i64,
@@ -543,4 +557,5 @@ pub fn register(module: ModuleBuilder) -> ModuleBuilder {
         .class::<HttpServer>()
         .class::<HttpRequest>()
         .class::<HttpStream>()
+        .class::<HttpSocket>()
 }

@@ -6,6 +6,7 @@ namespace Weft\Http\Internal;
 
 use Weft\Http\NotFound;
 use Weft\Http\Request;
+use Weft\Http\WebSocket;
 
 /**
  * Gives a handler what its parameters ask for.
@@ -30,6 +31,20 @@ final class HandlerCall
             }
 
             return $handler(...$values);
+        };
+    }
+
+    /** @return \Closure(Request, WebSocket): mixed */
+    public static function withSocket(\Closure $handler, string $path): \Closure
+    {
+        $arguments = [];
+        foreach ((new \ReflectionFunction($handler))->getParameters() as $parameter) {
+            $isSocket = (string) $parameter->getType() === WebSocket::class || $parameter->getType() === null && $parameter->getPosition() === 0;
+            $arguments[] = $isSocket ? null : self::argument($parameter, $path);
+        }
+
+        return static function (Request $request, WebSocket $socket) use ($handler, $arguments): void {
+            $handler(...\array_map(static fn(?\Closure $argument) => $argument === null ? $socket : $argument($request), $arguments));
         };
     }
 

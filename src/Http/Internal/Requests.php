@@ -204,6 +204,9 @@ final class Requests implements Group, HearsOutput, NamesTasks
 
     private function send(Request $request, Response $response): void
     {
+        if ($response->status === 101) {
+            return;
+        }
         $body = $response->body;
         if (\is_string($body)) {
             $request->respond($response->status, $response->headers, $body);

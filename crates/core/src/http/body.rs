@@ -9,6 +9,8 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Frame, SizeHint};
 
+use super::websocket::Upgrade;
+
 /// Bytes of a streamed body that may wait for the client before its writer has to.
 const BUFFERED: usize = 64 << 10;
 
@@ -20,6 +22,8 @@ pub enum Body {
     Stream(StreamBody),
     /// Made by a [`Service`](super::Service).
     Other(Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = Broken>>>),
+    /// None: the connection leaves HTTP with this answer.
+    Conversation(Upgrade),
 }
 
 impl Body {
@@ -187,7 +191,7 @@ impl hyper::body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
-            Self::Empty => Poll::Ready(None),
+            Self::Empty | Self::Conversation(_) => Poll::Ready(None),
             Self::Stream(stream) => stream.poll(context),
             Self::Other(other) => other.as_mut().poll_frame(context),
             full @ Self::Full(_) => match std::mem::replace(full, Self::Empty) {
@@ -199,7 +203,7 @@ impl hyper::body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Empty => true,
+            Self::Empty | Self::Conversation(_) => true,
             Self::Full(_) => false,
             Self::Stream(stream) => stream.is_at_end(),
             Self::Other(other) => other.is_end_stream(),
@@ -208,7 +212,7 @@ impl hyper::body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Empty => SizeHint::with_exact(0),
+            Self::Empty | Self::Conversation(_) => SizeHint::with_exact(0),
             Self::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Stream(stream) => stream.left.map_or_else(SizeHint::new, SizeHint::with_exact),
             Self::Other(other) => other.size_hint(),

@@ -13,6 +13,7 @@ use super::connection::Peer;
 use super::registry::Id;
 use super::request_body::{BodyError, RequestBody};
 use super::sweep::Tick;
+use super::websocket::{self, UpgradeError, WebSocket, WebSocketLimits};
 use crate::{metrics, workers};
 
 /// A request that waits for its answer.
@@ -127,6 +128,21 @@ impl Call {
         if let (Some(began), Some(timer)) = (self.began, self.timer.take()) {
             timer.record(began.elapsed());
         }
+    }
+
+    /// Answers by turning the connection into a conversation. None when nobody waits for an answer any more.
+    ///
+    /// `subprotocol` is one of those the client has offered.
+    ///
+    /// # Errors
+    /// The request asks for none, or not as RFC 6455 §4.2.1 has it: it still waits for its answer.
+    pub fn converse(
+        &self,
+        subprotocol: Option<&str>,
+        limits: WebSocketLimits,
+    ) -> Result<Option<WebSocket>, UpgradeError> {
+        let (socket, response) = websocket::accept(&self.head, subprotocol, limits)?;
+        Ok(self.respond(response).then_some(socket))
     }
 
     /// Somebody still waits for the answer.

@@ -2,7 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -13,10 +13,13 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use tokio::io::AsyncReadExt as _;
 
+use super::body::Body;
+use super::conversation::{STOPPING, converse};
 use super::registry::Id;
 use super::server::{Shared, handle};
 use super::socket::Socket;
 use super::sweep::Tick;
+use super::websocket::{Upgrade, WebSocket};
 use crate::net::{Stream, TlsAcceptor};
 
 /// What an HTTP/2 client sends first (RFC 9113 §3.4).
@@ -71,6 +74,10 @@ pub(super) struct Connection {
     command: Cell<Command>,
     is_finishing: Cell<bool>,
     waker: RefCell<Option<Waker>>,
+    /// Something was read since this was last looked at.
+    pub(super) heard: Cell<bool>,
+    /// What follows HTTP on it.
+    conversation: RefCell<Option<Upgrade>>,
 }
 
 impl Connection {
@@ -87,6 +94,8 @@ impl Connection {
             command: Cell::new(Command::None),
             is_finishing: Cell::new(false),
             waker: RefCell::default(),
+            heard: Cell::new(true),
+            conversation: RefCell::default(),
         }
     }
 
@@ -113,14 +122,30 @@ impl Connection {
 
     /// The server accepts no more. HTTP/2 says so with GOAWAY; HTTP/1 with the next answer, for a request may be on its way.
     pub(super) fn stop(&self) {
-        if self.is_http2.get() {
+        if self.is_http2.get() || self.conversation.borrow().is_some() {
             self.command(Command::Finish);
         } else if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) {
             self.phase.set(Phase::Idle(self.shared.clock.get()));
         }
     }
 
+    /// The answer that is being sent is the last of HTTP on this connection.
+    pub(super) fn leave_http(&self, body: Body) {
+        if let Body::Conversation(upgrade) = body {
+            if self.shared.is_stopping() {
+                upgrade.0.close(1001, STOPPING);
+            }
+            self.conversation.replace(Some(upgrade));
+        }
+    }
+
+    fn conversation(&self) -> Option<WebSocket> {
+        let upgrade = self.conversation.borrow();
+        upgrade.as_ref().map(|upgrade| upgrade.0.clone())
+    }
+
     pub(super) fn read(&self) {
+        self.heard.set(true);
         // On HTTP/2 a ping or a window update is no request: there only a stream counts.
         if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) && !self.is_http2.get() {
             self.phase.set(Phase::Head(self.shared.clock.get()));
@@ -147,7 +172,7 @@ impl Connection {
         self.shared.is_stopping() && !self.is_http2.get()
     }
 
-    fn obey(&self, context: &Context<'_>, finish: impl FnOnce()) -> Poll<()> {
+    pub(super) fn obey(&self, context: &Context<'_>, finish: impl FnOnce()) -> Poll<()> {
         let mut waker = self.waker.borrow_mut();
         match &mut *waker {
             Some(waker) if waker.will_wake(context.waker()) => {}
@@ -268,17 +293,23 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
         // With it hyper buffers a streamed body without bound for a client that does not read.
         .pipeline_flush(false);
     let server = Rc::clone(&connection);
-    let service =
-        service_fn(move |request: hyper::Request<Incoming>| handle(Rc::clone(&server), request));
-    let mut protocol = pin!(builder.serve_connection(socket, service));
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        Box::pin(handle(Rc::clone(&server), request))
+    });
+    let mut protocol = builder.serve_connection(socket, service);
     poll_fn(|context| {
-        let finish = || protocol.as_mut().graceful_shutdown();
+        let finish = || Pin::new(&mut protocol).graceful_shutdown();
         if connection.obey(context, finish).is_ready() {
             return Poll::Ready(());
         }
-        protocol.as_mut().poll(context).map(|_| ())
+        // Without the conversation that may follow, hyper closes the socket by itself.
+        Pin::new(&mut protocol).poll(context).map(|_| ())
     })
     .await;
+    if let Some(conversation) = connection.conversation() {
+        let parts = protocol.into_parts();
+        converse(connection, parts.io, parts.read_buf, conversation).await;
+    }
 }
 
 async fn serve_http2(connection: Rc<Connection>, socket: Socket) {

@@ -7,12 +7,14 @@
 mod body;
 mod call;
 mod connection;
+mod conversation;
 mod limits;
 mod registry;
 mod request_body;
 mod server;
 mod socket;
 mod sweep;
+mod websocket;
 
 pub use body::{Body, BodyWriter, Broken};
 pub use call::Call;
@@ -24,3 +26,4 @@ pub use registry::Id;
 pub(crate) use registry::Registry;
 pub use request_body::BodyError;
 pub use server::{Event, Server, Service, ServiceFuture};
+pub use websocket::{Message, Upgrade, UpgradeError, WebSocket, WebSocketLimits};

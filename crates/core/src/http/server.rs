@@ -354,7 +354,9 @@ pub(super) async fn handle(
     if is_head {
         without_body(&mut response);
     }
-    if connection.must_close() {
+    if matches!(response.body(), Body::Conversation(_)) {
+        connection.leave_http(std::mem::replace(response.body_mut(), Body::Empty));
+    } else if connection.must_close() {
         close(&mut response);
     }
     Ok(response.map(|body| Sending::new(body, in_flight)))

@@ -95,3 +95,38 @@ impl Write for Socket {
         Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
     }
 }
+
+/// Once the connection has left HTTP.
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let socket = self.get_mut();
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut socket.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            socket.connection.read();
+        }
+        result
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Write::poll_write(self, context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Write::poll_flush(self, context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Write::poll_shutdown(self, context)
+    }
+}

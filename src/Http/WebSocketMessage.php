@@ -1,0 +1,13 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+final class WebSocketMessage
+{
+    /** @param string $data UTF-8 where it is not binary */
+    public function __construct(public readonly string $data, public readonly bool $isBinary = false)
+    {
+    }
+}

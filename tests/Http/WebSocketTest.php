@@ -1,0 +1,226 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+final class WebSocketTest extends HttpTestCase
+{
+    private const ECHO = <<<'PHP'
+        $routes->websocket("/", static function (WebSocket $socket) {
+            foreach ($socket as $message) {
+                $message->isBinary ? $socket->sendBinary($message->data) : $socket->send($message->data);
+            }
+            fprintf(STDERR, "closed {$socket->closeCode()} {$socket->closeReason()};");
+        }, messageBytes: 1000000);
+        PHP;
+
+    public function testAHandshakeIsAnsweredAsTheExampleOfTheStandardIs(): void
+    {
+        $client = WebSocketClient::open($this->serve(self::ECHO));
+
+        self::assertStatus(101, $client->answer);
+        self::assertStringContainsString("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n", $client->answer);
+    }
+
+    public function testTextAndBinaryMessagesOfEveryLengthOfLengthComeBack(): void
+    {
+        $client = WebSocketClient::open($this->serve(self::ECHO));
+        foreach ([0, 1, 125, 126, 65535, 65536, 1000000] as $length) {
+            $text = str_repeat('x', $length);
+
+            $client->text($text);
+            self::assertSame([1, $text], $client->read());
+            $client->write(WebSocketClient::frame(2, str_repeat("\xff", $length)));
+            self::assertSame([2, str_repeat("\xff", $length)], $client->read());
+        }
+    }
+
+    public function testWhatTheClientSendsTogetherWithItsRequestIsNotLost(): void
+    {
+        $client = WebSocketClient::open($this->serve(self::ECHO), frames: WebSocketClient::frame(1, 'early'));
+
+        self::assertSame([1, 'early'], $client->read());
+    }
+
+    public function testFragmentsAreOneMessageAndAPingBetweenThemIsAnswered(): void
+    {
+        $client = WebSocketClient::open($this->serve(self::ECHO));
+
+        $client->write(WebSocketClient::frame(1, "gr\xc3", isLast: false));
+        $client->write(WebSocketClient::frame(9, 'ping'));
+        self::assertSame([10, 'ping'], $client->read());
+        $client->write(WebSocketClient::frame(0, "\xbcn", isLast: true));
+
+        self::assertSame([1, 'grün'], $client->read());
+    }
+
+    /** @dataProvider violations */
+    public function testAClientThatBreaksTheRulesIsToldHowByTheCode(int $code, string $bytes): void
+    {
+        $client = WebSocketClient::open($this->serve(self::ECHO));
+
+        $client->write($bytes);
+
+        self::assertSame($code, $client->closeCode());
+        self::assertNull($client->read(), 'nothing follows the frame of closing');
+    }
+
+    /** @return iterable<string, array{int, string}> */
+    public static function violations(): iterable
+    {
+        yield 'text that is not UTF-8' => [1007, WebSocketClient::frame(1, "\xff")];
+        yield 'fragments that are not UTF-8 together' => [1007, WebSocketClient::frame(1, "\xc3", false) . WebSocketClient::frame(0, 'x')];
+        yield 'a message over the limit' => [1009, WebSocketClient::frame(2, str_repeat('x', 1000001))];
+        yield 'a declared length over the limit' => [1009, "\x82\xff" . pack('J', 1 << 40) . 'mask'];
+        yield 'a frame without a mask' => [1002, WebSocketClient::frame(1, 'x', isMasked: false)];
+        yield 'a reserved opcode' => [1002, WebSocketClient::frame(3, 'x')];
+        yield 'a reserved bit' => [1002, "\xf1\x80mask"];
+        yield 'a continuation of nothing' => [1002, WebSocketClient::frame(0, 'x')];
+        yield 'a ping in fragments' => [1002, WebSocketClient::frame(9, 'x', isLast: false)];
+    }
+
+    public function testAClientThatClosesIsAnsweredAndTheHandlerHearsCodeAndReason(): void
+    {
+        $server = $this->serve(self::ECHO);
+        $client = WebSocketClient::open($server);
+
+        $client->write(WebSocketClient::frame(8, pack('n', 3001) . 'enough'));
+
+        self::assertSame(3001, $client->closeCode());
+        self::assertTrue($server->awaitLog('closed 3001 enough;'));
+    }
+
+    public function testAClientThatIsLostEndsTheConversationWith1006(): void
+    {
+        $server = $this->serve(self::ECHO);
+        $client = WebSocketClient::open($server);
+
+        $client->disconnect();
+
+        self::assertTrue($server->awaitLog('closed 1006'));
+    }
+
+    public function testAHandlerThatReturnsClosesWith1000AfterWhatItHasSent(): void
+    {
+        $server = $this->serve('$routes->websocket("/{name}", static function (string $name, WebSocket $socket) { $socket->send("bye $name"); });');
+        $client = WebSocketClient::open($server, '/ann');
+
+        self::assertSame([1, 'bye ann'], $client->read());
+        self::assertSame(1000, $client->closeCode());
+    }
+
+    public function testAHandlerThatThrowsClosesWith1011AndIsLogged(): void
+    {
+        $server = $this->serve('$routes->websocket("/", static fn(WebSocket $socket) => throw new LogicException("secret"));');
+
+        self::assertSame(1011, WebSocketClient::open($server)->closeCode());
+        self::assertTrue($server->awaitLog('GET / failed: LogicException: secret'));
+    }
+
+    public function testTasksOfAHandlerEndWithItsConversation(): void
+    {
+        $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { async(static function () { try { delay(60); } finally { fprintf(STDERR, "child ended"); } }); $socket->receive(); });');
+        $client = WebSocketClient::open($server);
+
+        $client->text('go');
+
+        self::assertSame(1000, $client->closeCode());
+        self::assertTrue($server->awaitLog('child ended'));
+    }
+
+    public function testASenderWaitsForAClientThatTakesNothing(): void
+    {
+        $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { for ($i = 1; $i <= 1000; $i++) { $socket->sendBinary(str_repeat("x", 100000)); if ($i % 100 === 0) { fprintf(STDERR, "sent $i;"); } } });');
+        $client = WebSocketClient::open($server);
+        $received = 0;
+
+        self::assertNotNull($client->read());
+        self::assertStringNotContainsString('sent 900;', $server->log());
+        for ($received = 1; ($frame = $client->read()) !== null && $frame[0] === 2; $received++) {
+            self::assertSame(100000, \strlen($frame[1]));
+        }
+
+        self::assertSame(1000, $received);
+    }
+
+    public function testAClientThatAnswersNoPingIsGone(): void
+    {
+        $server = $this->serve('$routes->websocket("/", static function (WebSocket $socket) { $socket->receive(); fprintf(STDERR, "ended {$socket->closeCode()}"); }, pingInterval: 0.2);');
+        $client = WebSocketClient::open($server);
+
+        self::assertSame([9, ''], $client->read());
+        self::assertTrue($server->awaitLog('ended 1006'));
+    }
+
+    public function testTheFirstOfOurSubprotocolsThatIsOfferedIsAgreedOn(): void
+    {
+        $server = $this->serve('$routes->websocket("/", static fn(WebSocket $socket) => $socket->send($socket->subprotocol ?? "none"), subprotocols: ["v2", "v1"]);');
+
+        $client = WebSocketClient::open($server, more: "Sec-WebSocket-Protocol: v0, v1, v2\r\n");
+        self::assertStringContainsString("sec-websocket-protocol: v2\r\n", $client->answer);
+        self::assertSame([1, 'v2'], $client->read());
+        $client = WebSocketClient::open($server, more: "Sec-WebSocket-Protocol: other\r\n");
+        self::assertStringNotContainsString('sec-websocket-protocol', $client->answer);
+        self::assertSame([1, 'none'], $client->read());
+    }
+
+    public function testPagesOfAnotherHostMayNotConnectUnlessTheyAreNamed(): void
+    {
+        $server = $this->serve(self::ECHO . '$routes->websocket("/named", static fn(WebSocket $socket) => null, origins: ["https://other.test"]);');
+
+        self::assertStatus(101, WebSocketClient::open($server, more: "Origin: http://weft.test\r\n")->answer);
+        self::assertStatus(403, WebSocketClient::open($server, more: "Origin: http://other.test\r\n")->answer);
+        self::assertStatus(101, WebSocketClient::open($server, '/named', "Origin: https://other.test\r\n")->answer);
+        self::assertStatus(403, WebSocketClient::open($server, '/named', "Origin: https://weft.test\r\n")->answer);
+    }
+
+    public function testARequestThatIsNoHandshakeIsToldWhatItShouldBe(): void
+    {
+        $server = $this->serve(self::ECHO);
+
+        $response = $server->get('/');
+        self::assertStatus(426, $response);
+        self::assertStringContainsString("sec-websocket-version: 13\r\n", $response);
+        self::assertStatus(426, $server->exchange(WebSocketClient::request(version: '8'), 0.5));
+        self::assertStatus(400, $server->exchange(WebSocketClient::request(key: 'short'), 0.5));
+    }
+
+    public function testAServerThatStopsSaysSoWith1001(): void
+    {
+        $server = $this->serve(self::ECHO);
+        $client = WebSocketClient::open($server);
+        $client->text('x');
+        $client->read();
+
+        $server->signal();
+
+        self::assertSame(1001, $client->closeCode());
+        $client->disconnect();
+        self::assertSame([0, "ended\n"], $server->stop());
+    }
+
+    public function testAConversationOutlivesTheTimeOutsOfHttp(): void
+    {
+        $server = $this->serve(self::ECHO, ', limits: new Limits(deadline: 0.25, idleTimeout: 0.25, headerTimeout: 0.25)');
+        $client = WebSocketClient::open($server);
+        usleep(1_000_000);
+
+        $client->text('still here');
+
+        self::assertSame([1, 'still here'], $client->read());
+    }
+
+    public function testAnotherClientAgreesAboutMessagesPingsAndTheEnd(): void
+    {
+        exec('/usr/bin/python3 -c "import websockets" 2>/dev/null', $output, $missing);
+        if ($missing !== 0) {
+            self::markTestSkipped('python3-websockets is missing: scripts/setup test');
+        }
+        $server = $this->serve(self::ECHO);
+
+        exec('timeout 60 /usr/bin/python3 ' . escapeshellarg(__DIR__ . '/websocket_client.py') . " ws://$server->address/ 2>&1", $output, $code);
+
+        self::assertSame([0, ['200 messages, 2 pings, closed 4000']], [$code, $output]);
+    }
+}
