@@ -278,10 +278,14 @@ fn parse_host(text: &str, default_port: u16) -> Result<Host, String> {
         None | Some("") => default_port,
         Some(digits) => match digits.parse() {
             Ok(port) if port > 0 => port,
-            _ => {
+            _ if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 return Err(format!(
                     "port \"{digits}\" of host \"{name}\" is not within 1 to 65535"
                 ));
+            }
+            // Not shown: host and port may be a user and the start of a password with a "/" or "?" in it.
+            _ => {
+                return Err("the port is not within 1 to 65535; in a password, \"/\", \"?\" and \"@\" are written \"%2F\", \"%3F\" and \"%40\"".into());
             }
         },
     };

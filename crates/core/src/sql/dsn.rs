@@ -127,10 +127,12 @@ fn decode(text: &str, part: &str) -> Result<String, String> {
 
 pub(super) fn read_port(text: &str) -> Result<u16, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err(format!(
+        Ok(port) if port > 0 => Ok(port),
+        _ if text.bytes().all(|byte| byte.is_ascii_digit()) => Err(format!(
             "the port \"{text}\" is not a number from 1 to 65535"
         )),
-        Ok(port) => Ok(port),
+        // Not shown: it may be the start of a password with a "/" or "?" in it.
+        _ => Err("the port is not a number from 1 to 65535; in a password, \"/\", \"?\" and \"@\" are written \"%2F\", \"%3F\" and \"%40\"".to_owned()),
     }
 }
 
@@ -158,16 +160,16 @@ pub(super) fn read_ssl_mode(text: &str) -> Result<SslMode, String> {
 /// Hides what stands between the first `:` of the login and its last `@`, and any `password` option.
 pub(super) fn redact(dsn: &str) -> String {
     let start = dsn.find("://").map_or(0, |at| at + 3);
-    let (head, query) = match dsn.split_once('?') {
-        Some((head, query)) => (head, Some(query)),
-        None => (dsn, None),
+    // The last @ decides, also where an unescaped slash or question mark in the password ends the login early.
+    let login_end = dsn.rfind('@').filter(|at| *at >= start).unwrap_or(start);
+    let (login, rest) = (&dsn[start..login_end], &dsn[login_end..]);
+    let (address, query) = match rest.split_once('?') {
+        Some((address, query)) => (address, Some(query)),
+        None => (rest, None),
     };
-    let mut shown = match head.rfind('@').filter(|at| *at >= start) {
-        Some(at) => match head[start..at].find(':') {
-            Some(colon) => format!("{}:***{}", &head[..start + colon], &head[at..]),
-            None => head.to_owned(),
-        },
-        None => head.to_owned(),
+    let mut shown = match login.split_once(':') {
+        Some((user, _)) => format!("{}{user}:***{address}", &dsn[..start]),
+        None => format!("{}{login}{address}", &dsn[..start]),
     };
     if let Some(query) = query {
         let pairs: Vec<&str> = query
@@ -181,4 +183,36 @@ pub(super) fn redact(dsn: &str) -> String {
         shown.push_str(&pairs.join("&"));
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_password_is_shown_however_badly_it_is_written() {
+        for (dsn, shown) in [
+            ("postgres://u:secret@h/x", "postgres://u:***@h/x"),
+            ("postgres://u:se?cret@h/x", "postgres://u:***@h/x"),
+            ("mysql://u:se/cr@et@h:1/x?a=b", "mysql://u:***@h:1/x?a=b"),
+            (
+                "postgres://u@h/x?password=secret&a=b",
+                "postgres://u@h/x?password=***&a=b",
+            ),
+            ("postgres://h:5432/x", "postgres://h:5432/x"),
+            ("nonsense", "nonsense"),
+        ] {
+            assert_eq!(redact(dsn), shown);
+        }
+    }
+
+    #[test]
+    fn a_port_is_shown_only_where_it_cannot_be_a_password() {
+        assert!(read_port("70000").is_err_and(|error| error.contains("70000")));
+        for text in ["se", "12x", "-1"] {
+            assert!(
+                read_port(text).is_err_and(|error| !error.contains(text) && error.contains("%2F"))
+            );
+        }
+    }
 }

@@ -129,18 +129,22 @@ fn values_are_brought_into_the_type_asked_for() {
 fn a_timestamp_with_time_zone_carries_the_offset_of_the_session() {
     run(async {
         let db = database(1);
-        execute(&db, "SET TIME ZONE 'Asia/Kolkata'").await;
-        let read = scalar(&db, "SELECT '2024-01-02 00:00:00+00'::timestamptz").await;
-        assert_eq!(
-            read,
-            Value::Timestamp("2024-01-02T05:30:00+05:30".to_owned())
-        );
-        execute(&db, "SET TIME ZONE 'UTC'").await;
-        let read = scalar(&db, "SELECT '2024-01-02 00:00:00+00'::timestamptz").await;
-        assert_eq!(
-            read,
-            Value::Timestamp("2024-01-02T00:00:00+00:00".to_owned())
-        );
+        let tx = begin(&db);
+        for (zone, read) in [
+            ("Asia/Kolkata", "2024-01-02T05:30:00+05:30"),
+            ("UTC", "2024-01-02T00:00:00+00:00"),
+        ] {
+            push(&tx, &format!("SET TIME ZONE '{zone}'"), vec![]);
+            tx.flush().await.unwrap();
+            let at = push(&tx, "SELECT '2024-01-02 00:00:00+00'::timestamptz", vec![]);
+            tx.flush().await.unwrap();
+            let mut result = tx.take_result(at).unwrap().unwrap();
+            assert_eq!(
+                result.rows.remove(0).remove(0),
+                Value::Timestamp(read.to_owned())
+            );
+        }
+        tx.rollback().await.unwrap();
     });
 }
 
