@@ -10,6 +10,7 @@ use hyper::body::{Body, Frame, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, Method, Response, StatusCode};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::channel::Channel;
 use crate::grpc::call::{ACCEPT_ENCODING, ENCODING};
@@ -44,6 +45,7 @@ struct Inner {
     head: RefCell<HeaderMap>,
     trailers: RefCell<HeaderMap>,
     over: Notify,
+    deadline: Option<Instant>,
 }
 
 enum State {
@@ -56,6 +58,7 @@ impl ClientCall {
     /// The call, and what makes it happen: a task of the `LocalSet`. A failure is the outcome of the call.
     pub fn new(channel: &Channel, request: Request) -> (Self, impl Future<Output = ()> + use<>) {
         let inner = Rc::new(Inner {
+            deadline: request.timeout.map(|timeout| Instant::now() + timeout),
             outbound: Outbound::default(),
             state: RefCell::new(State::Waiting),
             reader: RefCell::default(),
@@ -247,6 +250,7 @@ impl Inner {
     }
 
     fn finish(&self, status: Status) {
+        let status = self.at_the_deadline(status);
         let mut state = self.state.borrow_mut();
         if matches!(*state, State::Ended(_)) {
             return;
@@ -258,6 +262,19 @@ impl Inner {
         self.outbound.close();
         self.over.notify_one();
         self.wake();
+    }
+
+    /// Both sides end a call at its deadline. When the server is first, that looks like a cancellation or a broken stream.
+    fn at_the_deadline(&self, status: Status) -> Status {
+        let is_over = self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline);
+        match status.code {
+            Code::CANCELLED | Code::INTERNAL | Code::UNAVAILABLE | Code::UNKNOWN if is_over => {
+                Status::new(Code::DEADLINE_EXCEEDED, "the deadline has passed")
+            }
+            _ => status,
+        }
     }
 
     fn wake(&self) {
