@@ -14,10 +14,15 @@ final class RouteTable
     /** `{name}` or `{name:expression}`; the expression may have braces of its own, one deep. */
     private const NAME = '/\{([A-Za-z_]\w*)(?::((?:[^{}]|\{[^{}]*\})+))?\}/';
 
+    /** Between expression and names in a key; in neither of them. */
+    private const BEFORE_NAMES = "\0";
+
     /** @var array<string, array<string, \Closure>> by path, then by method */
     public array $fixed = [];
-    /** @var array<string, array{list<string>, array<string, \Closure>, string}> by expression: names, handlers by method, path */
+    /** @var array<string, array{list<string>, array<string, \Closure>, string}> by expression and names: names, handlers by method, path */
     private array $named = [];
+    /** @var array<string, array<string, true>> by expression, then by method, whatever the names */
+    private array $taken = [];
     /** All of them as one; null until it is needed. */
     private ?string $expression = null;
 
@@ -29,9 +34,11 @@ final class RouteTable
                 $taken = isset($this->fixed[$route->path][$method]);
                 $this->fixed[$route->path][$method] ??= $handler;
             } else {
-                $taken = isset($this->named[$expression][1][$method]);
-                $this->named[$expression] ??= [$names, [], $route->path];
-                $this->named[$expression][1][$method] ??= $handler;
+                $taken = isset($this->taken[$expression][$method]);
+                $this->taken[$expression][$method] = true;
+                $key = $expression . self::BEFORE_NAMES . \implode(',', $names);
+                $this->named[$key] ??= [$names, [], $route->path];
+                $this->named[$key][1][$method] ??= $handler;
             }
             if ($taken) {
                 throw new \ValueError("$method $route->path has a handler already");
@@ -63,7 +70,8 @@ final class RouteTable
     public function findAll(string $path): array
     {
         $all = \array_map(static fn(\Closure $handler) => [$handler, [], $path], $this->fixed[$path] ?? []);
-        foreach ($this->named as $expression => [$names, $handlers, $route]) {
+        foreach ($this->named as $key => [$names, $handlers, $route]) {
+            $expression = self::expressionOf($key);
             if (\preg_match("~^$expression$~D", $path, $values) === 1) {
                 $parameters = self::parameters($names, \array_slice($values, 1));
                 $all += \array_map(static fn(\Closure $handler) => [$handler, $parameters, $route], $handlers);
@@ -76,11 +84,16 @@ final class RouteTable
     private function combined(): string
     {
         $alternatives = [];
-        foreach (\array_keys($this->named) as $index => $expression) {
-            $alternatives[] = "$expression(*MARK:$index)";
+        foreach (\array_keys($this->named) as $index => $key) {
+            $alternatives[] = self::expressionOf($key) . "(*MARK:$index)";
         }
 
         return '~^(?|' . \implode('|', $alternatives) . ')$~D';
+    }
+
+    private static function expressionOf(string $key): string
+    {
+        return \strstr($key, self::BEFORE_NAMES, true);
     }
 
     /**
