@@ -23,7 +23,7 @@ DEMO_TIERS := demo $(if $(filter rabbitmq,$(BROKER)),services)
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
-	@printf '\n  %s\n' 'BROKER=sqlite|rabbitmq (now $(BROKER)) and COMMANDS=N (now $(COMMANDS)) apply to demo; COMMANDS also to bench-bus.'
+	@printf '\n  %s\n' 'BROKER=sqlite|rabbitmq (now $(BROKER)) and COMMANDS=N (now $(COMMANDS)) apply to demo, as does FRESH=1, which gives up a run that was stopped; COMMANDS also to bench-bus.'
 
 .PHONY: setup
 setup: ## install what the demo needs and this machine lacks (BROKER=rabbitmq: the servers too)
@@ -40,7 +40,7 @@ build-debug: ## build the extension the tests use: target/debug/libweft.so
 .PHONY: demo
 demo: check-broker setup build ## run the customers example: 100,000 commands, counted and verified at the end
 	@if [[ '$(BROKER)' == rabbitmq ]]; then scripts/services up; . "$${WEFT_VAR:-var}/services/env"; fi; \
-	exec php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 examples/customers/app.php --broker='$(BROKER)' --commands='$(COMMANDS)'
+	exec php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 examples/customers/app.php --broker='$(BROKER)' --commands='$(COMMANDS)' $(if $(filter-out 0,$(FRESH)),--fresh)
 
 .PHONY: check-broker
 check-broker:

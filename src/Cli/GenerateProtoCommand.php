@@ -25,7 +25,7 @@ final class GenerateProtoCommand extends Command
             ->addOption('psr4', null, InputOption::VALUE_REQUIRED, 'namespace that this folder stands for; by default it is the root of all', '')
             ->addOption('proto-path', 'I', InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'folder to look for imports in; by default the current one', ['.'])
             ->setHelp(<<<'TEXT'
-                Runs protoc, which must be on the PATH (Debian: <info>apt install protobuf-compiler</info>), or is named by the
+                Runs protoc, which must be on the PATH (Debian: <info>apt install protobuf-compiler libprotobuf-dev</info>), or is named by the
                 environment variable PROTOC, with bin/protoc-gen-weft as its plugin.
 
                 <info>weft proto:generate api/*.proto --out src/Generated --psr4 'App\Generated'</info>

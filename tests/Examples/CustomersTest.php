@@ -74,6 +74,44 @@ final class CustomersTest extends TestCase
         self::assertStringContainsString('✓ 20,000 rows', $output);
     }
 
+    public function testAFreshStartGivesTheUnfinishedRunUp(): void
+    {
+        $process = $this->start('--commands=20000');
+        $this->waitForRows(100);
+        \proc_terminate($process[0], \SIGINT);
+        $this->finish($process);
+
+        [$code, $output] = $this->finish($this->start('--commands=10 --fresh'));
+
+        self::assertSame(0, $code, $output);
+        self::assertMatchesRegularExpression('/Emptying the queue: [\d,]+ messages are left of a run that was given up/', $output);
+        self::assertStringContainsString('✓ 10 rows, 10 events, 0 lost, 0 duplicates', $output);
+    }
+
+    public function testASecondStartOnTheSameDatabaseIsRefusedAndHarmsNothing(): void
+    {
+        $first = $this->start('--commands=20000');
+        $this->waitForRows(100);
+
+        [$code, $output] = $this->finish($this->start('--commands=10'));
+        self::assertSame(1, $code, $output);
+        self::assertStringContainsString('already runs on this database, as process ' . \proc_get_status($first[0])['pid'], $output);
+
+        [$code, $output] = $this->finish($first);
+        self::assertSame(0, $code, $output);
+        self::assertStringContainsString('✓ 20,000 rows, 20,000 events, 0 lost, 0 duplicates', $output);
+    }
+
+    public function testAServerThatIsDownIsOneLineAndNoStackTrace(): void
+    {
+        [$code, $output] = $this->finish($this->start('--broker=rabbitmq', ['DATABASE_URL' => 'postgres://weft:secret@127.0.0.1:1/weft']));
+
+        self::assertSame(1, $code, $output);
+        self::assertStringContainsString('127.0.0.1:1', $output);
+        self::assertStringNotContainsString('secret', $output);
+        self::assertSame(1, \substr_count($output, "\n"), $output);
+    }
+
     public function testKilledInTheMiddleItLosesAndRepeatsNothing(): void
     {
         $process = $this->start('--commands=20000');

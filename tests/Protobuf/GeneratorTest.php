@@ -93,7 +93,21 @@ final class GeneratorTest extends TestCase
     {
         [$code, $output] = $this->generate(['users.proto'], __DIR__ . '/Fixtures', protoc: '/nowhere/protoc');
 
-        self::assertSame([1, "/nowhere/protoc was not found: install it (Debian: apt install protobuf-compiler), or let PROTOC name it\n"], [$code, $output]);
+        self::assertSame([1, "/nowhere/protoc was not found: install it (Debian: apt install protobuf-compiler libprotobuf-dev), or let PROTOC name it\n"], [$code, $output]);
+    }
+
+    public function testAProtocWithoutTheFilesOfGoogleSaysWhichPackageHasThem(): void
+    {
+        // A protoc away from its ../include does not find them, as Debian's does not without libprotobuf-dev.
+        $protoc = "{$this->folder}/protoc";
+        copy(trim((string) shell_exec('command -v protoc')), $protoc);
+        chmod($protoc, 0o755);
+
+        [$code, $output] = $this->generate(['everything.proto'], __DIR__ . '/Fixtures', protoc: $protoc);
+
+        self::assertSame(1, $code, $output);
+        self::assertStringContainsString('google/protobuf/any.proto: File not found.', $output);
+        self::assertStringContainsString('apt install libprotobuf-dev', $output);
     }
 
     public function testThePluginOfProtocWritesTheSameFilesAsTheCommand(): void

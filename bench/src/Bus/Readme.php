@@ -43,11 +43,12 @@ final class Readme
         throw new BenchmarkException('no run in the results finished without a loss');
     }
 
+    /** What the messages of those are that may be either. */
     private static function delivery(Results $results): string
     {
         $persistent = array_filter(
-            $results->runs,
-            static fn (Run $run): bool => $run->toArray()['transport'] === Transport::RabbitMq->value && $run->toArray()['persistent'],
+            array_map(static fn (Run $run): array => $run->toArray(), $results->runs),
+            static fn (array $run): bool => $run['transport'] === Transport::RabbitMq->value && $run['mode'] !== Mode::Safe->value && $run['persistent'],
         );
 
         return $persistent === [] ? 'transient' : 'persistent';

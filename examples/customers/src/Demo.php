@@ -35,17 +35,15 @@ final class Demo
         private readonly Bus $bus,
         private readonly Screen $screen,
         private readonly int $asked,
+        bool $fresh,
     ) {
-        $this->run = Run::open($database, $asked);
+        $this->run = Run::open($database, $asked, $fresh);
         $this->customers = new Customers();
         $this->customers->stored = $this->run->seen();
         $this->sentBefore = $this->run->sent;
         $this->rowsBefore = $this->rows();
         $this->eventsBefore = \array_sum($this->customers->stored);
         $bus->handlers($this->customers)->declare(self::QUEUE);
-        if (!$this->run->isContinued) {
-            $this->clear();
-        }
     }
 
     /** @return int exit code: 0 all is there, 1 something is not, 130 stopped before the end */
@@ -53,6 +51,9 @@ final class Demo
     {
         $started = \microtime(true);
         $this->announce();
+        if (!$this->run->isContinued) {
+            $this->clear();
+        }
         detach(function (): void {
             signal(\SIGINT, \SIGTERM);
             $this->stopped = true;
@@ -80,7 +81,7 @@ final class Demo
         ));
         if ($this->asked !== $this->run->commands) {
             $this->screen->line(\sprintf(
-                'The %s commands you asked for are for the next run; to give this one up, stop it and say UPDATE demo_runs SET finished = true.',
+                'The %s commands you asked for are for the next run; to give this one up, stop it and start again with --fresh.',
                 \number_format($this->asked),
             ));
         }
@@ -89,6 +90,10 @@ final class Demo
     /** A run that was given up, or was killed while it filled the queue, may have left messages. */
     private function clear(): void
     {
+        $left = $this->bus->depth(self::QUEUE);
+        if ($left > 0) {
+            $this->screen->line(\sprintf('Emptying the queue: %s messages are left of a run that was given up.', \number_format($left)));
+        }
         $this->bus->purge(self::QUEUE);
         $this->bus->purge(DeadLetters::queueOf(self::QUEUE));
     }

@@ -27,12 +27,12 @@ final class Run
     ) {
     }
 
-    /** Continues the run that was stopped, or begins a new one with an empty table. */
-    public static function open(Database $database, int $commands): self
+    /** Continues the run that was stopped unless a fresh one is asked for; begins that with an empty table. */
+    public static function open(Database $database, int $commands, bool $fresh): self
     {
         self::createTables($database);
         $last = $database->execute('SELECT * FROM demo_runs ORDER BY number DESC LIMIT 1')->first();
-        if ($last === null || $last['finished'] || ($last['saved'] === false && $last['sent'] < $last['commands'])) {
+        if ($fresh || $last === null || $last['finished'] || ($last['saved'] === false && $last['sent'] < $last['commands'])) {
             return self::begin($database, ($last['number'] ?? 0) + 1, $commands);
         }
         $run = new self($database, $last['number'], $last['commands'], !$last['saved'], true);

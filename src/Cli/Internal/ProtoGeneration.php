@@ -84,16 +84,26 @@ final class ProtoGeneration
         $protoc = \getenv('PROTOC') ?: 'protoc';
         $process = @\proc_open([$protoc, ...$arguments], [1 => ['redirect', 2], 2 => ['pipe', 'w']], $pipes);
         if ($process === false) {
-            throw new ProtoGenerationFailed("{$protoc} was not found: install it (Debian: apt install protobuf-compiler), or let PROTOC name it");
+            throw self::notFound($protoc);
         }
         $said = \trim((string) \stream_get_contents($pipes[2]));
         $code = \proc_close($process);
         if ($code === 127) {
-            throw new ProtoGenerationFailed("{$protoc} was not found: install it (Debian: apt install protobuf-compiler), or let PROTOC name it");
+            throw self::notFound($protoc);
         }
         if ($code !== 0) {
-            throw new ProtoGenerationFailed($said);
+            // Debian's protobuf-compiler comes without them and only suggests the package that has them.
+            $hint = \preg_match('~^google/protobuf/\w+\.proto: File not found~m', $said)
+                ? "\nThe files of google/protobuf/ belong to protoc: install them (Debian: apt install libprotobuf-dev), or name their folder with --proto-path"
+                : '';
+
+            throw new ProtoGenerationFailed($said . $hint);
         }
+    }
+
+    private static function notFound(string $protoc): ProtoGenerationFailed
+    {
+        return new ProtoGenerationFailed("{$protoc} was not found: install it (Debian: apt install protobuf-compiler libprotobuf-dev), or let PROTOC name it");
     }
 
     private function write(string $path, string $content): void
