@@ -7,38 +7,15 @@ namespace Weft\Bus;
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
-use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Consumption;
 use Weft\Bus\Internal\Cron;
-use Weft\Bus\Internal\Delays;
-use Weft\Bus\Internal\Dispatcher;
 use Weft\Bus\Internal\Dsn;
 use Weft\Bus\Internal\Due;
-use Weft\Bus\Internal\Envelopes;
-use Weft\Bus\Internal\HandlerCompiler;
-use Weft\Bus\Internal\Handlers;
-use Weft\Bus\Internal\Handling;
-use Weft\Bus\Internal\Invoker;
 use Weft\Bus\Internal\Kind;
-use Weft\Bus\Internal\Ledger\Ledger;
-use Weft\Bus\Internal\Outage;
-use Weft\Bus\Internal\RetryPolicy;
-use Weft\Bus\Internal\Suspicion;
-use Weft\Bus\Internal\Wakeup;
-use Weft\Bus\Internal\Worker;
-use Weft\Bus\Transport\Consumer;
-use Weft\Bus\Transport\Memory;
-use Weft\Bus\Transport\ReportingTransport;
-use Weft\Bus\Transport\Sqlite;
-use Weft\Bus\Transport\TransactionalConsumer;
-use Weft\Runtime\CancelledException;
-use Weft\Runtime\Local;
-use Weft\Runtime\Task;
+use Weft\Bus\Internal\Receiver;
+use Weft\Bus\Internal\Sender;
+use Weft\Bus\Internal\Setup;
 use Weft\Sql\Database;
-
-use function Weft\current;
-use function Weft\detach;
-use function Weft\run;
-use function Weft\shield;
 
 /**
  * Sends commands to the one handler each has, publishes events to whoever listens, and runs the handlers of a queue.
@@ -48,53 +25,13 @@ use function Weft\shield;
  */
 final class Bus
 {
-    /** Seconds without a message after which a queue counts as empty. */
-    private const LINGER = 0.2;
-    private const BATCH = 1000;
-    private readonly Codec $codec;
-    private readonly Envelopes $envelopes;
-    private readonly Handlers $handlers;
-    private readonly HandlerCompiler $compiler;
-    private readonly Progress $progress;
+    private readonly Sender $sender;
+    private readonly Receiver $receiver;
 
-    /** @var Local<Context|null> of the handler that runs in the current task */
-    private readonly Local $current;
-
-    /** @var array<int, Worker> */
-    private array $workers = [];
-
-    private readonly Wakeup $ended;
-
-    /** Null without a database. */
-    private readonly ?Ledger $ledger;
-
-    private readonly ?Delays $delays;
-    private readonly RetryPolicy $retries;
-
-    /** Logs what happens to the transport's connections while something is consumed. */
-    private ?Task $report = null;
-
-    private function __construct(
-        private readonly Transport $transport,
-        private readonly ?Database $database,
-        private readonly Publishing $publishing,
-        ?ContainerInterface $container,
-        private readonly LoggerInterface $logger,
-        private readonly ?Observer $observer,
-        Retry $retry,
-        Recording $recording,
-    ) {
-        $this->codec = new Codec();
-        $this->envelopes = new Envelopes($this->codec);
-        $this->handlers = new Handlers();
-        $this->compiler = new HandlerCompiler($this->codec, $database, $container, $logger);
-        $this->progress = new Progress();
-        $this->current = new Local();
-        $this->ended = new Wakeup('the end of what the bus consumes');
-        $this->retries = new RetryPolicy($retry);
-        $ledgers = $database ?? ($transport instanceof Sqlite ? $transport->database() : null);
-        $this->ledger = $ledgers === null ? null : new Ledger($ledgers, $transport, $this->envelopes, $recording, $logger);
-        $this->delays = $this->ledger?->delayed ?? ($transport instanceof Memory ? $transport->delays() : null);
+    private function __construct(private readonly Setup $setup)
+    {
+        $this->sender = new Sender($setup);
+        $this->receiver = new Receiver($setup);
     }
 
     /**
@@ -106,9 +43,10 @@ final class Bus
      * @param Publishing              $publishing when what handlers publish leaves
      * @param Retry                   $retry     how messages are tried again whose failure may pass by itself
      * @param Recording               $recording how long is remembered what was handled
+     * @param float|null              $timeout   most seconds of a handler without a {@see Timeout} of its own; null for no limit
      * @param ContainerInterface|null $container provides further parameters of handlers, by type
      *
-     * @throws \ValueError     when the DSN is none
+     * @throws \ValueError     when the DSN is none, or the time-out not above 0
      * @throws TransportFailed when the broker cannot be reached
      */
     public static function connect(
@@ -120,10 +58,11 @@ final class Bus
         ?Observer $observer = null,
         Retry $retry = new Retry(immediate: 3, delayed: 5),
         Recording $recording = new Recording(),
+        ?float $timeout = null,
     ): self {
         $transport = \is_string($transport) ? Dsn::connect($transport, $database) : $transport;
 
-        return new self($transport, $database, $publishing, $container, $logger ?? new NullLogger(), $observer, $retry, $recording);
+        return new self(new Setup($transport, $database, $publishing, $container, $logger ?? new NullLogger(), $observer, $retry, $recording, $timeout));
     }
 
     /**
@@ -136,10 +75,21 @@ final class Bus
     public function handlers(object ...$services): static
     {
         foreach ($services as $service) {
-            foreach ($this->compiler->compile($service) as $handler) {
-                $this->handlers->add($handler);
+            foreach ($this->setup->compiler->compile($service) as $handler) {
+                $this->setup->handlers->add($handler);
             }
         }
+
+        return $this;
+    }
+
+    /**
+     * Runs these around every handler, those registered later too: the first is the outermost. See {@see Middleware} for where
+     * they stand; without any a message pays nothing.
+     */
+    public function middleware(Middleware ...$middlewares): static
+    {
+        $this->setup->handlers->surround(...$middlewares);
 
         return $this;
     }
@@ -154,7 +104,7 @@ final class Bus
     public function messages(string ...$classes): static
     {
         foreach ($classes as $class) {
-            $this->codec->of($class);
+            $this->setup->codec->of($class);
         }
 
         return $this;
@@ -168,11 +118,7 @@ final class Bus
      */
     public function declare(string $queue): void
     {
-        if ($queue === '' || \strlen($queue) > 250 || \preg_match('//u', $queue) !== 1) {
-            throw new \ValueError('The name of a queue has 1 to 250 bytes of UTF-8, got "' . \mb_scrub($queue, 'UTF-8') . '" of ' . \strlen($queue));
-        }
-        $this->transport->declare($queue, $this->handlers->types());
-        $this->ledger?->prepare();
+        $this->receiver->declare($queue);
     }
 
     /**
@@ -182,15 +128,7 @@ final class Bus
      */
     public function plan(string $queue): array
     {
-        $steps = ["queue {$queue}", 'queue ' . DeadLetters::queueOf($queue)];
-        foreach ($this->handlers->types() as $type) {
-            $steps[] = "binding of {$type} to {$queue}";
-        }
-        foreach ($this->ledger?->missing() ?? [] as $table) {
-            $steps[] = "table {$table}";
-        }
-
-        return $steps;
+        return $this->receiver->plan($queue);
     }
 
     /**
@@ -212,7 +150,7 @@ final class Bus
      */
     public function send(object $command, ?float $delay = null, ?\DateTimeInterface $at = null): string
     {
-        return $this->dispatchOne(Kind::Command, $command, Due::of($delay, $at));
+        return $this->sender->one(Kind::Command, $command, Due::of($delay, $at));
     }
 
     /**
@@ -226,7 +164,7 @@ final class Bus
      */
     public function publish(object $event, ?float $delay = null, ?\DateTimeInterface $at = null): string
     {
-        return $this->dispatchOne(Kind::Event, $event, Due::of($delay, $at));
+        return $this->sender->one(Kind::Event, $event, Due::of($delay, $at));
     }
 
     /**
@@ -237,9 +175,7 @@ final class Bus
      */
     public function cancel(string $id): bool
     {
-        $this->ledger?->prepare();
-
-        return $this->delays?->cancel($id) ?? false;
+        return $this->sender->cancel($id);
     }
 
     /**
@@ -257,8 +193,8 @@ final class Bus
         if ($name === '' || \strlen($name) > 200) {
             throw new \ValueError("The name of a schedule has 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
         }
-        $this->ledger ?? throw new \Error("The schedule \"{$name}\" needs a database that says whose turn it is: give Bus::connect() one");
-        $this->ledger->schedules->add($name, new Cron($cron, $zone), $command);
+        $this->setup->ledger ?? throw new \Error("The schedule \"{$name}\" needs a database that says whose turn it is: give Bus::connect() one");
+        $this->setup->ledger->schedules->add($name, new Cron($cron, $zone), $command);
 
         return $this;
     }
@@ -270,9 +206,9 @@ final class Bus
      */
     public function forget(): int
     {
-        $this->ledger?->prepare();
+        $this->setup->ledger?->prepare();
 
-        return $this->ledger?->caretaker->forget() ?? 0;
+        return $this->setup->ledger?->caretaker->forget() ?? 0;
     }
 
     /**
@@ -283,9 +219,9 @@ final class Bus
      */
     public function relay(): int
     {
-        $this->ledger?->prepare();
+        $this->setup->ledger?->prepare();
 
-        return $this->ledger?->relay->all() ?? 0;
+        return $this->setup->ledger?->relay->all() ?? 0;
     }
 
     /**
@@ -301,7 +237,7 @@ final class Bus
      */
     public function sendAll(iterable $commands, bool $confirmed = true): int
     {
-        return $this->dispatch(Kind::Command, $commands, $confirmed);
+        return $this->sender->many(Kind::Command, $commands, $confirmed);
     }
 
     /**
@@ -314,7 +250,7 @@ final class Bus
      */
     public function publishAll(iterable $events, bool $confirmed = true): int
     {
-        return $this->dispatch(Kind::Event, $events, $confirmed);
+        return $this->sender->many(Kind::Event, $events, $confirmed);
     }
 
     /**
@@ -344,27 +280,19 @@ final class Bus
         ?int $limit = null,
         bool $signals = true,
     ): int {
-        $prefetch ??= 2 * $concurrency;
-        if ($concurrency < 1 || $prefetch < 1 || ($limit ?? 1) < 1) {
-            throw new \ValueError("concurrency, prefetch and limit must be at least 1, got {$concurrency}, {$prefetch}" . ($limit === null ? '' : " and {$limit}"));
-        }
-        $run = fn(): int => $this->work($queue, $concurrency, $prefetch, $stopWhenEmpty, $limit, $signals);
-
-        return current() === null ? run($run) : $run();
+        return $this->receiver->consume($queue, new Consumption($concurrency, $prefetch, $stopWhenEmpty, $limit, $signals));
     }
 
     /** Makes every running {@see consume()} finish what is in flight and return. */
     public function stop(): void
     {
-        foreach ($this->workers as $worker) {
-            $worker->stop();
-        }
+        $this->receiver->stop();
     }
 
     /** A snapshot of what this bus has done. */
     public function progress(): Progress
     {
-        return clone $this->progress;
+        return clone $this->setup->progress;
     }
 
     /**
@@ -374,7 +302,7 @@ final class Bus
      */
     public function depth(string $queue): int
     {
-        return $this->transport->depth($queue);
+        return $this->setup->transport->depth($queue);
     }
 
     /**
@@ -386,34 +314,21 @@ final class Bus
      */
     public function purge(string $queue): int
     {
-        $consumer = $this->transport->consume($queue, self::BATCH);
-        $removed = 0;
-        try {
-            while (($deliveries = $consumer->next(self::BATCH, wait: self::LINGER)) !== []) {
-                foreach ($deliveries as $delivery) {
-                    $consumer->ack($delivery);
-                    ++$removed;
-                }
-            }
-        } finally {
-            $consumer->close();
-        }
-
-        return $removed;
+        return $this->receiver->purge($queue);
     }
 
     /** @return array<string, int> what waits in the database: `outbox` to be sent, `put off` until it is due; empty without one */
     public function backlog(): array
     {
-        $this->ledger?->prepare();
+        $this->setup->ledger?->prepare();
 
-        return $this->ledger?->backlog() ?? [];
+        return $this->setup->ledger?->backlog() ?? [];
     }
 
     /** The messages of a queue that could not be handled. */
     public function deadLetters(string $queue): DeadLetters
     {
-        return new DeadLetters($this->transport, $queue);
+        return new DeadLetters($this->setup->transport, $queue);
     }
 
     /**
@@ -422,131 +337,7 @@ final class Bus
      */
     public function close(): void
     {
-        foreach ($this->workers as $worker) {
-            $worker->abort();
-        }
-        while ($this->workers !== []) {
-            $this->ended->wait();
-        }
-        $this->transport->close();
-    }
-
-    private function work(string $queue, int $concurrency, int $prefetch, bool $stopWhenEmpty, ?int $limit, bool $signals): int
-    {
-        $this->declare($queue);
-        $consumer = $this->transport->consume($queue, $prefetch);
-        $worker = new Worker($consumer, $this->handlingOf($consumer, $queue), $this->transport, $queue, $concurrency, $prefetch, $limit);
-        $this->workers[\spl_object_id($worker)] = $worker;
-        $this->ledger?->caretaker->start();
-        if ($this->transport instanceof ReportingTransport) {
-            $this->report ??= detach($this->report(...), $this->transport);
-        }
-        try {
-            return $worker->run($stopWhenEmpty, $signals);
-        } finally {
-            $this->ledger?->caretaker->stop();
-            shield(fn() => $this->ledger?->flush());
-            unset($this->workers[\spl_object_id($worker)]);
-            if ($this->workers === []) {
-                $this->report?->cancel('nothing is consumed any more');
-                $this->report = null;
-            }
-            $this->ended->notify();
-        }
-    }
-
-    private function report(ReportingTransport $transport): void
-    {
-        try {
-            $transport->report($this->logger);
-        } catch (CancelledException $cancelled) {
-            throw $cancelled;
-        } catch (\Throwable $thrown) {
-            \error_log("Weft: the logger failed, connections are no longer logged: {$thrown->getMessage()}");
-        }
-    }
-
-    /** @param iterable<object> $messages */
-    private function dispatch(Kind $kind, iterable $messages, bool $confirmed): int
-    {
-        if ($this->handling() !== null) {
-            return $this->dispatchEach($kind, $messages);
-        }
-        $sent = 0;
-        $wrapped = function () use ($kind, $messages, &$sent): iterable {
-            foreach ($messages as $message) {
-                yield $this->envelopes->wrap($kind, $message, null);
-                $sent++;
-                $this->progress->sent++;
-            }
-        };
-        $this->transport->publish($wrapped(), $confirmed);
-
-        return $sent;
-    }
-
-    /** @param iterable<object> $messages */
-    private function dispatchEach(Kind $kind, iterable $messages): int
-    {
-        $sent = 0;
-        foreach ($messages as $message) {
-            $this->dispatchOne($kind, $message);
-            $sent++;
-        }
-
-        return $sent;
-    }
-
-    private function dispatchOne(Kind $kind, object $message, ?float $due = null): string
-    {
-        $context = $this->handling();
-        if ($context !== null) {
-            return $context->add($kind, $message, $due);
-        }
-        $outgoing = $this->envelopes->wrap($kind, $message, null);
-        if ($due === null) {
-            $this->transport->publish([$outgoing]);
-        } else {
-            $this->ledger?->prepare();
-            ($this->delays ?? throw Due::nowhere($message))->keep($outgoing, $due);
-        }
-        $this->progress->sent++;
-
-        return $outgoing->headers[Header::MESSAGE_ID];
-    }
-
-    /** The context of the handler that called, directly or from a task it has started. */
-    private function handling(): ?Context
-    {
-        $context = $this->current->value();
-
-        return $context?->isOpen() === true ? $context : null;
-    }
-
-    private function handlingOf(Consumer $consumer, string $queue): Handling
-    {
-        $shared = $this->database !== null && $consumer instanceof TransactionalConsumer && $consumer->shares($this->database);
-        $direct = $this->publishing === Publishing::BeforeCommitUnconfirmed && !$shared ? $this->transport : null;
-        $ledger = $this->publishing === Publishing::Recorded && $this->database !== null ? $this->ledger : null;
-        $outage = $this->database === null ? null : new Outage($this->database, $this->logger);
-        $invoker = new Invoker($this->envelopes, $direct, $this->database, $ledger, $this->delays, $this->current, $this->progress, $this->logger, $queue);
-        $dispatcher = new Dispatcher(
-            $consumer,
-            $shared ? $consumer : null,
-            $this->transport,
-            $this->handlers,
-            $this->codec,
-            $invoker,
-            $this->retries,
-            $outage,
-            $ledger,
-            $this->progress,
-            $this->logger,
-        );
-        $suspicion = $ledger === null || $outage === null ? null : new Suspicion($ledger, $outage, $queue);
-
-        $swaps = $consumer instanceof TransactionalConsumer && $this->ledger !== null && $consumer->shares($this->ledger->delayed->database);
-
-        return new Handling($consumer, $queue, $dispatcher, $swaps ? $consumer : null, $suspicion, $this->delays, $this->progress, $this->logger, $this->observer);
+        $this->receiver->abort();
+        $this->setup->transport->close();
     }
 }

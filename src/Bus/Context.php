@@ -9,6 +9,7 @@ use Weft\Bus\Internal\Due;
 use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Outbox;
 use Weft\Bus\Transport\Delivery;
+use Weft\Sql\Transaction;
 
 use function Weft\Native\conversationTraceparent;
 use function Weft\Native\traceparent;
@@ -17,6 +18,7 @@ use function Weft\Native\traceparent;
 final class Context
 {
     private ?string $traceparent = null;
+    private ?Transaction $transaction = null;
 
     /** @internal made by the bus for each handled message */
     public function __construct(
@@ -24,6 +26,7 @@ final class Context
         private readonly Outbox $outbox,
         private readonly LoggerInterface $logger,
         public readonly string $queue,
+        private readonly string $handler = '',
     ) {}
 
     /**
@@ -137,6 +140,24 @@ final class Context
     public function logger(): LoggerInterface
     {
         return $this->logger;
+    }
+
+    /** The handler that is called, as `Class::method`. */
+    public function handler(): string
+    {
+        return $this->handler;
+    }
+
+    /** The transaction of the handler; null when it takes none. */
+    public function transaction(): ?Transaction
+    {
+        return $this->transaction;
+    }
+
+    /** @internal */
+    public function joins(Transaction $transaction): void
+    {
+        $this->transaction = $transaction;
     }
 
     /** Whether the handler is still running, so that it can publish. */

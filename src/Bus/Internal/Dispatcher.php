@@ -4,17 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
-use Psr\Log\LoggerInterface;
 use Weft\Bus\Header;
-use Weft\Bus\Internal\Codec\Codec;
-use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Ledger\AlreadyHandled;
 use Weft\Bus\Internal\Ledger\Ledger;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\NoHandler;
 use Weft\Bus\Progress;
 use Weft\Bus\PublishFailed;
-use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
@@ -29,6 +25,9 @@ use Weft\Bus\UnroutableMessage;
  */
 final class Dispatcher
 {
+    private readonly Handlers $handlers;
+    private readonly Progress $progress;
+
     /**
      * @param TransactionalConsumer|null $shared the consumer again, when its broker lives in the handlers' database
      * @param Ledger|null                $ledger where what handlers send is noted until the broker has it
@@ -36,16 +35,14 @@ final class Dispatcher
     public function __construct(
         private readonly Consumer $consumer,
         private readonly ?TransactionalConsumer $shared,
-        private readonly Transport $transport,
-        private readonly Handlers $handlers,
-        private readonly Codec $codec,
+        private readonly Setup $setup,
         private readonly Invoker $invoker,
-        private readonly RetryPolicy $retries,
         private readonly ?Outage $outage,
         private readonly ?Ledger $ledger,
-        private readonly Progress $progress,
-        private readonly LoggerInterface $logger,
-    ) {}
+    ) {
+        $this->handlers = $setup->handlers;
+        $this->progress = $setup->progress;
+    }
 
     /**
      * @throws \Throwable when the delivery was not acknowledged; a {@see Failure} knows the handlers at fault
@@ -88,7 +85,7 @@ final class Dispatcher
     {
         match (true) {
             ($delivery->headers[Header::KIND] ?? null) === Kind::Command->value => throw new NoHandler("No handler for command \"{$delivery->type}\""),
-            $this->codec->ofType($delivery->type) === null
+            $this->setup->codec->ofType($delivery->type) === null
                 => throw new UnknownMessageType("No handler and no message class of type \"{$delivery->type}\" is known"),
             default => $this->consumer->ack($delivery),
         };
@@ -147,7 +144,7 @@ final class Dispatcher
     {
         $calls = $outages = 0;
         while (true) {
-            $message = self::decode($handler->message, $delivery);
+            $message = $this->setup->decoder->decode($handler->message, $delivery);
             try {
                 return $this->invoker->invoke($handler, $message, $delivery, $enlist);
             } catch (AlreadyHandled) {
@@ -162,7 +159,7 @@ final class Dispatcher
                     continue;
                 }
                 $calls++;
-                $retry = $this->retries->of($handler, $thrown);
+                $retry = $this->setup->retries->of($handler, $thrown);
                 if ($calls > ($retry?->immediate ?? 0)) {
                     throw new Failure($thrown, [$handler->name], $calls, $retry);
                 }
@@ -183,30 +180,22 @@ final class Dispatcher
     }
 
     /**
+     * Lets go what handlers have sent, their effects being certain.
+     *
      * @param list<Outgoing> $messages
      * @throws UnroutableMessage|PublishFailed only where they are not noted
      */
-    private function publish(array $messages): void
+    public function publish(array $messages): void
     {
         try {
-            $this->transport->publish($messages);
+            $this->setup->transport->publish($messages);
             $this->ledger?->sent($messages);
         } catch (UnroutableMessage | PublishFailed $exception) {
             if ($this->ledger === null) {
                 throw $exception;
             }
             // They are in the outbox, and the handler has done its part.
-            $this->logger->error('{count} messages stay in the outbox: {error}', ['count' => \count($messages), 'error' => $exception->getMessage(), 'exception' => $exception]);
+            $this->setup->logger->error('{count} messages stay in the outbox: {error}', ['count' => \count($messages), 'error' => $exception->getMessage(), 'exception' => $exception]);
         }
-    }
-
-    private static function decode(MessageClass $class, Delivery $delivery): object
-    {
-        $version = $delivery->headers[Header::SCHEMA_VERSION] ?? '1';
-        if ($version !== '1' && (int) $version > $class->version) {
-            throw MessageDecodingFailed::newerSchema($class->class, $class->version, (string) (int) $version);
-        }
-
-        return $class->decode($delivery->body);
     }
 }

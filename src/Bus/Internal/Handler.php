@@ -16,8 +16,8 @@ final class Handler
     /**
      * @param string                                                                $name          `Class::method`
      * @param bool                                                                  $transactional whether it takes a Transaction
-     * @param list<\Weft\Bus\Retry>                                                 $retries       the first that fits an exception decides
-     * @param \Closure(object, \Weft\Bus\Context, ?\Weft\Sql\Transaction): mixed $invoke
+     * @param \Closure(object, \Weft\Bus\Context, ?\Weft\Sql\Transaction): mixed $invoke of a batch handler it takes a
+     *        list of \Weft\Bus\BatchItem and the transaction
      */
     public function __construct(
         public readonly string $name,
@@ -25,6 +25,12 @@ final class Handler
         public readonly MessageClass $message,
         public readonly bool $transactional,
         public readonly \Closure $invoke,
-        public readonly array $retries = [],
+        public readonly Attributes $attributes = new Attributes(),
     ) {}
+
+    /** @param \Closure(object, \Weft\Bus\Context, ?\Weft\Sql\Transaction): mixed $invoke */
+    public function invokedBy(\Closure $invoke): self
+    {
+        return new self($this->name, $this->kind, $this->message, $this->transactional, $invoke, $this->attributes);
+    }
 }

@@ -6,12 +6,12 @@ namespace Weft\Bus\Internal;
 
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
+use Weft\Bus\Batch;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\InvalidHandler;
-use Weft\Bus\Retry;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
@@ -74,7 +74,8 @@ final class HandlerCompiler
             throw self::invalid($method, $problem);
         }
         $parameters = $method->getParameters();
-        $message = self::messageClass($method, $parameters);
+        $batch = $method->getAttributes(Batch::class) !== [];
+        $message = $batch ? self::batchOf($method, $parameters) : self::messageClass($method, $parameters);
         $arguments = [];
         foreach (\array_slice($parameters, 1) as $parameter) {
             $arguments[] = $this->argument($method, $parameter);
@@ -85,24 +86,9 @@ final class HandlerCompiler
             $kind,
             $this->codec->of($message),
             \in_array(Transaction::class, $arguments, true),
-            self::invoker($method->getClosure($service), $arguments),
-            self::retries($method, $service, $message),
+            $batch ? self::batchInvoker($method, $service, $arguments) : self::invoker($method->getClosure($service), $arguments),
+            Attributes::of($method, $service, $message),
         );
-    }
-
-    /**
-     * @param class-string $message
-     * @return list<Retry> those of the method, of its class and of the message
-     */
-    private static function retries(\ReflectionMethod $method, object $service, string $message): array
-    {
-        $attributes = [
-            ...$method->getAttributes(Retry::class),
-            ...(new \ReflectionObject($service))->getAttributes(Retry::class),
-            ...(new \ReflectionClass($message))->getAttributes(Retry::class),
-        ];
-
-        return \array_map(static fn(\ReflectionAttribute $attribute): Retry => $attribute->newInstance(), $attributes);
     }
 
     /**
@@ -125,6 +111,20 @@ final class HandlerCompiler
         }
 
         return $type->getName() === 'self' ? $method->class : $type->getName();
+    }
+
+    /**
+     * @param list<\ReflectionParameter> $parameters
+     * @return class-string
+     */
+    private static function batchOf(\ReflectionMethod $method, array $parameters): string
+    {
+        $type = ($parameters[0] ?? null)?->getType();
+        if (!$type instanceof \ReflectionNamedType || $type->getName() !== 'array' || $parameters[0]->isPassedByReference() || $parameters[0]->isVariadic()) {
+            throw self::invalid($method, 'takes batches, so its first parameter must be an array, the list of BatchItem');
+        }
+
+        return $method->getAttributes(Batch::class)[0]->newInstance()->of;
     }
 
     /** @return string|\Closure(): mixed Context::class, Transaction::class, or what makes the argument */
@@ -196,6 +196,19 @@ final class HandlerCompiler
 
                 return $method($message, ...$values);
             },
+        };
+    }
+
+    /** @param list<string|\Closure(): mixed> $arguments */
+    private static function batchInvoker(\ReflectionMethod $method, object $service, array $arguments): \Closure
+    {
+        if (\in_array(Context::class, $arguments, true)) {
+            throw self::invalid($method, 'takes batches and asks for a Context; each BatchItem has its own');
+        }
+        $call = $method->getClosure($service);
+
+        return static function (array $items, ?Transaction $transaction) use ($call, $arguments): mixed {
+            return $call($items, ...\array_map(static fn(string|\Closure $argument): mixed => $argument instanceof \Closure ? $argument() : $transaction, $arguments));
         };
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 use Weft\Bus\DuplicateHandler;
+use Weft\Bus\Middleware;
 
 /**
  * Who handles what: one handler per command, any number of listeners per event.
@@ -15,6 +16,22 @@ final class Handlers
 {
     /** @var array<string, non-empty-list<Handler>> by message type */
     private array $byType = [];
+
+    /** @var array<string, list<Handler>> with what runs around them, by message type; made when first needed */
+    private array $ready = [];
+
+    /** Whether any handler takes batches. */
+    public bool $hasBatches = false;
+
+    public function __construct(private readonly Pipeline $pipeline) {}
+
+    public function surround(Middleware ...$middlewares): void
+    {
+        foreach ($middlewares as $middleware) {
+            $this->pipeline->add($middleware);
+        }
+        $this->ready = [];
+    }
 
     /** @throws DuplicateHandler */
     public function add(Handler $handler): void
@@ -29,18 +46,29 @@ final class Handlers
             throw new DuplicateHandler("Command {$handler->message->class} has two handlers, {$first->name}() and "
                 . "{$handler->name}(); a command has exactly one");
         }
+        if ($first !== null && ($first->attributes->batch ?? $handler->attributes->batch) !== null) {
+            throw new DuplicateHandler("{$handler->message->class} has a batch handler and another one, {$first->name}() and {$handler->name}(); a batch handler must be the only one");
+        }
         $this->byType[$type][] = $handler;
+        $this->hasBatches = $this->hasBatches || $handler->attributes->batch !== null;
+        unset($this->ready[$type]);
     }
 
     /** @return list<Handler> */
     public function of(string $type): array
     {
-        return $this->byType[$type] ?? [];
+        return $this->ready[$type] ?? $this->prepare($type);
     }
 
     /** @return list<string> */
     public function types(): array
     {
         return \array_map('strval', \array_keys($this->byType));
+    }
+
+    /** @return list<Handler> */
+    private function prepare(string $type): array
+    {
+        return isset($this->byType[$type]) ? $this->ready[$type] = \array_map($this->pipeline->around(...), $this->byType[$type]) : [];
     }
 }

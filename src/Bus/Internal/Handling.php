@@ -7,6 +7,7 @@ namespace Weft\Bus\Internal;
 use Psr\Log\LoggerInterface;
 use Psr\Log\LogLevel;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Batch\BatchDispatcher;
 use Weft\Bus\Internal\Ledger\Delayed;
 use Weft\Bus\Observer;
 use Weft\Bus\Progress;
@@ -28,22 +29,31 @@ final class Handling
     /** Seconds before a message goes back to the queue when not even parking succeeded. */
     private const PAUSE = 1.0;
 
+    /** Where messages wait for another try; null parks them instead. */
+    private readonly ?Delays $delays;
+
+    private readonly Progress $progress;
+    private readonly LoggerInterface $logger;
+    private readonly ?Observer $observer;
+
     /**
      * @param TransactionalConsumer|null $shared the consumer again, when its broker lives in the bus's database
      * @param Suspicion|null $suspicion what to do with messages that may have crashed a worker; null does not ask
-     * @param Delays|null    $delays    where messages wait for another try; null parks them instead
      */
     public function __construct(
         private readonly Consumer $consumer,
         private readonly string $queue,
         private readonly Dispatcher $dispatcher,
+        private readonly BatchDispatcher $batches,
         private readonly ?TransactionalConsumer $shared,
         private readonly ?Suspicion $suspicion,
-        private readonly ?Delays $delays,
-        private readonly Progress $progress,
-        private readonly LoggerInterface $logger,
-        private readonly ?Observer $observer,
-    ) {}
+        Setup $setup,
+    ) {
+        $this->delays = $setup->delays;
+        $this->progress = $setup->progress;
+        $this->logger = $setup->logger;
+        $this->observer = $setup->observer;
+    }
 
     /**
      * Ends with the delivery settled, whatever its handlers do; only a forced stop leaves it unsettled. Throws nothing
@@ -69,6 +79,53 @@ final class Handling
             }
         } finally {
             $this->progress->inFlight--;
+        }
+    }
+
+    /**
+     * The same for many deliveries of a batch handler.
+     *
+     * @param non-empty-list<Delivery> $deliveries one where it may have crashed a worker
+     */
+    public function runBatch(Handler $handler, array $deliveries, Worker $worker): void
+    {
+        $started = \hrtime(true);
+        $this->progress->inFlight += \count($deliveries);
+        $failed = [];
+        try {
+            $handle = function () use ($handler, $deliveries, $worker, &$failed): void {
+                $failed = $this->batches->dispatch($handler, $deliveries, $worker);
+            };
+            $this->suspicion === null || !$deliveries[0]->redelivered ? $handle() : $this->suspicion->guard($deliveries[0], $worker, $handle);
+            foreach ($failed as [$delivery, $failure]) {
+                $this->fail($delivery, $failure);
+            }
+            $this->tellOfBatch($deliveries, \array_column($failed, 0), (\hrtime(true) - $started) / 1e9);
+        } catch (Interrupted) {
+            $worker->free($deliveries[0]);
+            \array_walk($deliveries, $this->consumer->requeue(...));
+        } catch (\Throwable $thrown) {
+            if (!$worker->isForced()) {
+                $worker->free($deliveries[0]);
+                foreach ($deliveries as $delivery) {
+                    $this->fail($delivery, $thrown instanceof Failure ? $thrown : new Failure($thrown, [$handler->name]));
+                }
+            }
+        } finally {
+            $this->progress->inFlight -= \count($deliveries);
+        }
+    }
+
+    /**
+     * @param list<Delivery> $deliveries
+     * @param list<Delivery> $failed
+     */
+    private function tellOfBatch(array $deliveries, array $failed, float $seconds): void
+    {
+        if ($this->observer !== null) {
+            foreach ($deliveries as $delivery) {
+                \in_array($delivery, $failed, true) || $this->tell(fn() => $this->observer->handled($delivery->type, $seconds));
+            }
         }
     }
 

@@ -4,20 +4,16 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
-use Psr\Log\LoggerInterface;
 use Weft\Bus\Context;
 use Weft\Bus\Internal\Ledger\AlreadyHandled;
 use Weft\Bus\Internal\Ledger\Delayed;
 use Weft\Bus\Internal\Ledger\Entry;
 use Weft\Bus\Internal\Ledger\Ledger;
-use Weft\Bus\Progress;
 use Weft\Bus\TransactionFinished;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\TransactionalConsumer;
-use Weft\Runtime\Local;
-use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
 /**
@@ -27,22 +23,20 @@ use Weft\Sql\Transaction;
  */
 final class Invoker
 {
+    private readonly ?Delays $delays;
+
     /**
-     * @param Ledger|null         $ledger  where it is noted what was handled and sent; null for nowhere
-     * @param Transport|null      $direct  where messages of handlers go at once; null keeps them until the handler is done
-     * @param Local<Context|null> $current
+     * @param Transport|null $direct where messages of handlers go at once; null keeps them until the handler is done
+     * @param Ledger|null    $ledger where it is noted what was handled and sent; null for nowhere
      */
     public function __construct(
-        private readonly Envelopes $envelopes,
+        private readonly Setup $setup,
         private readonly ?Transport $direct,
-        private readonly ?Database $database,
         private readonly ?Ledger $ledger,
-        private readonly ?Delays $delays,
-        private readonly Local $current,
-        private readonly Progress $progress,
-        private readonly LoggerInterface $logger,
         private readonly string $queue,
-    ) {}
+    ) {
+        $this->delays = $setup->delays;
+    }
 
     /**
      * @param TransactionalConsumer|null $enlist publishes and acknowledges in the handler's transaction
@@ -52,10 +46,10 @@ final class Invoker
      */
     public function invoke(Handler $handler, object $message, Delivery $delivery, ?TransactionalConsumer $enlist = null): array
     {
-        $outbox = new Outbox($this->envelopes, $this->progress, $this->direct, $this->delays);
-        $context = new Context($delivery, $outbox, $this->logger, $this->queue);
+        $outbox = new Outbox($this->setup->envelopes, $this->setup->progress, $this->direct, $this->delays);
+        $context = new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name);
         $entry = $enlist === null ? $this->ledger?->entry($delivery, $handler->name, $this->queue) : null;
-        $this->current->set($context);
+        $this->setup->current->set($context);
         try {
             $this->run($handler, $message, $context, $outbox, $entry, $enlist === null ? null : function (Transaction $transaction) use ($enlist, $delivery, $outbox): void {
                 $enlist->enlist($transaction, $delivery, $outbox->close());
@@ -91,7 +85,7 @@ final class Invoker
             $this->keep($outbox);
         } elseif ($outbox->close() !== [] || $outbox->putOff() !== []) {
             // Its effects are where the bus cannot see them; what it sends leaves once all the same.
-            $this->database?->transaction(function (Transaction $transaction) use ($entry, $outbox): void {
+            $this->setup->database?->transaction(function (Transaction $transaction) use ($entry, $outbox): void {
                 $entry->open($transaction);
                 $this->note($transaction, $entry, $outbox);
             });
@@ -124,10 +118,11 @@ final class Invoker
     /** @param (\Closure(Transaction): void)|null $last joins the transaction when the handler is done */
     private function inTransaction(Handler $handler, object $message, Context $context, ?Entry $entry, ?\Closure $last): void
     {
-        \assert($this->database !== null);
-        $transaction = $this->database->begin();
+        \assert($this->setup->database !== null);
+        $transaction = $this->setup->database->begin();
         try {
             $entry?->open($transaction);
+            $context->joins($transaction);
             ($handler->invoke)($message, $context, $transaction);
             if (!$transaction->isOpen()) {
                 throw new TransactionFinished("{$handler->name}() committed or rolled back the Transaction it was given; the bus does");

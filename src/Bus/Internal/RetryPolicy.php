@@ -50,7 +50,7 @@ final class RetryPolicy
                 return null;
             }
         }
-        foreach ($handler->retries as $retry) {
+        foreach ($handler->attributes->retries as $retry) {
             if ($retry->fits($thrown)) {
                 return $retry;
             }

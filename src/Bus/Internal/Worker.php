@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
+use Weft\Bus\Internal\Batch\Collector;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
@@ -37,28 +38,29 @@ final class Worker
     private int $started = 0;
     private bool $stopping = false;
     private bool $forced = false;
+    private readonly Collector $collector;
     private readonly Wakeup $ended;
 
     public function __construct(
         private readonly Consumer $consumer,
         private readonly Handling $handling,
+        private readonly Handlers $handlers,
         private readonly Transport $transport,
         private readonly string $queue,
-        private readonly int $concurrency,
-        private readonly int $prefetch,
-        private readonly ?int $limit,
+        private readonly Consumption $options,
     ) {
+        $this->collector = new Collector($handlers);
         $this->ended = new Wakeup("the end of a handler of queue \"{$queue}\"");
     }
 
     /** @return int how many messages were started, all of which have ended */
-    public function run(bool $stopWhenEmpty, bool $signals): int
+    public function run(): int
     {
-        $watch = $signals ? detach($this->watchSignals(...)) : null;
+        $watch = $this->options->signals ? detach($this->watchSignals(...)) : null;
         try {
-            scope(function () use ($stopWhenEmpty): void {
+            scope(function (): void {
                 try {
-                    $this->feed($stopWhenEmpty);
+                    $this->feed();
                     $this->finish();
                 } finally {
                     $this->force();
@@ -108,36 +110,81 @@ final class Worker
         }
     }
 
-    private function feed(bool $stopWhenEmpty): void
+    private function feed(): void
     {
         while (!$this->stopping) {
-            $deliveries = $this->consumer->next($this->prefetch, $stopWhenEmpty ? self::LINGER : null);
-            if ($deliveries === [] && $stopWhenEmpty && $this->tasks === [] && $this->transport->depth($this->queue) === 0) {
+            $deliveries = $this->consumer->next($this->options->prefetch, $this->patience());
+            if ($deliveries === [] && $this->options->stopWhenEmpty && !$this->startRipe(true) && $this->tasks === [] && $this->transport->depth($this->queue) === 0) {
                 // Messages on their way to this consumer are neither ready in the queue nor here yet.
-                $deliveries = $this->consumer->next($this->prefetch, self::LINGER);
+                $deliveries = $this->consumer->next($this->options->prefetch, self::LINGER);
                 if ($deliveries === []) {
                     return;
                 }
             }
             $this->start($deliveries);
+            $this->startRipe(false);
         }
+    }
+
+    /** Seconds to wait for messages; null for ever. */
+    private function patience(): ?float
+    {
+        $linger = $this->options->stopWhenEmpty ? self::LINGER : null;
+        $due = $this->collector->due();
+
+        return $due === null ? $linger : \max(0.0, \min($linger ?? \INF, $due - \microtime(true)));
     }
 
     /** @param list<Delivery> $deliveries those not started when it is time to stop go back with the consumer's close */
     private function start(array $deliveries): void
     {
         foreach ($deliveries as $delivery) {
-            while (\count($this->running) >= $this->concurrency && !$this->stopping) {
-                $this->ended->wait();
+            $batching = $this->handlers->hasBatches ? $this->collector->handler($delivery) : null;
+            if ($batching === null || $delivery->redelivered) {
+                $this->begin([$delivery], $batching);
+            } elseif (($full = $this->collector->add($batching, $delivery)) !== []) {
+                $this->begin($full, $batching);
+            } elseif ($this->options->limit !== null && $this->started + $this->collector->count() >= $this->options->limit) {
+                $this->startRipe(true);
             }
             if ($this->stopping) {
                 return;
             }
-            $this->running[$delivery->tag] = true;
-            $this->tasks[$delivery->tag] = async($this->handle(...), $delivery);
-            if (++$this->started === $this->limit) {
-                $this->stop();
-            }
+        }
+    }
+
+    /** @return bool whether batches were started */
+    private function startRipe(bool $all): bool
+    {
+        if ($this->collector->due() === null) {
+            return false;
+        }
+        $ripe = $this->collector->ripe($all);
+        foreach ($ripe as $batch) {
+            $this->begin($batch, $this->collector->handler($batch[0]));
+        }
+
+        return $ripe !== [];
+    }
+
+    /**
+     * @param non-empty-list<Delivery> $deliveries
+     * @param Handler|null             $batching   null for one delivery by itself
+     */
+    private function begin(array $deliveries, ?Handler $batching): void
+    {
+        while (\count($this->running) >= $this->options->concurrency && !$this->stopping) {
+            $this->ended->wait();
+        }
+        if ($this->stopping) {
+            return;
+        }
+        $tag = $deliveries[0]->tag;
+        $this->running[$tag] = true;
+        $this->tasks[$tag] = $batching === null ? async($this->handle(...), $deliveries[0]) : async($this->handleBatch(...), $batching, $deliveries);
+        $this->started += \count($deliveries);
+        if ($this->options->limit !== null && $this->started >= $this->options->limit) {
+            $this->stop();
         }
     }
 
@@ -146,9 +193,24 @@ final class Worker
         try {
             $this->handling->run($delivery, $this);
         } finally {
-            unset($this->tasks[$delivery->tag], $this->running[$delivery->tag]);
-            $this->ended->notify();
+            $this->leave($delivery);
         }
+    }
+
+    /** @param non-empty-list<Delivery> $deliveries */
+    private function handleBatch(Handler $handler, array $deliveries): void
+    {
+        try {
+            $this->handling->runBatch($handler, $deliveries, $this);
+        } finally {
+            $this->leave($deliveries[0]);
+        }
+    }
+
+    private function leave(Delivery $delivery): void
+    {
+        unset($this->tasks[$delivery->tag], $this->running[$delivery->tag]);
+        $this->ended->notify();
     }
 
     private function finish(): void

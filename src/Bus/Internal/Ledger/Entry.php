@@ -92,7 +92,7 @@ final class Entry
         return $handled !== null;
     }
 
-    private static function fingerprint(string $body): int
+    public static function fingerprint(string $body): int
     {
         return \unpack('q', \hash('xxh3', $body, true))[1];
     }

@@ -79,6 +79,11 @@ final class Ledger
         return new Entry($this->database, $delivery, self::idOf($delivery->headers), $this->consumer("{$queue}\0{$handler}"));
     }
 
+    public function entries(string $handler, string $queue): Entries
+    {
+        return new Entries($this->database, $this->consumer("{$queue}\0{$handler}"));
+    }
+
     /** @param list<Outgoing> $messages the broker has them: their rows can go, and do so together with others */
     public function sent(array $messages): void
     {

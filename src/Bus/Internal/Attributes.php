@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Weft\Bus\Batch;
+use Weft\Bus\Retry;
+use Weft\Bus\Timeout;
+
+/**
+ * What the attributes of a handler say: those of its method, then of its class, then of the message class.
+ *
+ * @internal
+ */
+final class Attributes
+{
+    /**
+     * @param list<Retry> $retries the first that fits an exception decides
+     * @param float|null  $timeout seconds; null for what the bus was told
+     * @param Batch|null  $batch   null takes one message at a time
+     */
+    public function __construct(
+        public readonly array $retries = [],
+        public readonly ?float $timeout = null,
+        public readonly ?Batch $batch = null,
+    ) {}
+
+    /** @param class-string $message */
+    public static function of(\ReflectionMethod $method, object $service, string $message): self
+    {
+        $places = [$method, new \ReflectionObject($service), new \ReflectionClass($message)];
+
+        return new self(
+            self::all(Retry::class, $places),
+            self::first(Timeout::class, $places)?->seconds,
+            self::first(Batch::class, [$method]),
+        );
+    }
+
+    /**
+     * @template T of object
+     *
+     * @param class-string<T>                                       $attribute
+     * @param list<\ReflectionMethod|\ReflectionClass<object>> $places
+     * @return list<T>
+     */
+    private static function all(string $attribute, array $places): array
+    {
+        $found = [];
+        foreach ($places as $place) {
+            foreach ($place->getAttributes($attribute) as $one) {
+                $found[] = $one->newInstance();
+            }
+        }
+
+        return $found;
+    }
+
+    /**
+     * @template T of object
+     *
+     * @param class-string<T>                                       $attribute
+     * @param list<\ReflectionMethod|\ReflectionClass<object>> $places
+     * @return T|null
+     */
+    private static function first(string $attribute, array $places): ?object
+    {
+        return self::all($attribute, $places)[0] ?? null;
+    }
+}

@@ -1,0 +1,191 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Batch;
+
+use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Dispatcher;
+use Weft\Bus\Internal\Failure;
+use Weft\Bus\Internal\Handler;
+use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\Outage;
+use Weft\Bus\Internal\Setup;
+use Weft\Bus\Internal\Worker;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Transport\TransactionalConsumer;
+
+/**
+ * Gives many deliveries to one batch handler, publishes what it sends and acknowledges those it has handled.
+ *
+ * @internal
+ */
+final class BatchDispatcher
+{
+    public function __construct(
+        private readonly Consumer $consumer,
+        private readonly ?TransactionalConsumer $shared,
+        private readonly Setup $setup,
+        private readonly BatchInvoker $invoker,
+        private readonly Dispatcher $dispatcher,
+        private readonly ?Outage $outage,
+    ) {}
+
+    /**
+     * @param non-empty-list<Delivery> $deliveries
+     * @return list<array{Delivery, Failure}> those that were not handled and not acknowledged
+     *
+     * @throws \Throwable when all of them are to go back: the worker stops
+     */
+    public function dispatch(Handler $handler, array $deliveries, Worker $worker): array
+    {
+        $failed = [];
+        $publish = [];
+        $done = $this->attempt($handler, $deliveries, $worker, $failed, $publish);
+        $worker->free($deliveries[0]);
+        if ($this->shared !== null && $handler->transactional) {
+            \array_walk($done, fn(Delivery $delivery) => $this->shared->settled($delivery));
+        } else {
+            $done = $this->settle($handler, $done, $publish, $failed);
+        }
+        $this->setup->progress->sent += \count($publish);
+        $handler->kind === Kind::Command ? $this->setup->progress->commands += \count($done) : $this->setup->progress->events += \count($done);
+
+        return $failed;
+    }
+
+    /**
+     * @param non-empty-list<Delivery>       $deliveries
+     * @param list<array{Delivery, Failure}> $failed
+     * @param list<Outgoing>                 $publish
+     * @param int                            $calls      how often these have failed before
+     * @return list<Delivery> to be acknowledged
+     */
+    private function attempt(Handler $handler, array $deliveries, Worker $worker, array &$failed, array &$publish, int $calls = 0): array
+    {
+        $done = [];
+        $outages = 0;
+        while (true) {
+            [$deliveries, $messages] = $this->decoded($handler, $deliveries, $failed);
+            if ($deliveries === []) {
+                return $done;
+            }
+            try {
+                $settled = $this->invoker->invoke($handler, $deliveries, $messages, $handler->attributes->timeout ?? $this->setup->timeout);
+                break;
+            } catch (HandledBefore $before) {
+                \array_push($done, ...$this->recognise($handler, $deliveries, $before, $failed));
+                $deliveries = \array_values(\array_diff_key($deliveries, $before->items));
+                if ($deliveries === []) {
+                    return $done;
+                }
+            } catch (\Throwable $thrown) {
+                if ($worker->isForced()) {
+                    throw $thrown;
+                }
+                if ($this->outage?->wait($thrown, ++$outages, $worker)) {
+                    continue;
+                }
+                if (\count($deliveries) > 1) {
+                    foreach (\array_chunk($deliveries, \intdiv(\count($deliveries) + 1, 2)) as $half) {
+                        \array_push($done, ...$this->attempt($handler, $half, $worker, $failed, $publish));
+                    }
+
+                    return $done;
+                }
+                if (!$this->mayTryAgain($handler, $deliveries[0], $thrown, ++$calls, $failed)) {
+                    return $done;
+                }
+            }
+        }
+        \array_push($done, ...$settled->handled());
+        \array_push($publish, ...$settled->close());
+        foreach ($settled->failures() as $key => $failure) {
+            if ($this->mayTryAgain($handler, $deliveries[$key], $failure, $calls + 1, $failed)) {
+                \array_push($done, ...$this->attempt($handler, [$deliveries[$key]], $worker, $failed, $publish, $calls + 1));
+            }
+        }
+
+        return $done;
+    }
+
+    /**
+     * @param list<Delivery>                 $deliveries
+     * @param list<array{Delivery, Failure}> $failed
+     * @return array{list<Delivery>, list<object>}
+     */
+    private function decoded(Handler $handler, array $deliveries, array &$failed): array
+    {
+        $fine = $messages = [];
+        foreach ($deliveries as $delivery) {
+            try {
+                $messages[] = $this->setup->decoder->decode($handler->message, $delivery);
+                $fine[] = $delivery;
+            } catch (\Throwable $thrown) {
+                $failed[] = [$delivery, new Failure($thrown)];
+            }
+        }
+
+        return [$fine, $messages];
+    }
+
+    /**
+     * @param non-empty-list<Delivery>       $deliveries
+     * @param list<array{Delivery, Failure}> $failed
+     * @return list<Delivery> the duplicates
+     */
+    private function recognise(Handler $handler, array $deliveries, HandledBefore $before, array &$failed): array
+    {
+        $duplicates = [];
+        foreach ($before->items as $key => $isSame) {
+            if ($isSame) {
+                $duplicates[] = $deliveries[$key];
+                $this->setup->progress->duplicates++;
+            } else {
+                $id = $deliveries[$key]->headers[Header::MESSAGE_ID] ?? '';
+                $failed[] = [$deliveries[$key], new Failure(new DuplicateMessageId("A message with the id {$id} and another body was handled before"), [$handler->name])];
+            }
+        }
+
+        return $duplicates;
+    }
+
+    /** @param list<array{Delivery, Failure}> $failed gets it when not */
+    private function mayTryAgain(Handler $handler, Delivery $delivery, \Throwable $thrown, int $calls, array &$failed): bool
+    {
+        $retry = $this->setup->retries->of($handler, $thrown);
+        if ($calls <= ($retry?->immediate ?? 0)) {
+            return true;
+        }
+        $failed[] = [$delivery, new Failure($thrown, [$handler->name], $calls, $retry)];
+
+        return false;
+    }
+
+    /**
+     * @param list<Delivery>                 $done
+     * @param list<Outgoing>                 $publish
+     * @param list<array{Delivery, Failure}> $failed
+     * @return list<Delivery> those acknowledged
+     */
+    private function settle(Handler $handler, array $done, array $publish, array &$failed): array
+    {
+        try {
+            $publish === [] || $this->dispatcher->publish($publish);
+        } catch (\Throwable $thrown) {
+            foreach ($done as $delivery) {
+                $failed[] = [$delivery, new Failure($thrown, [$handler->name])];
+            }
+
+            return [];
+        }
+        foreach ($done as $delivery) {
+            $this->consumer->ack($delivery);
+        }
+
+        return $done;
+    }
+}

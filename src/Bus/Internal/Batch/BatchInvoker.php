@@ -1,0 +1,172 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Batch;
+
+use Weft\Bus\BatchItem;
+use Weft\Bus\Context;
+use Weft\Bus\HandlerTimedOut;
+use Weft\Bus\Internal\Handler;
+use Weft\Bus\Internal\Ledger\Delayed;
+use Weft\Bus\Internal\Ledger\Entries;
+use Weft\Bus\Internal\Ledger\Ledger;
+use Weft\Bus\Internal\Outbox;
+use Weft\Bus\Internal\Setup;
+use Weft\Bus\TransactionFinished;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Runtime\TimeoutException;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+use function Weft\timeout;
+
+/**
+ * Calls a batch handler once, in one transaction if it takes one.
+ *
+ * @internal
+ */
+final class BatchInvoker
+{
+    /**
+     * @param TransactionalConsumer|null $shared the consumer, when its broker lives in the handlers' database
+     * @param Transport|null             $direct where messages of handlers go at once; null keeps them
+     * @param Ledger|null                $ledger where it is noted what was handled and sent; null for nowhere
+     */
+    public function __construct(
+        private readonly Setup $setup,
+        private readonly ?TransactionalConsumer $shared,
+        private readonly ?Transport $direct,
+        private readonly ?Ledger $ledger,
+        private readonly string $queue,
+    ) {}
+
+    /**
+     * @param non-empty-list<Delivery> $deliveries
+     * @param non-empty-list<object>   $messages   theirs
+     * @param float|null               $limit      seconds
+     *
+     * @throws HandledBefore when that is why it failed; nothing has happened
+     */
+    public function invoke(Handler $handler, array $deliveries, array $messages, ?float $limit): Settled
+    {
+        $settled = new Settled($deliveries, $this->outbox());
+        foreach ($deliveries as $key => $delivery) {
+            $settled->outboxes[$key] = $outbox = $this->outbox();
+            $settled->items[$key] = new BatchItem($messages[$key], new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name));
+        }
+        $entries = $this->shared === null ? $this->ledger?->entries($handler->name, $this->queue) : null;
+        $this->setup->current->set(new Context($deliveries[0], $settled->common, $this->setup->logger, $this->queue, $handler->name));
+        try {
+            $handler->transactional ? $this->inTransaction($handler, $settled, $entries, $limit) : $this->outside($handler, $settled, $entries, $limit);
+        } catch (\Throwable $thrown) {
+            throw $this->explained($thrown, $deliveries, $entries);
+        } finally {
+            $settled->close();
+        }
+
+        return $settled;
+    }
+
+    private function outbox(): Outbox
+    {
+        return new Outbox($this->setup->envelopes, $this->setup->progress, $this->direct, $this->setup->delays);
+    }
+
+    private function inTransaction(Handler $handler, Settled $settled, ?Entries $entries, ?float $limit): void
+    {
+        \assert($this->setup->database !== null);
+        $transaction = $this->setup->database->begin();
+        try {
+            $this->call($handler, $settled, $transaction, $limit);
+            if (!$transaction->isOpen()) {
+                throw new TransactionFinished("{$handler->name}() committed or rolled back the Transaction it was given; the bus does");
+            }
+            $this->note($transaction, $settled, $entries);
+        } catch (\Throwable $thrown) {
+            $transaction->abandon();
+            throw $thrown;
+        }
+        $transaction->commit();
+        $entries === null && $this->shared === null && $this->keep($settled);
+    }
+
+    private function outside(Handler $handler, Settled $settled, ?Entries $entries, ?float $limit): void
+    {
+        $this->call($handler, $settled, null, $limit);
+        if ($entries === null) {
+            $this->keep($settled);
+        } elseif ($settled->close() !== [] || $settled->putOff() !== []) {
+            $this->setup->database?->transaction(fn(Transaction $transaction) => $this->note($transaction, $settled, $entries));
+        }
+    }
+
+    private function call(Handler $handler, Settled $settled, ?Transaction $transaction, ?float $limit): void
+    {
+        foreach ($transaction === null ? [] : $settled->items as $item) {
+            $item->context->joins($transaction);
+        }
+        if ($limit === null) {
+            ($handler->invoke)($settled->items, $transaction);
+
+            return;
+        }
+        $inner = null;
+        try {
+            timeout($limit, static function () use ($handler, $settled, $transaction, &$inner): void {
+                try {
+                    ($handler->invoke)($settled->items, $transaction);
+                    $transaction?->isOpen() && $transaction->flush();
+                } catch (\Throwable $thrown) {
+                    $inner = $thrown;
+                    throw $thrown;
+                }
+            });
+        } catch (TimeoutException $expired) {
+            throw $expired === $inner ? $expired : new HandlerTimedOut("{$handler->name}() did not handle a batch of " . \count($settled->items) . " within {$limit} seconds: {$expired->getMessage()}", $expired);
+        }
+    }
+
+    private function note(Transaction $transaction, Settled $settled, ?Entries $entries): void
+    {
+        $sent = $settled->close();
+        if ($this->shared !== null) {
+            $handled = $settled->handled();
+            foreach ($handled as $key => $delivery) {
+                // All that is sent goes with the first: it is one transaction.
+                $this->shared->enlist($transaction, $delivery, $key === 0 ? $sent : []);
+            }
+        } elseif ($entries !== null) {
+            $entries->note($transaction, $settled->handled());
+            $entries->send($transaction, $sent);
+        } else {
+            return;
+        }
+        foreach ($settled->putOff() as [$message, $due]) {
+            \assert($this->setup->delays instanceof Delayed);
+            $this->setup->delays->add($transaction, $message, $due);
+        }
+    }
+
+    private function keep(Settled $settled): void
+    {
+        $settled->close();
+        foreach ($settled->putOff() as [$message, $due]) {
+            $this->setup->delays?->keep($message, $due);
+        }
+    }
+
+    /** @param non-empty-list<Delivery> $deliveries */
+    private function explained(\Throwable $thrown, array $deliveries, ?Entries $entries): \Throwable
+    {
+        try {
+            $handled = $entries?->handled($deliveries) ?? [];
+        } catch (SqlException) {
+            return $thrown;
+        }
+
+        return $handled === [] ? $thrown : new HandledBefore($handled, $thrown);
+    }
+}

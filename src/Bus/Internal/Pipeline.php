@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Weft\Bus\Context;
+use Weft\Bus\Middleware;
+use Weft\Bus\Next;
+use Weft\Sql\Transaction;
+
+/**
+ * Everything that runs around a handler, put together once for each handler: of what is not configured nothing is left, and no
+ * message pays for it.
+ *
+ * @internal
+ */
+final class Pipeline
+{
+    /** @var list<Middleware> the first is the outermost */
+    private array $middlewares = [];
+
+    /** @param float|null $timeout seconds, of handlers that say nothing else */
+    public function __construct(private readonly ?float $timeout) {}
+
+    public function add(Middleware $middleware): void
+    {
+        $this->middlewares[] = $middleware;
+    }
+
+    public function around(Handler $handler): Handler
+    {
+        if ($handler->attributes->batch !== null) {
+            return $handler;
+        }
+        $invoke = $handler->invoke;
+        foreach (\array_reverse($this->middlewares) as $middleware) {
+            $invoke = self::through($middleware, new Next($invoke));
+        }
+        $timeout = $handler->attributes->timeout ?? $this->timeout;
+        if ($timeout !== null) {
+            $invoke = TimeLimit::around($invoke, $timeout);
+        }
+
+        return $invoke === $handler->invoke ? $handler : $handler->invokedBy($invoke);
+    }
+
+    private static function through(Middleware $middleware, Next $next): \Closure
+    {
+        return static fn(object $message, Context $context, ?Transaction $transaction): mixed => $middleware->handle($message, $context, $next);
+    }
+}

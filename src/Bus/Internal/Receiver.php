@@ -1,0 +1,172 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Batch\BatchDispatcher;
+use Weft\Bus\Internal\Batch\BatchInvoker;
+use Weft\Bus\Publishing;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\ReportingTransport;
+use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Task;
+
+use function Weft\current;
+use function Weft\detach;
+use function Weft\run;
+use function Weft\shield;
+
+/**
+ * Declares queues and runs a worker for each that is consumed.
+ *
+ * @internal
+ */
+final class Receiver
+{
+    /** Seconds without a message after which a queue counts as empty. */
+    private const LINGER = 0.2;
+    private const BATCH = 1000;
+
+    /** @var array<int, Worker> */
+    private array $workers = [];
+
+    private readonly Wakeup $ended;
+
+    /** Logs what happens to the transport's connections while something is consumed. */
+    private ?Task $report = null;
+
+    public function __construct(private readonly Setup $setup)
+    {
+        $this->ended = new Wakeup('the end of what the bus consumes');
+    }
+
+    public function declare(string $queue): void
+    {
+        if ($queue === '' || \strlen($queue) > 250 || \preg_match('//u', $queue) !== 1) {
+            throw new \ValueError('The name of a queue has 1 to 250 bytes of UTF-8, got "' . \mb_scrub($queue, 'UTF-8') . '" of ' . \strlen($queue));
+        }
+        $this->setup->transport->declare($queue, $this->setup->handlers->types());
+        $this->setup->ledger?->prepare();
+    }
+
+    /** @return list<string> what {@see declare()} would make, a line each */
+    public function plan(string $queue): array
+    {
+        $steps = ["queue {$queue}", 'queue ' . DeadLetters::queueOf($queue)];
+        foreach ($this->setup->handlers->types() as $type) {
+            $steps[] = "binding of {$type} to {$queue}";
+        }
+        foreach ($this->setup->ledger?->missing() ?? [] as $table) {
+            $steps[] = "table {$table}";
+        }
+
+        return $steps;
+    }
+
+    /** @return int how many messages were handled or parked */
+    public function consume(string $queue, Consumption $options): int
+    {
+        $run = fn(): int => $this->work($queue, $options);
+
+        return current() === null ? run($run) : $run();
+    }
+
+    public function stop(): void
+    {
+        foreach ($this->workers as $worker) {
+            $worker->stop();
+        }
+    }
+
+    /** Returns when everything has stopped; what was in flight is cancelled. */
+    public function abort(): void
+    {
+        foreach ($this->workers as $worker) {
+            $worker->abort();
+        }
+        while ($this->workers !== []) {
+            $this->ended->wait();
+        }
+    }
+
+    /** @return int how many messages were removed */
+    public function purge(string $queue): int
+    {
+        $consumer = $this->setup->transport->consume($queue, self::BATCH);
+        $removed = 0;
+        try {
+            while (($deliveries = $consumer->next(self::BATCH, wait: self::LINGER)) !== []) {
+                foreach ($deliveries as $delivery) {
+                    $consumer->ack($delivery);
+                    ++$removed;
+                }
+            }
+        } finally {
+            $consumer->close();
+        }
+
+        return $removed;
+    }
+
+    private function work(string $queue, Consumption $options): int
+    {
+        $this->declare($queue);
+        $consumer = $this->setup->transport->consume($queue, $options->prefetch);
+        $worker = new Worker($consumer, $this->handling($consumer, $queue), $this->setup->handlers, $this->setup->transport, $queue, $options);
+        $this->workers[\spl_object_id($worker)] = $worker;
+        $this->setup->ledger?->caretaker->start();
+        if ($this->setup->transport instanceof ReportingTransport) {
+            $this->report ??= detach($this->report(...), $this->setup->transport);
+        }
+        try {
+            return $worker->run();
+        } finally {
+            $this->setup->ledger?->caretaker->stop();
+            shield(fn() => $this->setup->ledger?->flush());
+            unset($this->workers[\spl_object_id($worker)]);
+            if ($this->workers === []) {
+                $this->report?->cancel('nothing is consumed any more');
+                $this->report = null;
+            }
+            $this->ended->notify();
+        }
+    }
+
+    private function report(ReportingTransport $transport): void
+    {
+        try {
+            $transport->report($this->setup->logger);
+        } catch (CancelledException $cancelled) {
+            throw $cancelled;
+        } catch (\Throwable $thrown) {
+            \error_log("Weft: the logger failed, connections are no longer logged: {$thrown->getMessage()}");
+        }
+    }
+
+    private function handling(Consumer $consumer, string $queue): Handling
+    {
+        $setup = $this->setup;
+        $shared = $setup->database !== null && $consumer instanceof TransactionalConsumer && $consumer->shares($setup->database);
+        $direct = $setup->publishing === Publishing::BeforeCommitUnconfirmed && !$shared ? $setup->transport : null;
+        $ledger = $setup->publishing === Publishing::Recorded && $setup->database !== null ? $setup->ledger : null;
+        $outage = $setup->database === null ? null : new Outage($setup->database, $setup->logger);
+        $invoker = new Invoker($setup, $direct, $ledger, $queue);
+        $dispatcher = new Dispatcher($consumer, $shared ? $consumer : null, $setup, $invoker, $outage, $ledger);
+        $suspicion = $ledger === null || $outage === null ? null : new Suspicion($ledger, $outage, $queue);
+        $swaps = $consumer instanceof TransactionalConsumer && $setup->ledger !== null && $consumer->shares($setup->ledger->delayed->database);
+
+        $batches = new BatchDispatcher(
+            $consumer,
+            $shared ? $consumer : null,
+            $setup,
+            new BatchInvoker($setup, $shared ? $consumer : null, $direct, $ledger, $queue),
+            $dispatcher,
+            $outage,
+        );
+
+        return new Handling($consumer, $queue, $dispatcher, $batches, $swaps ? $consumer : null, $suspicion, $setup);
+    }
+}

@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Weft\Bus\Header;
+
+/**
+ * Sends and publishes: inside a handler what it leads to is kept until its effects are certain, elsewhere it leaves at once.
+ *
+ * @internal
+ */
+final class Sender
+{
+    public function __construct(private readonly Setup $setup) {}
+
+    /**
+     * @param float|null $due when it is to leave, as microtime(true) has it; null for now
+     * @return string the message's id
+     */
+    public function one(Kind $kind, object $message, ?float $due = null): string
+    {
+        $context = $this->setup->handling();
+        if ($context !== null) {
+            return $context->add($kind, $message, $due);
+        }
+        $outgoing = $this->setup->envelopes->wrap($kind, $message, null);
+        if ($due === null) {
+            $this->setup->transport->publish([$outgoing]);
+        } else {
+            $this->setup->ledger?->prepare();
+            ($this->setup->delays ?? throw Due::nowhere($message))->keep($outgoing, $due);
+        }
+        $this->setup->progress->sent++;
+
+        return $outgoing->headers[Header::MESSAGE_ID];
+    }
+
+    /**
+     * @param iterable<object> $messages read as fast as the broker takes
+     * @return int how many
+     */
+    public function many(Kind $kind, iterable $messages, bool $confirmed): int
+    {
+        $sent = 0;
+        if ($this->setup->handling() !== null) {
+            foreach ($messages as $message) {
+                $this->one($kind, $message);
+                $sent++;
+            }
+
+            return $sent;
+        }
+        $wrapped = function () use ($kind, $messages, &$sent): iterable {
+            foreach ($messages as $message) {
+                yield $this->setup->envelopes->wrap($kind, $message, null);
+                $sent++;
+                $this->setup->progress->sent++;
+            }
+        };
+        $this->setup->transport->publish($wrapped(), $confirmed);
+
+        return $sent;
+    }
+
+    /** @return bool whether a message of that id was waiting and no longer is */
+    public function cancel(string $id): bool
+    {
+        $this->setup->ledger?->prepare();
+
+        return $this->setup->delays?->cancel($id) ?? false;
+    }
+}

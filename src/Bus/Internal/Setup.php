@@ -1,0 +1,79 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Psr\Container\ContainerInterface;
+use Psr\Log\LoggerInterface;
+use Weft\Bus\Context;
+use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Ledger\Ledger;
+use Weft\Bus\Observer;
+use Weft\Bus\Progress;
+use Weft\Bus\Publishing;
+use Weft\Bus\Recording;
+use Weft\Bus\Retry;
+use Weft\Bus\Timeout;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Sqlite;
+use Weft\Runtime\Local;
+use Weft\Sql\Database;
+
+/**
+ * What a bus was connected with and what all its parts share.
+ *
+ * @internal
+ */
+final class Setup
+{
+    public readonly Codec $codec;
+    public readonly Decoder $decoder;
+    public readonly Envelopes $envelopes;
+    public readonly Handlers $handlers;
+    public readonly HandlerCompiler $compiler;
+    public readonly Progress $progress;
+
+    /** @var Local<Context|null> of the handler that runs in the current task */
+    public readonly Local $current;
+
+    /** Null without a database. */
+    public readonly ?Ledger $ledger;
+
+    public readonly ?Delays $delays;
+    public readonly RetryPolicy $retries;
+
+    /** @param float|null $timeout seconds, of handlers that say nothing else */
+    public function __construct(
+        public readonly Transport $transport,
+        public readonly ?Database $database,
+        public readonly Publishing $publishing,
+        ?ContainerInterface $container,
+        public readonly LoggerInterface $logger,
+        public readonly ?Observer $observer,
+        Retry $retry,
+        Recording $recording,
+        public readonly ?float $timeout,
+    ) {
+        $this->codec = new Codec();
+        $this->decoder = new Decoder();
+        $this->envelopes = new Envelopes($this->codec);
+        $this->handlers = new Handlers(new Pipeline($timeout === null ? null : (new Timeout($timeout))->seconds));
+        $this->compiler = new HandlerCompiler($this->codec, $database, $container, $logger);
+        $this->progress = new Progress();
+        $this->current = new Local();
+        $this->retries = new RetryPolicy($retry);
+        $ledgers = $database ?? ($transport instanceof Sqlite ? $transport->database() : null);
+        $this->ledger = $ledgers === null ? null : new Ledger($ledgers, $transport, $this->envelopes, $recording, $logger);
+        $this->delays = $this->ledger?->delayed ?? ($transport instanceof Memory ? $transport->delays() : null);
+    }
+
+    /** The context of the handler that called, directly or from a task it has started. */
+    public function handling(): ?Context
+    {
+        $context = $this->current->value();
+
+        return $context?->isOpen() === true ? $context : null;
+    }
+}

@@ -1,0 +1,353 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Batch;
+use Weft\Bus\BatchItem;
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\DuplicateHandler;
+use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\HandlerTimedOut;
+use Weft\Bus\Header;
+use Weft\Bus\InvalidHandler;
+use Weft\Bus\Retry;
+use Weft\Bus\Timeout;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Transport\Sqlite;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+use function Weft\async;
+use function Weft\delay;
+
+final class BatchTest extends BusTestCase
+{
+    use Servers;
+    use TemporaryDatabase;
+
+    /** @dataProvider places */
+    public function testEveryMessageHasItsEffectAndItsEventOnceInFarFewerCalls(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $sizes = $heard = [];
+            $bus = Bus::connect($transport, $database)->handlers(
+                self::batching(static function (array $items, Transaction $transaction) use (&$sizes): void {
+                    $sizes[] = \count($items);
+                    foreach ($items as $item) {
+                        $transaction->execute('INSERT INTO effects (id, listener) VALUES (?, ?)', [$item->message->id, 'batch']);
+                        $item->context->publish(new CustomerStored($item->message->id));
+                    }
+                }),
+                self::listening(static function (CustomerStored $event) use (&$heard): void {
+                    $heard[] = $event->id;
+                }),
+            );
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(1000));
+            self::drain($bus);
+
+            $expected = \array_map('strval', \range(1, 1000));
+            self::assertEqualsCanonicalizing($expected, $database->execute('SELECT id FROM effects')->column());
+            self::assertEqualsCanonicalizing($expected, $heard);
+            self::assertSame(1000, \array_sum($sizes));
+            self::assertLessThanOrEqual(100, \max($sizes));
+            self::assertLessThan(200, \count($sizes));
+            self::assertSame([1000, 1000, 2000], [$bus->progress()->commands, $bus->progress()->events, $bus->progress()->sent]);
+            self::assertSame([0, 0], [$bus->backlog()['outbox'], $bus->depth(self::QUEUE)]);
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    /** @return iterable<string, array{string}> */
+    public function places(): iterable
+    {
+        yield 'memory and SQLite' => ['memory'];
+        yield 'one SQLite file' => ['sqlite'];
+        yield 'RabbitMQ and PostgreSQL' => ['servers'];
+    }
+
+    public function testAnItemThatFailsGoesItsWayAloneAndTheOthersAreNotRepeated(): void
+    {
+        $this->inRuntime(function (): void {
+            [$transport, $database] = $this->place('memory');
+            $calls = [];
+            $bus = Bus::connect($transport, $database)->handlers(self::batching(static function (array $items, Transaction $transaction) use (&$calls): void {
+                foreach ($items as $item) {
+                    $calls[$item->message->id] = ($calls[$item->message->id] ?? 0) + 1;
+                    $item->context->publish(new CustomerStored($item->message->id));
+                    if ($item->message->id === '3') {
+                        $item->fail(new \DomainException('no such customer'));
+                    } else {
+                        $transaction->execute('INSERT INTO effects (id) VALUES (?)', [$item->message->id]);
+                    }
+                }
+            }))->messages(CustomerStored::class);
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(5));
+            self::drain($bus);
+
+            self::assertSame(['1', '2', '4', '5'], $database->execute('SELECT id FROM effects ORDER BY id')->column());
+            self::assertSame(['1' => 1, '2' => 1, '3' => 1, '4' => 1, '5' => 1], $calls);
+            self::assertSame(4, $bus->progress()->commands);
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame(['no such customer', \DomainException::class, 1], [$letter->errorMessage(), $letter->errorClass(), $letter->attempts()]);
+            self::assertStringEndsWith('::store', $letter->failedHandlers()[0]);
+            self::assertSame(9, $bus->progress()->sent, 'five commands and the events of four');
+        });
+    }
+
+    public function testABatchThatThrowsIsHalvedUntilTheItemsAtFaultAreAlone(): void
+    {
+        $this->inRuntime(function (): void {
+            [$transport, $database] = $this->place('memory');
+            $bus = Bus::connect($transport, $database)->handlers(self::batching(static function (array $items, Transaction $transaction): void {
+                foreach ($items as $item) {
+                    $transaction->execute('INSERT INTO effects (id) VALUES (?)', [$item->message->id]);
+                    if (\in_array($item->message->id, ['17', '80'], true)) {
+                        throw new \DomainException("no {$item->message->id}");
+                    }
+                }
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(100));
+            self::drain($bus);
+
+            self::assertSame(98, $database->execute('SELECT count(DISTINCT id) FROM effects')->value());
+            self::assertSame(98, $database->execute('SELECT count(*) FROM effects')->value());
+            $errors = \array_map(static fn($letter): string => $letter->errorMessage(), $bus->deadLetters(self::QUEUE)->peek());
+            \sort($errors);
+            self::assertSame(['no 17', 'no 80'], $errors);
+        });
+    }
+
+    public function testAnItemIsRetriedAsOftenAsItsRuleSaysAndAlone(): void
+    {
+        $this->inRuntime(function (): void {
+            [$transport, $database] = $this->place('memory');
+            $sizes = [];
+            $bus = Bus::connect($transport, $database)->handlers(new class ($sizes) {
+                public function __construct(private array &$sizes) {}
+
+                #[CommandHandler]
+                #[Batch(StoreCustomer::class)]
+                #[Retry(immediate: 2, delayed: 1, delay: 0.05)]
+                public function store(array $items, Transaction $transaction): void
+                {
+                    $this->sizes[] = \count($items);
+                    foreach ($items as $item) {
+                        $item->message->id === '2' ? $item->fail(new \DomainException('never')) : $transaction->execute('INSERT INTO effects (id) VALUES (?)', [$item->message->id]);
+                    }
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(4));
+            while ($bus->deadLetters(self::QUEUE)->count() === 0) {
+                self::drain($bus);
+            }
+
+            self::assertSame([4, 1, 1, 1, 1, 1], $sizes);
+            self::assertSame(6, $bus->deadLetters(self::QUEUE)->peek()[0]->attempts());
+            self::assertSame(['1', '3', '4'], $database->execute('SELECT id FROM effects ORDER BY id')->column());
+        });
+    }
+
+    /** @dataProvider places */
+    public function testAMessageThatArrivesTwiceHasOneEffectAlsoWithinOneBatch(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $bus = Bus::connect($transport, $database)->handlers(self::batching(static function (array $items, Transaction $transaction): void {
+                foreach ($items as $item) {
+                    $transaction->execute('INSERT INTO effects (id) VALUES (?)', [$item->message->id]);
+                }
+            }));
+            $bus->declare(self::QUEUE);
+            $copies = [];
+            for ($id = 1; $id <= 20; $id++) {
+                $copies[] = self::copy($id);
+                $id % 2 === 0 && $copies[] = self::copy($id);
+            }
+            $transport->publish($copies);
+            self::drain($bus);
+            $transport->publish([self::copy(5), self::copy(21), self::copy(6), self::copy(7, 'another')]);
+            self::drain($bus);
+
+            $expected = \array_map('strval', \range(1, 21));
+            self::assertEqualsCanonicalizing($expected, $database->execute('SELECT id FROM effects')->column());
+            self::assertSame([12, 0], [$bus->progress()->duplicates, $bus->depth(self::QUEUE)]);
+            self::assertSame([DuplicateMessageId::class], \array_map(static fn($letter): string => $letter->errorClass(), $bus->deadLetters(self::QUEUE)->peek()));
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testAnItemWaitsForTheOthersNoLongerThanTheWindow(): void
+    {
+        $this->inRuntime(function (): void {
+            $at = [];
+            $bus = Bus::connect('memory:');
+            $bus->handlers(new class ($at) {
+                public function __construct(private array &$at) {}
+
+                #[CommandHandler]
+                #[Batch(StoreCustomer::class, size: 3, window: 0.2)]
+                public function store(array $items): void
+                {
+                    $this->at[] = [\microtime(true), \count($items)];
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $started = \microtime(true);
+            $bus->sendAll(self::customers(4));
+            delay(0.5);
+            $bus->stop();
+            $consumer->await();
+
+            self::assertSame([3, 1], \array_column($at, 1));
+            self::assertLessThan(0.15, $at[0][0] - $started);
+            self::assertGreaterThan(0.19, $at[1][0] - $started);
+            self::assertLessThan(0.45, $at[1][0] - $started);
+        });
+    }
+
+    public function testABatchThatTakesTooLongIsCancelled(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:', retry: new Retry())->handlers(new class {
+                #[CommandHandler]
+                #[Batch(StoreCustomer::class)]
+                #[Timeout(0.05)]
+                public function store(array $items): void
+                {
+                    foreach ($items as $item) {
+                        $item->message->id === '2' && delay(30.0);
+                    }
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(3));
+            self::drain($bus);
+
+            self::assertSame(2, $bus->progress()->commands);
+            self::assertSame(HandlerTimedOut::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+        });
+    }
+
+    public function testOneThatCannotBeDecodedIsParkedAndTheOthersAreHandled(): void
+    {
+        $this->inRuntime(function (): void {
+            $transport = new Memory();
+            $ids = [];
+            $bus = Bus::connect($transport)->handlers(new class ($ids) {
+                public function __construct(private array &$ids) {}
+
+                #[CommandHandler]
+                #[Batch(StoreCustomer::class)]
+                public function store(array $items): void
+                {
+                    foreach ($items as $item) {
+                        $this->ids[] = $item->message->id;
+                    }
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $transport->publish([self::copy(1), new Outgoing(StoreCustomer::class, '{"id":', [Header::MESSAGE_ID => 'x', Header::KIND => 'command']), self::copy(3)]);
+            self::drain($bus);
+
+            self::assertSame(['1', '3'], $ids);
+            self::assertSame('{"id":', $bus->deadLetters(self::QUEUE)->peek()[0]->body);
+        });
+    }
+
+    public function testABatchHandlerThatCannotBeOneIsRefusedByName(): void
+    {
+        $bus = Bus::connect('memory:');
+        $refused = [];
+        foreach ([
+            new class {
+                #[CommandHandler]
+                #[Batch(StoreCustomer::class)]
+                public function store(StoreCustomer $command): void {}
+            },
+            new class {
+                #[CommandHandler]
+                #[Batch(StoreCustomer::class)]
+                public function store(array $items, Context $context): void {}
+            },
+        ] as $service) {
+            try {
+                $bus->handlers($service);
+            } catch (InvalidHandler $invalid) {
+                $refused[] = \preg_replace('/^.*::/s', '', $invalid->getMessage());
+            }
+        }
+        self::assertSame([
+            'store() takes batches, so its first parameter must be an array, the list of BatchItem',
+            'store() takes batches and asks for a Context; each BatchItem has its own',
+        ], $refused);
+
+        $bus->handlers(self::batching(static fn() => null, CustomerStored::class, event: true));
+        $this->expectException(DuplicateHandler::class);
+        $this->expectExceptionMessage('a batch handler must be the only one');
+        $bus->handlers(self::listening(static fn() => null));
+    }
+
+    private static function copy(int $id, string $name = 'name'): Outgoing
+    {
+        return new Outgoing(StoreCustomer::class, "{\"id\":\"{$id}\",\"name\":\"{$name}\",\"email\":\"e\"}", [
+            Header::MESSAGE_ID => \sprintf('0198c7a2-0000-7000-8000-%012d', $id),
+            Header::KIND => 'command',
+        ], mustRoute: true);
+    }
+
+    /** @return array{Transport, Database} */
+    private function place(string $place): array
+    {
+        if ($place === 'servers') {
+            return [Transport\RabbitMq::connect($this->brokerDsn()), $this->database()];
+        }
+        $database = Database::connect($this->dsn());
+        $database->execute('CREATE TABLE effects (id TEXT, listener TEXT)');
+
+        return [$place === 'sqlite' ? Sqlite::on($database) : new Memory(), $database];
+    }
+
+    private static function batching(\Closure $handle, string $of = StoreCustomer::class, bool $event = false): object
+    {
+        return $event
+            ? new class ($handle) {
+                public function __construct(private readonly \Closure $handle) {}
+
+                #[\Weft\Bus\EventListener]
+                #[Batch(CustomerStored::class)]
+                public function stored(array $items): void
+                {
+                    ($this->handle)($items);
+                }
+            }
+            : new class ($handle) {
+                public function __construct(private readonly \Closure $handle) {}
+
+                /** @param list<BatchItem<StoreCustomer>> $items */
+                #[CommandHandler]
+                #[Batch(StoreCustomer::class, size: 100, window: 0.02)]
+                public function store(array $items, Transaction $transaction): void
+                {
+                    ($this->handle)($items, $transaction);
+                }
+            };
+    }
+}

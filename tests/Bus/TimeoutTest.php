@@ -1,0 +1,163 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\HandlerTimedOut;
+use Weft\Bus\Retry;
+use Weft\Bus\Timeout;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\TimeoutException;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+
+use function Weft\async;
+use function Weft\delay;
+use function Weft\timeout;
+
+final class TimeoutTest extends BusTestCase
+{
+    use Servers;
+
+    public function testAHandlerThatTakesTooLongIsCancelledWithEverythingItHasStarted(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = [];
+            $bus = Bus::connect('memory:', retry: new Retry())->handlers(new class ($log) {
+                public function __construct(private array &$log) {}
+
+                #[CommandHandler]
+                #[Timeout(0.05)]
+                public function store(StoreCustomer $command, Context $context): void
+                {
+                    $context->publish(new CustomerStored($command->id));
+                    async(function (): void {
+                        try {
+                            delay(30.0);
+                        } catch (CancelledException $cancelled) {
+                            $this->log[] = 'child cancelled';
+                            throw $cancelled;
+                        }
+                    });
+                    try {
+                        delay(30.0);
+                    } finally {
+                        $this->log[] = 'handler cancelled';
+                    }
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            $started = \microtime(true);
+            self::drain($bus);
+
+            self::assertLessThan(5.0, \microtime(true) - $started);
+            \sort($log);
+            self::assertSame(['child cancelled', 'handler cancelled'], $log);
+            self::assertSame(1, $bus->progress()->sent, 'only the command was sent');
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame(HandlerTimedOut::class, $letter->errorClass());
+            self::assertStringContainsString('::store() did not handle message ' . $letter->messageId() . ' within 0.05 seconds', $letter->errorMessage());
+            self::assertStringContainsString('waiting for', $letter->errorMessage());
+        });
+    }
+
+    public function testAStatementThatRunsTooLongIsCancelledOnItsServerAndItsTransactionRolledBack(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $calls = 0;
+            $bus = Bus::connect('memory:', $database)->handlers(new class ($calls) {
+                public function __construct(private int &$calls) {}
+
+                #[CommandHandler]
+                #[Timeout(0.2)]
+                #[Retry(immediate: 1)]
+                public function store(StoreCustomer $command, Transaction $transaction): void
+                {
+                    $transaction->execute('INSERT INTO effects (id, listener) VALUES (?, ?)', [$command->id, 'try ' . ++$this->calls]);
+                    if ($this->calls === 1) {
+                        // Nobody asks for its answer: it travels with the commit.
+                        $transaction->execute('SELECT pg_sleep(60)');
+                    }
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            self::drain($bus);
+
+            self::assertSame([['id' => '7', 'listener' => 'try 2']], $database->execute('SELECT id, listener FROM effects')->rows());
+            $running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()";
+            timeout(5.0, static function () use ($database, $running): void {
+                while ($database->execute($running)->value() > 0) {
+                    delay(0.02);
+                }
+            });
+            self::assertSame(0, $bus->deadLetters(self::QUEUE)->count());
+            $database->close();
+        });
+    }
+
+    public function testTheTimeOutOfTheBusIsForHandlersWithoutOneAndATimeOutOfTheHandlersOwnIsItsFailure(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:', retry: new Retry(), timeout: 0.05)->handlers(new class {
+                #[CommandHandler]
+                #[Timeout(10.0)]
+                public function store(StoreCustomer $command): void
+                {
+                    $command->id === '1' ? delay(0.15) : timeout(0.01, static fn() => delay(30.0));
+                }
+            }, self::listening(static fn() => delay(30.0)));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(2));
+            $bus->publish(new CustomerStored('3'));
+            self::drain($bus);
+
+            $errors = \array_map(static fn($letter): string => $letter->errorClass(), $bus->deadLetters(self::QUEUE)->peek());
+            \sort($errors);
+            self::assertSame([TimeoutException::class], \array_slice($errors, -1));
+            self::assertSame(1, $bus->progress()->commands);
+            self::assertSame(HandlerTimedOut::class, $errors[0] ?? null);
+        });
+    }
+
+    public function testAHandlerThatEndsInTimeIsNotCancelledLater(): void
+    {
+        $this->inRuntime(function (): void {
+            $ended = 0;
+            $bus = Bus::connect('memory:', timeout: 0.1)->handlers(self::storing(static function () use (&$ended): void {
+                delay(0.03);
+                $ended++;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(50));
+            $bus->consume(self::QUEUE, concurrency: 10, stopWhenEmpty: true);
+
+            self::assertSame(50, $ended);
+        });
+    }
+
+    /** @dataProvider impossible */
+    public function testATimeOutMustBeAboveZero(float $seconds): void
+    {
+        $this->expectExceptionMessage('The time-out of a handler must be above 0 seconds, got ');
+        $this->expectException(\ValueError::class);
+        Bus::connect('memory:', timeout: $seconds);
+    }
+
+    /** @return iterable<array{float}> */
+    public function impossible(): iterable
+    {
+        yield [0.0];
+        yield [-1.0];
+        yield [\NAN];
+    }
+}
