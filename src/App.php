@@ -33,7 +33,7 @@ final class App
     /** @var list<array{string, GrpcServer, Tls|null}> */
     private array $grpc = [];
     private ?MetricsEndpoint $endpoint = null;
-    /** @var list<array{Bus, string, int}> */
+    /** @var list<array{Bus, string, int|null}> */
     private array $consumers = [];
 
     /**
@@ -91,9 +91,9 @@ final class App
     /**
      * Handles the messages of a queue.
      *
-     * @param int<1, max> $concurrency handlers running at once
+     * @param int<1, max>|null $concurrency handlers running at once; null for as many as do not make each other slower
      */
-    public function consume(Bus $bus, string $queue, int $concurrency = 10): static
+    public function consume(Bus $bus, string $queue, ?int $concurrency = null): static
     {
         $this->consumers[] = [$bus, $queue, $concurrency];
 

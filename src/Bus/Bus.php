@@ -12,7 +12,9 @@ use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Dsn;
 use Weft\Bus\Internal\Due;
 use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\Options;
 use Weft\Bus\Internal\Receiver;
+use Weft\Bus\Internal\Requests\Requests;
 use Weft\Bus\Internal\Sender;
 use Weft\Bus\Internal\Setup;
 use Weft\Sql\Database;
@@ -27,11 +29,13 @@ final class Bus
 {
     private readonly Sender $sender;
     private readonly Receiver $receiver;
+    private readonly Requests $requests;
 
     private function __construct(private readonly Setup $setup)
     {
         $this->sender = new Sender($setup);
         $this->receiver = new Receiver($setup);
+        $this->requests = new Requests($setup);
     }
 
     /**
@@ -141,6 +145,9 @@ final class Bus
      *
      * @param float|null              $delay seconds before it leaves, to the millisecond
      * @param \DateTimeInterface|null $at    when it leaves, instead of a delay; a time that is over means now
+     * @param int<0, 9>|null          $priority see {@see Priority}
+     * @param float|null              $expires  seconds from when it leaves after which nobody needs it, see {@see Expires}
+     * @param array<string, string>   $headers  of the application; names that begin with `weft-` are the bus's
      * @return string the message's id, for {@see cancel()}
      *
      * @throws UnroutableMessage     when no queue is declared for it; not when it leaves later, then it waits for one
@@ -148,23 +155,64 @@ final class Bus
      * @throws MessageEncodingFailed
      * @throws \Weft\Sql\SqlException when it is to leave later and cannot be stored
      */
-    public function send(object $command, ?float $delay = null, ?\DateTimeInterface $at = null): string
-    {
-        return $this->sender->one(Kind::Command, $command, Due::of($delay, $at));
+    public function send(
+        object $command,
+        ?float $delay = null,
+        ?\DateTimeInterface $at = null,
+        ?int $priority = null,
+        ?float $expires = null,
+        array $headers = [],
+    ): string {
+        $due = Due::of($delay, $at);
+
+        return $this->sender->one(Kind::Command, $command, $due, Options::headers($priority, $expires, $due, $headers));
     }
 
     /**
      * Publishes an event; returns when the broker has it. Inside a handler it is {@see Context::publish()}: it leaves
-     * when the handler's effects are certain. With a delay or a time as {@see send()}.
+     * when the handler's effects are certain. The other parameters are those of {@see send()}.
      *
+     * @param array<string, string> $headers
      * @return string the message's id
      *
      * @throws PublishFailed         when the broker refused it or cannot be reached
      * @throws MessageEncodingFailed
      */
-    public function publish(object $event, ?float $delay = null, ?\DateTimeInterface $at = null): string
+    public function publish(
+        object $event,
+        ?float $delay = null,
+        ?\DateTimeInterface $at = null,
+        ?int $priority = null,
+        ?float $expires = null,
+        array $headers = [],
+    ): string {
+        $due = Due::of($delay, $at);
+
+        return $this->sender->one(Kind::Event, $event, $due, Options::headers($priority, $expires, $due, $headers));
+    }
+
+    /**
+     * Sends a message to its one handler, a {@see QueryHandler} or a {@see CommandHandler}, and waits for what it returns: a
+     * message object, null, a scalar, or arrays of them. Any number of tasks may ask at a time.
+     *
+     * It leaves at once, inside of a handler too, and is not handled any more when the time is over. A command is handled as
+     * one that was sent, its retries and dead letters included; a reply is not kept, so one that a crash loses is a time-out.
+     *
+     * @param class-string|null $reply   class of the reply; only needed where nothing else has made it known to the bus
+     * @param float             $timeout seconds. A wait that is cancelled leaves nothing behind either; later replies are ignored
+     *
+     * @throws RequestTimedOut
+     * @throws RequestFailed when the handler has failed for good
+     * @throws UnroutableMessage|PublishFailed|MessageEncodingFailed
+     */
+    public function request(object $message, ?string $reply = null, float $timeout = 30.0): mixed
     {
-        return $this->sender->one(Kind::Event, $event, Due::of($delay, $at));
+        if (\is_nan($timeout) || $timeout <= 0.0 || $timeout > 1e9) {
+            throw new \ValueError("The time-out of a request must be above 0 seconds, got {$timeout}");
+        }
+        $reply === null || $this->setup->codec->of($reply);
+
+        return $this->requests->ask($message, $timeout);
     }
 
     /**
@@ -261,12 +309,14 @@ final class Bus
      * A message whose handler throws is parked in the dead-letter queue with the error, and so is one that cannot be
      * decoded or that nobody handles; the others go on.
      *
-     * @param int<1, max>      $concurrency   handlers running at once, each in a task of its own
+     * @param int<1, max>|null $concurrency   handlers running at once, each in a task of its own; null for as many as do not
+     *                                        make each other slower, 2 to 100
      * @param int<1, max>|null $prefetch      deliveries taken from the broker and not acknowledged; default twice the
-     *                                        concurrency, RabbitMQ takes up to 65,535
+     *                                        concurrency (200 where that is null), RabbitMQ takes up to 65,535
      * @param bool             $stopWhenEmpty returns once the queue is empty and nothing is in flight
      * @param int<1, max>|null $limit         returns once this many messages have been handled
      * @param bool             $signals       whether SIGTERM and SIGINT stop it
+     * @param CircuitBreaker|null $breaker    when to stop for a while because everything fails
      *
      * @return int how many messages were handled or parked
      *
@@ -274,13 +324,14 @@ final class Bus
      */
     public function consume(
         string $queue,
-        int $concurrency = 100,
+        ?int $concurrency = null,
         ?int $prefetch = null,
         bool $stopWhenEmpty = false,
         ?int $limit = null,
         bool $signals = true,
+        ?CircuitBreaker $breaker = null,
     ): int {
-        return $this->receiver->consume($queue, new Consumption($concurrency, $prefetch, $stopWhenEmpty, $limit, $signals));
+        return $this->receiver->consume($queue, new Consumption($concurrency, $prefetch, $stopWhenEmpty, $limit, $signals, $breaker));
     }
 
     /** Makes every running {@see consume()} finish what is in flight and return. */
@@ -325,6 +376,31 @@ final class Bus
         return $this->setup->ledger?->backlog() ?? [];
     }
 
+    /**
+     * Keys of messages that are in order ({@see OrderedBy}) and one of which has failed.
+     *
+     * @return list<BlockedKey> the longest blocked first
+     */
+    public function blockedKeys(string $queue): array
+    {
+        $this->setup->ledger?->prepare();
+
+        return $this->setup->ledger?->keys->blocked($queue) ?? [];
+    }
+
+    /**
+     * Goes on with a blocked key without the message that has failed: those that wait behind it are handled in order, within
+     * about a second where the queue is consumed. To go on with it, give its dead letter back: {@see DeadLetters::retry()}.
+     *
+     * @return bool false when the key is not blocked
+     */
+    public function releaseKey(string $queue, string $key): bool
+    {
+        $this->setup->ledger?->prepare();
+
+        return $this->setup->ledger?->keys->release($queue, $key) ?? false;
+    }
+
     /** The messages of a queue that could not be handled. */
     public function deadLetters(string $queue): DeadLetters
     {
@@ -338,6 +414,7 @@ final class Bus
     public function close(): void
     {
         $this->receiver->abort();
+        $this->requests->close();
         $this->setup->transport->close();
     }
 }

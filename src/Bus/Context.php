@@ -7,6 +7,7 @@ namespace Weft\Bus;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Due;
 use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\Options;
 use Weft\Bus\Internal\Outbox;
 use Weft\Bus\Transport\Delivery;
 use Weft\Sql\Transaction;
@@ -36,14 +37,25 @@ final class Context
      *
      * @param float|null              $delay seconds before it leaves; see {@see Bus::send()}
      * @param \DateTimeInterface|null $at    when it leaves, instead of a delay
+     * @param int<0, 9>|null          $priority see {@see Priority}
+     * @param float|null              $expires  seconds from when it leaves, see {@see Expires}
+     * @param array<string, string>   $headers  of the application
      * @return string its id, for {@see Bus::cancel()}
      *
      * @throws MessageEncodingFailed
      * @throws InvalidMessageClass
      */
-    public function publish(object $event, ?float $delay = null, ?\DateTimeInterface $at = null): string
-    {
-        return $this->outbox->add(Kind::Event, $event, $this, Due::of($delay, $at));
+    public function publish(
+        object $event,
+        ?float $delay = null,
+        ?\DateTimeInterface $at = null,
+        ?int $priority = null,
+        ?float $expires = null,
+        array $headers = [],
+    ): string {
+        $due = Due::of($delay, $at);
+
+        return $this->outbox->add(Kind::Event, $event, $this, $due, Options::headers($priority, $expires, $due, $headers));
     }
 
     /**
@@ -51,24 +63,36 @@ final class Context
      *
      * @param float|null              $delay seconds before it leaves; see {@see Bus::send()}
      * @param \DateTimeInterface|null $at    when it leaves, instead of a delay
+     * @param int<0, 9>|null          $priority see {@see Priority}
+     * @param float|null              $expires  seconds from when it leaves, see {@see Expires}
+     * @param array<string, string>   $headers  of the application
      * @return string its id, for {@see Bus::cancel()}
      *
      * @throws MessageEncodingFailed
      * @throws InvalidMessageClass
      */
-    public function send(object $command, ?float $delay = null, ?\DateTimeInterface $at = null): string
-    {
-        return $this->outbox->add(Kind::Command, $command, $this, Due::of($delay, $at));
+    public function send(
+        object $command,
+        ?float $delay = null,
+        ?\DateTimeInterface $at = null,
+        ?int $priority = null,
+        ?float $expires = null,
+        array $headers = [],
+    ): string {
+        $due = Due::of($delay, $at);
+
+        return $this->outbox->add(Kind::Command, $command, $this, $due, Options::headers($priority, $expires, $due, $headers));
     }
 
     /**
      * @internal
      *
-     * @param float|null $due as microtime(true) has it
+     * @param float|null            $due     as microtime(true) has it
+     * @param array<string, string> $headers of its own
      */
-    public function add(Kind $kind, object $message, ?float $due): string
+    public function add(Kind $kind, object $message, ?float $due, array $headers = []): string
     {
-        return $this->outbox->add($kind, $message, $this, $due);
+        return $this->outbox->add($kind, $message, $this, $due, $headers);
     }
 
     /** Stays the same when the message is delivered again. */
@@ -152,6 +176,12 @@ final class Context
     public function transaction(): ?Transaction
     {
         return $this->transaction;
+    }
+
+    /** @internal */
+    public function delivery(): Delivery
+    {
+        return $this->delivery;
     }
 
     /** @internal */

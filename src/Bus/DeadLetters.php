@@ -27,6 +27,7 @@ final class DeadLetters
     /** What a message that is tried again does not take along. */
     private const OF_THE_FAILURE = [
         Header::ERROR_CLASS, Header::ERROR_MESSAGE, Header::ERROR_STACK, Header::FAILED_AT, Header::FAILED_QUEUE, Header::RETRIES, Header::LEFT_OUT,
+        Header::EXPIRES_AT, Header::REPLY_TO,
     ];
 
     private readonly string $dead;

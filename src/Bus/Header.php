@@ -34,6 +34,24 @@ final class Header
     /** `command` on commands, absent on events. */
     public const KIND = 'weft-kind';
 
+    /** 0 to 9, the highest first; absent means 4. See {@see Priority}. */
+    public const PRIORITY = 'weft-priority';
+
+    /** When nobody needs the message any more, in milliseconds since 1970 by the sender's clock. See {@see Expires}. */
+    public const EXPIRES_AT = 'weft-expires-at';
+
+    /** What {@see OrderedBy} orders the message by. */
+    public const ORDER_KEY = 'weft-order-key';
+
+    /** What {@see FairBy} makes turns of. */
+    public const FAIR_KEY = 'weft-fair-key';
+
+    /** The queue where the reply to a request is waited for. */
+    public const REPLY_TO = 'weft-reply-to';
+
+    /** On replies: the id of the request. */
+    public const REPLY_TO_MESSAGE = 'weft-reply-to-message';
+
     /** On dead letters: the class of the error. */
     public const ERROR_CLASS = 'weft-error-class';
 

@@ -19,6 +19,12 @@ final class MessageEncodingFailed extends BusException
     }
 
     /** @internal */
+    public static function reply(string $type, string $problem): self
+    {
+        return new self($type, '$', "as a reply: {$problem}");
+    }
+
+    /** @internal */
     public static function at(string $class, string $path, string $problem): self
     {
         return new self($class, $path, "at {$path} {$problem}");

@@ -25,6 +25,9 @@ final class Progress
     /** Failed messages that come back later. */
     public int $retried = 0;
 
+    /** Messages that nobody needed any more when it was their turn, see {@see Expires}; they are dropped. */
+    public int $expired = 0;
+
     /** Messages sent and published, from handlers and outside. */
     public int $sent = 0;
 

@@ -23,6 +23,8 @@ final class Program extends Application
             new Bus\ConsumeCommand(),
             new Bus\QueuesCommand(),
             new Bus\SetupCommand(),
+            new Bus\KeysCommand(),
+            new Bus\KeysReleaseCommand(),
             new Bus\DeadListCommand(),
             new Bus\DeadShowCommand(),
             new Bus\DeadRetryCommand(),

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 use Weft\Bus\Batch;
+use Weft\Bus\RateLimit;
 use Weft\Bus\Retry;
 use Weft\Bus\Timeout;
 
@@ -24,6 +25,7 @@ final class Attributes
         public readonly array $retries = [],
         public readonly ?float $timeout = null,
         public readonly ?Batch $batch = null,
+        public readonly ?RateLimit $rateLimit = null,
     ) {}
 
     /** @param class-string $message */
@@ -35,6 +37,7 @@ final class Attributes
             self::all(Retry::class, $places),
             self::first(Timeout::class, $places)?->seconds,
             self::first(Batch::class, [$method]),
+            self::first(RateLimit::class, [$method, new \ReflectionObject($service)]),
         );
     }
 

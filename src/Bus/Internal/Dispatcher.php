@@ -49,14 +49,21 @@ final class Dispatcher
      */
     public function dispatch(Delivery $delivery, Worker $worker): void
     {
+        if (isset($delivery->headers[Header::EXPIRES_AT]) && (float) $delivery->headers[Header::EXPIRES_AT] < \microtime(true) * 1000) {
+            $this->drop($delivery);
+
+            return;
+        }
         $handlers = $this->handlers->of($delivery->type);
-        $isCommand = $handlers !== [] && $handlers[0]->kind === Kind::Command;
+        $isCommand = $handlers !== [] && $handlers[0]->kind !== Kind::Event;
         if (!$isCommand && isset($delivery->headers[Header::FAILED_HANDLER])) {
             $handlers = self::failedBefore($handlers, $delivery);
         }
         match (\count($handlers)) {
             0 => $this->unhandled($delivery),
-            1 => $this->single($handlers[0], $delivery, $worker),
+            1 => $handlers[0]->kind === Kind::Query && isset($delivery->headers[Header::REPLY_TO])
+                ? $this->query($handlers[0], $delivery, $worker)
+                : $this->single($handlers[0], $delivery, $worker),
             default => $this->several($handlers, $delivery, $worker),
         };
         $isCommand ? $this->progress->commands++ : $this->progress->events++;
@@ -91,10 +98,37 @@ final class Dispatcher
         };
     }
 
+    private function drop(Delivery $delivery): void
+    {
+        $this->setup->logger->info('Message {type} {id} expired before it was handled', ['type' => $delivery->type, 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '']);
+        $this->consumer->ack($delivery);
+        $this->progress->expired++;
+    }
+
+    /** Whoever has asked gets an answer either way, and nothing is kept. */
+    private function query(Handler $handler, Delivery $delivery, Worker $worker): void
+    {
+        try {
+            $this->single($handler, $delivery, $worker);
+        } catch (Failure $failure) {
+            $this->progress->failed++;
+            $this->setup->logger->warning('Query {type} {id} failed in {handler}: {error}', [
+                'type' => $delivery->type,
+                'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
+                'handler' => $handler->name,
+                'error' => $failure->getMessage(),
+                'exception' => $failure->error,
+            ]);
+            $this->setup->answers->send($delivery, $this->setup->answers->ofFailure($delivery, $failure->error));
+            $this->consumer->ack($delivery);
+        }
+    }
+
     private function single(Handler $handler, Delivery $delivery, Worker $worker): void
     {
         $enlist = $handler->transactional ? $this->shared : null;
-        $publish = $this->call($handler, $delivery, $worker, $enlist);
+        $publish = $this->call($handler, $delivery, $worker, $enlist, $answer);
+        $answer === null || $this->setup->answers->send($delivery, $answer);
         if ($enlist !== null) {
             $enlist->settled($delivery);
         } else {
@@ -136,19 +170,24 @@ final class Dispatcher
     /**
      * Calls a handler, and calls it again at once as long as that may help.
      *
+     * @param Outgoing|null $answer for who waits for one
      * @return list<Outgoing> what it has sent
      * @throws Failure
      * @throws MessageDecodingFailed
      */
-    private function call(Handler $handler, Delivery $delivery, Worker $worker, ?TransactionalConsumer $enlist = null): array
+    private function call(Handler $handler, Delivery $delivery, Worker $worker, ?TransactionalConsumer $enlist = null, ?Outgoing &$answer = null): array
     {
         $calls = $outages = 0;
         while (true) {
+            $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
             $message = $this->setup->decoder->decode($handler->message, $delivery);
             try {
-                return $this->invoker->invoke($handler, $message, $delivery, $enlist);
+                return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);
             } catch (AlreadyHandled) {
                 $this->progress->duplicates++;
+                $answer = isset($delivery->headers[Header::REPLY_TO])
+                    ? $this->setup->answers->ofFailure($delivery, new AlreadyHandled('it was handled before, and replies are not kept'))
+                    : null;
 
                 return [];
             } catch (\Throwable $thrown) {

@@ -23,9 +23,11 @@ final class Envelopes
     /**
      * What follows from another header is left out: the broker reads every header of every message.
      *
+     * @param array<string, string> $more headers of its own
+     * @param float|null            $due  when it leaves, as microtime(true) has it; null for now
      * @param Context|null $cause the handling that sends the message; null when it starts a conversation
      */
-    public function wrap(Kind $kind, object $message, ?Context $cause): Outgoing
+    public function wrap(Kind $kind, object $message, ?Context $cause, array $more = [], ?float $due = null): Outgoing
     {
         $class = $this->codec->of($message::class);
         $headers = [
@@ -39,6 +41,12 @@ final class Envelopes
         }
         if ($cause !== null) {
             $headers += self::caused($cause);
+        }
+        if ($more !== []) {
+            $headers += $more;
+        }
+        if ($class->policy !== null) {
+            $headers += $class->policy->headers($message, $due);
         }
 
         return new Outgoing($class->type, $class->encode($message), $headers, mustRoute: $kind === Kind::Command);

@@ -12,6 +12,7 @@ use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\InvalidHandler;
+use Weft\Bus\QueryHandler;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
@@ -44,21 +45,22 @@ final class HandlerCompiler
         }
 
         return $handlers !== [] ? $handlers : throw new InvalidHandler(
-            \get_debug_type($service) . ' has no method marked with #[CommandHandler] or #[EventListener]',
+            \get_debug_type($service) . ' has no method marked with #[CommandHandler], #[EventListener] or #[QueryHandler]',
         );
     }
 
     private static function kind(\ReflectionMethod $method): ?Kind
     {
-        $isCommand = $method->getAttributes(CommandHandler::class) !== [];
-        $isEvent = $method->getAttributes(EventListener::class) !== [];
+        $kinds = \array_filter([
+            'command handler' => $method->getAttributes(CommandHandler::class) !== [] ? Kind::Command : null,
+            'event listener' => $method->getAttributes(EventListener::class) !== [] ? Kind::Event : null,
+            'query handler' => $method->getAttributes(QueryHandler::class) !== [] ? Kind::Query : null,
+        ]);
+        if (\count($kinds) > 1) {
+            throw self::invalid($method, 'is marked as both ' . \implode(' and ', \array_keys($kinds)));
+        }
 
-        return match (true) {
-            $isCommand && $isEvent => throw self::invalid($method, 'is marked as both command handler and event listener'),
-            $isCommand => Kind::Command,
-            $isEvent => Kind::Event,
-            default => null,
-        };
+        return \array_values($kinds)[0] ?? null;
     }
 
     private function handler(object $service, \ReflectionMethod $method, Kind $kind): Handler
@@ -75,6 +77,9 @@ final class HandlerCompiler
         }
         $parameters = $method->getParameters();
         $batch = $method->getAttributes(Batch::class) !== [];
+        if ($batch && $kind === Kind::Query) {
+            throw self::invalid($method, 'takes batches and is a query handler; each query has an answer of its own');
+        }
         $message = $batch ? self::batchOf($method, $parameters) : self::messageClass($method, $parameters);
         $arguments = [];
         foreach (\array_slice($parameters, 1) as $parameter) {

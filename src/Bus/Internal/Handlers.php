@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 use Weft\Bus\DuplicateHandler;
+use Weft\Bus\InvalidHandler;
 use Weft\Bus\Middleware;
 
 /**
@@ -23,6 +24,9 @@ final class Handlers
     /** Whether any handler takes batches. */
     public bool $hasBatches = false;
 
+    /** Whether any handler's messages are in an order. */
+    public bool $hasOrdered = false;
+
     public function __construct(private readonly Pipeline $pipeline) {}
 
     public function surround(Middleware ...$middlewares): void
@@ -33,7 +37,7 @@ final class Handlers
         $this->ready = [];
     }
 
-    /** @throws DuplicateHandler */
+    /** @throws DuplicateHandler|InvalidHandler */
     public function add(Handler $handler): void
     {
         $type = $handler->message->type;
@@ -42,14 +46,20 @@ final class Handlers
             throw new DuplicateHandler("{$handler->message->class} is both {$first->kind->value} for {$first->name}() and "
                 . "{$handler->kind->value} for {$handler->name}(); a message is one or the other");
         }
-        if ($first !== null && $handler->kind === Kind::Command) {
-            throw new DuplicateHandler("Command {$handler->message->class} has two handlers, {$first->name}() and "
-                . "{$handler->name}(); a command has exactly one");
+        $name = \ucfirst($handler->kind->value);
+        if ($first !== null && $handler->kind !== Kind::Event) {
+            throw new DuplicateHandler("{$name} {$handler->message->class} has two handlers, {$first->name}() and "
+                . "{$handler->name}(); a {$handler->kind->value} has exactly one");
         }
         if ($first !== null && ($first->attributes->batch ?? $handler->attributes->batch) !== null) {
             throw new DuplicateHandler("{$handler->message->class} has a batch handler and another one, {$first->name}() and {$handler->name}(); a batch handler must be the only one");
         }
+        $isOrdered = $handler->message->policy?->isOrdered() ?? false;
+        if ($isOrdered && $handler->attributes->batch !== null) {
+            throw new InvalidHandler("Handler {$handler->name}() takes batches of {$handler->message->class}, which are handled in order, one after the other");
+        }
         $this->byType[$type][] = $handler;
+        $this->hasOrdered = $this->hasOrdered || $isOrdered;
         $this->hasBatches = $this->hasBatches || $handler->attributes->batch !== null;
         unset($this->ready[$type]);
     }

@@ -9,6 +9,7 @@ use Psr\Log\LogLevel;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Batch\BatchDispatcher;
 use Weft\Bus\Internal\Ledger\Delayed;
+use Weft\Bus\Internal\Requests\Answers;
 use Weft\Bus\Observer;
 use Weft\Bus\Progress;
 use Weft\Bus\Transport\Consumer;
@@ -32,6 +33,7 @@ final class Handling
     /** Where messages wait for another try; null parks them instead. */
     private readonly ?Delays $delays;
 
+    private readonly Answers $answers;
     private readonly Progress $progress;
     private readonly LoggerInterface $logger;
     private readonly ?Observer $observer;
@@ -50,6 +52,7 @@ final class Handling
         Setup $setup,
     ) {
         $this->delays = $setup->delays;
+        $this->answers = $setup->answers;
         $this->progress = $setup->progress;
         $this->logger = $setup->logger;
         $this->observer = $setup->observer;
@@ -58,8 +61,11 @@ final class Handling
     /**
      * Ends with the delivery settled, whatever its handlers do; only a forced stop leaves it unsettled. Throws nothing
      * that a handler throws.
+     *
+     * @param (\Closure(): void)|null $failing of a message that is in an order: called before a failed one is settled, and
+     *                                         what is given back keeps its place here instead of going to the queue
      */
-    public function run(Delivery $delivery, Worker $worker): void
+    public function run(Delivery $delivery, Worker $worker, ?\Closure $failing = null): Outcome
     {
         $started = $this->observer === null ? 0 : \hrtime(true);
         $this->progress->inFlight++;
@@ -68,15 +74,26 @@ final class Handling
                 ? $this->dispatcher->dispatch($delivery, $worker)
                 : $this->suspicion->guard($delivery, $worker, fn() => $this->dispatcher->dispatch($delivery, $worker));
             $this->observer === null || $this->tell(fn() => $this->observer->handled($delivery->type, (\hrtime(true) - $started) / 1e9));
+
+            $worker->succeeded();
+
+            return Outcome::Handled;
         } catch (Interrupted) {
             $worker->free($delivery);
-            $this->consumer->requeue($delivery);
+            $worker->undecided();
+            $failing === null && $this->consumer->requeue($delivery);
+
+            return Outcome::GivenBack;
         } catch (\Throwable $thrown) {
             // A forced stop cancels handlers: their messages stay unsettled and go back when the consumer closes.
-            if (!$worker->isForced()) {
-                $worker->free($delivery);
-                $this->fail($delivery, $thrown instanceof Failure ? $thrown : new Failure($thrown));
+            if ($worker->isForced()) {
+                return Outcome::GivenBack;
             }
+            $worker->free($delivery);
+
+            $worker->failed($thrown instanceof Failure ? $thrown->error : $thrown);
+
+            return $this->fail($delivery, $thrown instanceof Failure ? $thrown : new Failure($thrown), $failing) ? Outcome::Failed : Outcome::GivenBack;
         } finally {
             $this->progress->inFlight--;
         }
@@ -97,12 +114,15 @@ final class Handling
                 $failed = $this->batches->dispatch($handler, $deliveries, $worker);
             };
             $this->suspicion === null || !$deliveries[0]->redelivered ? $handle() : $this->suspicion->guard($deliveries[0], $worker, $handle);
+            \count($failed) === \count($deliveries) || $worker->succeeded();
             foreach ($failed as [$delivery, $failure]) {
+                $worker->failed($failure->error);
                 $this->fail($delivery, $failure);
             }
             $this->tellOfBatch($deliveries, \array_column($failed, 0), (\hrtime(true) - $started) / 1e9);
         } catch (Interrupted) {
             $worker->free($deliveries[0]);
+            $worker->undecided();
             \array_walk($deliveries, $this->consumer->requeue(...));
         } catch (\Throwable $thrown) {
             if (!$worker->isForced()) {
@@ -129,7 +149,8 @@ final class Handling
         }
     }
 
-    private function fail(Delivery $delivery, Failure $failure): void
+    /** @return bool whether it was settled */
+    private function fail(Delivery $delivery, Failure $failure, ?\Closure $failing = null): bool
     {
         $this->progress->failed++;
         $later = [];
@@ -138,8 +159,13 @@ final class Handling
             $this->delays !== null && $part->retry !== null && self::rounds($delivery) < $part->retry->delayed ? $later[] = $part : $dead[] = $part;
         }
         $this->report($delivery, $failure, $dead === []);
-        $settled = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : Failure::together($dead, \count($dead)), $dead !== []);
+        if ($dead !== [] && isset($delivery->headers[Header::REPLY_TO])) {
+            $this->answers->send($delivery, $this->answers->ofFailure($delivery, $failure->error));
+        }
+        $settled = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : Failure::together($dead, \count($dead)), $dead !== [], $failing);
         $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $settled && $dead !== []));
+
+        return $settled;
     }
 
     private function report(Delivery $delivery, Failure $failure, bool $comesBack): void
@@ -166,9 +192,10 @@ final class Handling
      *
      * @param list<Failure> $later
      */
-    private function settle(Delivery $delivery, array $later, Failure $failure, bool $park): bool
+    private function settle(Delivery $delivery, array $later, Failure $failure, bool $park, ?\Closure $failing): bool
     {
         try {
+            $failing === null || $failing();
             if ($later !== [] && !$park && $this->shared !== null && $this->delays instanceof Delayed) {
                 $this->swap($this->shared, $this->delays, $delivery, $later);
 
@@ -196,7 +223,7 @@ final class Handling
             ]);
             // The message holds its place in the prefetch meanwhile, so that a broker in trouble is not asked in a hot loop.
             delay(self::PAUSE);
-            $this->consumer->requeue($delivery);
+            $failing === null && $this->consumer->requeue($delivery);
 
             return false;
         }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 use Weft\Bus\Context;
+use Weft\Bus\Header;
 use Weft\Bus\Internal\Ledger\AlreadyHandled;
 use Weft\Bus\Internal\Ledger\Delayed;
 use Weft\Bus\Internal\Ledger\Entry;
@@ -40,15 +41,16 @@ final class Invoker
 
     /**
      * @param TransactionalConsumer|null $enlist publishes and acknowledges in the handler's transaction
+     * @param Outgoing|null              $answer for who waits for one
      * @return list<Outgoing> what the handler has sent and did not leave at once; nothing of it when the handler throws
      *
      * @throws AlreadyHandled when the handler has handled the message before; then it had no effect this time
      */
-    public function invoke(Handler $handler, object $message, Delivery $delivery, ?TransactionalConsumer $enlist = null): array
+    public function invoke(Handler $handler, object $message, Delivery $delivery, ?TransactionalConsumer $enlist = null, ?Outgoing &$answer = null): array
     {
         $outbox = new Outbox($this->setup->envelopes, $this->setup->progress, $this->direct, $this->delays);
         $context = new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name);
-        $entry = $enlist === null ? $this->ledger?->entry($delivery, $handler->name, $this->queue) : null;
+        $entry = $enlist === null && $handler->kind !== Kind::Query ? $this->ledger?->entry($delivery, $handler->name, $this->queue) : null;
         $this->setup->current->set($context);
         try {
             $this->run($handler, $message, $context, $outbox, $entry, $enlist === null ? null : function (Transaction $transaction) use ($enlist, $delivery, $outbox): void {
@@ -63,6 +65,7 @@ final class Invoker
         } finally {
             $publish = $outbox->close();
         }
+        $answer = $outbox->answer;
 
         return $publish;
     }
@@ -71,7 +74,7 @@ final class Invoker
     private function run(Handler $handler, object $message, Context $context, Outbox $outbox, ?Entry $entry, ?\Closure $enlist): void
     {
         if ($handler->transactional) {
-            $this->inTransaction($handler, $message, $context, $entry, $enlist
+            $this->inTransaction($handler, $message, $context, $outbox, $entry, $enlist
                 ?? ($entry === null ? null : fn(Transaction $transaction) => $this->note($transaction, $entry, $outbox)));
             $entry === null && $enlist === null && $this->keep($outbox);
 
@@ -80,7 +83,7 @@ final class Invoker
         if ($entry !== null && $context->redelivered() && $entry->wasHandled()) {
             throw new AlreadyHandled();
         }
-        ($handler->invoke)($message, $context, null);
+        $this->answer($outbox, $context, ($handler->invoke)($message, $context, null));
         if ($entry === null) {
             $this->keep($outbox);
         } elseif ($outbox->close() !== [] || $outbox->putOff() !== []) {
@@ -89,6 +92,14 @@ final class Invoker
                 $entry->open($transaction);
                 $this->note($transaction, $entry, $outbox);
             });
+        }
+    }
+
+    /** Encodes the reply now: one that cannot travel fails its handler. */
+    private function answer(Outbox $outbox, Context $context, mixed $value): void
+    {
+        if ($context->header(Header::REPLY_TO) !== null) {
+            $outbox->answer = $this->setup->answers->of($context->delivery(), $value);
         }
     }
 
@@ -116,14 +127,14 @@ final class Invoker
     }
 
     /** @param (\Closure(Transaction): void)|null $last joins the transaction when the handler is done */
-    private function inTransaction(Handler $handler, object $message, Context $context, ?Entry $entry, ?\Closure $last): void
+    private function inTransaction(Handler $handler, object $message, Context $context, Outbox $outbox, ?Entry $entry, ?\Closure $last): void
     {
         \assert($this->setup->database !== null);
         $transaction = $this->setup->database->begin();
         try {
             $entry?->open($transaction);
             $context->joins($transaction);
-            ($handler->invoke)($message, $context, $transaction);
+            $this->answer($outbox, $context, ($handler->invoke)($message, $context, $transaction));
             if (!$transaction->isOpen()) {
                 throw new TransactionFinished("{$handler->name}() committed or rolled back the Transaction it was given; the bus does");
             }

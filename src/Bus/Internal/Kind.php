@@ -9,4 +9,5 @@ enum Kind: string
 {
     case Command = 'command';
     case Event = 'event';
+    case Query = 'query';
 }

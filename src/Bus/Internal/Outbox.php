@@ -25,6 +25,9 @@ final class Outbox
 
     private bool $isOpen = true;
 
+    /** What goes to who has asked, once the handler's effects are certain. */
+    public ?Outgoing $answer = null;
+
     /** @param Transport|null $direct where messages go at once; null keeps them */
     public function __construct(
         private readonly Envelopes $envelopes,
@@ -33,14 +36,17 @@ final class Outbox
         private readonly ?Delays $delays,
     ) {}
 
-    /** @return string the message's id */
-    public function add(Kind $kind, object $message, Context $cause, ?float $due = null): string
+    /**
+     * @param array<string, string> $headers of its own
+     * @return string the message's id
+     */
+    public function add(Kind $kind, object $message, Context $cause, ?float $due = null, array $headers = []): string
     {
         if (!$this->isOpen) {
             throw new \Error('The Context of a handler that has ended cannot send ' . $message::class
                 . '; what the handler starts must end before it returns');
         }
-        $outgoing = $this->envelopes->wrap($kind, $message, $cause);
+        $outgoing = $this->envelopes->wrap($kind, $message, $cause, $headers, $due);
         if ($due !== null) {
             $this->delays ?? throw Due::nowhere($message);
             $this->putOff[] = [$outgoing, $due];

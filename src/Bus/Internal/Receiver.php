@@ -7,6 +7,11 @@ namespace Weft\Bus\Internal;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Batch\BatchDispatcher;
 use Weft\Bus\Internal\Batch\BatchInvoker;
+use Weft\Bus\Internal\Flow\Breaker;
+use Weft\Bus\Internal\Ordering\Lease;
+use Weft\Bus\Internal\Ordering\Order;
+use Weft\Bus\Internal\Ordering\Standby;
+use Weft\Bus\Internal\Ordering\WaitingConsumer;
 use Weft\Bus\Publishing;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\ReportingTransport;
@@ -32,6 +37,9 @@ final class Receiver
 
     /** @var array<int, Worker> */
     private array $workers = [];
+
+    /** @var array<int, Standby> */
+    private array $standbys = [];
 
     private readonly Wakeup $ended;
 
@@ -76,6 +84,9 @@ final class Receiver
 
     public function stop(): void
     {
+        foreach ($this->standbys as $standby) {
+            $standby->stop();
+        }
         foreach ($this->workers as $worker) {
             $worker->stop();
         }
@@ -84,10 +95,13 @@ final class Receiver
     /** Returns when everything has stopped; what was in flight is cancelled. */
     public function abort(): void
     {
+        foreach ($this->standbys as $standby) {
+            $standby->stop();
+        }
         foreach ($this->workers as $worker) {
             $worker->abort();
         }
-        while ($this->workers !== []) {
+        while ($this->workers !== [] || $this->standbys !== []) {
             $this->ended->wait();
         }
     }
@@ -114,9 +128,32 @@ final class Receiver
     private function work(string $queue, Consumption $options): int
     {
         $this->declare($queue);
+        if (!$this->setup->handlers->hasOrdered) {
+            return $this->receive($queue, $options);
+        }
+        $ledger = $this->setup->ledger ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: give Bus::connect() one");
+        $standby = new Standby(new Lease($ledger->database, "queue {$queue}", $this->setup->logger));
+        $this->standbys[\spl_object_id($standby)] = $standby;
+        try {
+            $isMine = $standby->await($options->signals);
+        } finally {
+            unset($this->standbys[\spl_object_id($standby)]);
+            $this->ended->notify();
+        }
+
+        return $isMine ? $this->receive($queue, $options, $standby) : 0;
+    }
+
+    /** @param Standby|null $standby what says that only this process consumes the queue */
+    private function receive(string $queue, Consumption $options, ?Standby $standby = null): int
+    {
         $consumer = $this->setup->transport->consume($queue, $options->prefetch);
-        $worker = new Worker($consumer, $this->handling($consumer, $queue), $this->setup->handlers, $this->setup->transport, $queue, $options);
+        $handling = $this->handling($consumer, $queue);
+        $order = $standby === null ? null : $this->order($consumer, $handling, $queue);
+        $breaker = $options->breaker === null ? null : new Breaker($options->breaker, $queue, $this->setup->logger);
+        $worker = new Worker($consumer, $handling, $this->setup->handlers, $this->setup->transport, $queue, $options, $order, $breaker);
         $this->workers[\spl_object_id($worker)] = $worker;
+        $held = $standby?->hold($worker->abort(...));
         $this->setup->ledger?->caretaker->start();
         if ($this->setup->transport instanceof ReportingTransport) {
             $this->report ??= detach($this->report(...), $this->setup->transport);
@@ -124,6 +161,8 @@ final class Receiver
         try {
             return $worker->run();
         } finally {
+            $held?->cancel('the queue is no longer consumed');
+            shield(fn() => $standby?->release());
             $this->setup->ledger?->caretaker->stop();
             shield(fn() => $this->setup->ledger?->flush());
             unset($this->workers[\spl_object_id($worker)]);
@@ -133,6 +172,15 @@ final class Receiver
             }
             $this->ended->notify();
         }
+    }
+
+    private function order(Consumer $consumer, Handling $handling, string $queue): Order
+    {
+        \assert($this->setup->ledger !== null);
+        $keys = $this->setup->ledger->keys;
+        $waiting = $this->handling(new WaitingConsumer($keys, $this->setup->transport, $queue), $queue);
+
+        return new Order($queue, $keys, $consumer, $handling, $waiting, $this->setup->logger);
     }
 
     private function report(ReportingTransport $transport): void

@@ -42,13 +42,23 @@ final class RetryPolicy
         $this->transient = new Retry(on: self::TRANSIENT);
     }
 
-    /** @return Retry|null null when the message is to be parked */
-    public function of(Handler $handler, \Throwable $thrown): ?Retry
+    /** Whether the message itself is at fault, so that it would fail again. */
+    public static function isFinal(\Throwable $thrown): bool
     {
         foreach (self::FINAL as $class) {
             if ($thrown instanceof $class) {
-                return null;
+                return true;
             }
+        }
+
+        return false;
+    }
+
+    /** @return Retry|null null when the message is to be parked */
+    public function of(Handler $handler, \Throwable $thrown): ?Retry
+    {
+        if (self::isFinal($thrown)) {
+            return null;
         }
         foreach ($handler->attributes->retries as $retry) {
             if ($retry->fits($thrown)) {

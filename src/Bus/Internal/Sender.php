@@ -16,16 +16,17 @@ final class Sender
     public function __construct(private readonly Setup $setup) {}
 
     /**
-     * @param float|null $due when it is to leave, as microtime(true) has it; null for now
+     * @param float|null            $due     when it is to leave, as microtime(true) has it; null for now
+     * @param array<string, string> $headers of its own
      * @return string the message's id
      */
-    public function one(Kind $kind, object $message, ?float $due = null): string
+    public function one(Kind $kind, object $message, ?float $due = null, array $headers = []): string
     {
         $context = $this->setup->handling();
         if ($context !== null) {
-            return $context->add($kind, $message, $due);
+            return $context->add($kind, $message, $due, $headers);
         }
-        $outgoing = $this->setup->envelopes->wrap($kind, $message, null);
+        $outgoing = $this->setup->envelopes->wrap($kind, $message, null, $headers, $due);
         if ($due === null) {
             $this->setup->transport->publish([$outgoing]);
         } else {

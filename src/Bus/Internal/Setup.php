@@ -8,7 +8,9 @@ use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Context;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Flow\Rates;
 use Weft\Bus\Internal\Ledger\Ledger;
+use Weft\Bus\Internal\Requests\Answers;
 use Weft\Bus\Observer;
 use Weft\Bus\Progress;
 use Weft\Bus\Publishing;
@@ -32,6 +34,7 @@ final class Setup
     public readonly Decoder $decoder;
     public readonly Envelopes $envelopes;
     public readonly Handlers $handlers;
+    public readonly Answers $answers;
     public readonly HandlerCompiler $compiler;
     public readonly Progress $progress;
 
@@ -43,6 +46,7 @@ final class Setup
 
     public readonly ?Delays $delays;
     public readonly RetryPolicy $retries;
+    public readonly Rates $rates;
 
     /** @param float|null $timeout seconds, of handlers that say nothing else */
     public function __construct(
@@ -61,11 +65,13 @@ final class Setup
         $this->envelopes = new Envelopes($this->codec);
         $this->handlers = new Handlers(new Pipeline($timeout === null ? null : (new Timeout($timeout))->seconds));
         $this->compiler = new HandlerCompiler($this->codec, $database, $container, $logger);
+        $this->answers = new Answers($this->envelopes, $transport, $logger);
         $this->progress = new Progress();
         $this->current = new Local();
         $this->retries = new RetryPolicy($retry);
         $ledgers = $database ?? ($transport instanceof Sqlite ? $transport->database() : null);
         $this->ledger = $ledgers === null ? null : new Ledger($ledgers, $transport, $this->envelopes, $recording, $logger);
+        $this->rates = new Rates($ledgers);
         $this->delays = $this->ledger?->delayed ?? ($transport instanceof Memory ? $transport->delays() : null);
     }
 

@@ -8,12 +8,11 @@ use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Memory\MemoryConsumer;
 use Weft\Bus\Internal\Memory\MemoryDelays;
 use Weft\Bus\Internal\Memory\MemoryQueue;
-use Weft\Bus\Transport;
 use Weft\Bus\UndefinedQueue;
 use Weft\Bus\UnroutableMessage;
 
 /** A broker inside one process, for tests: the same prefetch, acknowledgement and redelivery, nothing durable. */
-final class Memory implements Transport
+final class Memory implements TemporaryQueues
 {
     /** @var array<string, MemoryQueue> */
     private array $queues = [];
@@ -59,6 +58,16 @@ final class Memory implements Transport
         foreach ($types as $type) {
             $this->bindings[$type][$queue] = $declared;
         }
+    }
+
+    public function openTemporary(string $queue): void
+    {
+        $this->queues[$queue] = new MemoryQueue($queue);
+    }
+
+    public function dropTemporary(string $queue): void
+    {
+        unset($this->queues[$queue]);
     }
 
     public function publish(iterable $messages, bool $confirmed = true): void

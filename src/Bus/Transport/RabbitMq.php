@@ -26,9 +26,12 @@ use function Weft\all;
  * Publishing and consuming have a connection each, because a broker that is short of memory or disk stops reading from
  * those that publish, acknowledgements included. Whatever consumers need, declarations too, goes over theirs. Both recover by themselves; what was unconfirmed is sent again.
  */
-final class RabbitMq implements ReportingTransport
+final class RabbitMq implements ReportingTransport, TemporaryQueues
 {
     private const NOT_FOUND = 404;
+
+    /** Milliseconds a temporary queue lives without a consumer: longer than a broker takes to restart. */
+    private const TEMPORARY = 300_000;
     private const EXCHANGES = [
         ['name' => Publishing::COMMANDS, 'kind' => 'direct', 'durable' => true],
         ['name' => Publishing::EVENTS, 'kind' => 'direct', 'durable' => true],
@@ -86,6 +89,26 @@ final class RabbitMq implements ReportingTransport
             Scheduler::await($this->consuming()->declare(self::EXCHANGES, $queues, $bindings));
         } catch (AmqpException $exception) {
             throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
+    /** It goes by itself five minutes after nobody consumes it any more. */
+    public function openTemporary(string $queue): void
+    {
+        $declared = ['name' => $queue, 'durable' => true, 'arguments' => ['x-queue-type' => 'classic', 'x-expires' => self::TEMPORARY]];
+        try {
+            Scheduler::await($this->consuming()->declare(self::EXCHANGES, [$declared], []));
+        } catch (AmqpException $exception) {
+            throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
+    public function dropTemporary(string $queue): void
+    {
+        try {
+            Scheduler::await($this->consuming()->deleteQueue($queue));
+        } catch (AmqpException) {
+            // Then it goes by itself.
         }
     }
 

@@ -6,7 +6,6 @@ namespace Weft\Bus\Transport;
 
 use Weft\Bus\Internal\Sqlite\SqliteConsumer;
 use Weft\Bus\Internal\Sqlite\Store;
-use Weft\Bus\Transport;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
 use Weft\Sql\Transaction;
@@ -19,7 +18,7 @@ use Weft\Sql\Transaction;
  * When the handlers' database is the same file, their effects, what they publish and the acknowledgement are one
  * transaction: each effect happens exactly once.
  */
-final class Sqlite implements Transport
+final class Sqlite implements TemporaryQueues
 {
     /** @var \WeakMap<SqliteConsumer, true> one that is dropped lets go of its lock, and so of its messages */
     private readonly \WeakMap $consumers;
@@ -61,6 +60,16 @@ final class Sqlite implements Transport
     public function declare(string $queue, array $types): void
     {
         $this->store->declare($queue, $types);
+    }
+
+    public function openTemporary(string $queue): void
+    {
+        $this->store->declare($queue, []);
+    }
+
+    public function dropTemporary(string $queue): void
+    {
+        $this->store->drop($queue);
     }
 
     public function publish(iterable $messages, bool $confirmed = true): void

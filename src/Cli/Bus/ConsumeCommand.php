@@ -20,8 +20,8 @@ final class ConsumeCommand extends BusCommand
     {
         parent::configure();
         $this->addArgument('queue', InputArgument::REQUIRED)
-            ->addOption('concurrency', 'c', InputOption::VALUE_REQUIRED, 'Handlers at a time', '100')
-            ->addOption('prefetch', null, InputOption::VALUE_REQUIRED, 'Messages taken from the broker at a time; twice the concurrency')
+            ->addOption('concurrency', 'c', InputOption::VALUE_REQUIRED, 'Handlers at a time; as many as do not make each other slower')
+            ->addOption('prefetch', null, InputOption::VALUE_REQUIRED, 'Messages taken from the broker at a time; twice the concurrency, or 200')
             ->addOption('limit', null, InputOption::VALUE_REQUIRED, 'Return after so many messages')
             ->addOption('stop-when-empty', null, InputOption::VALUE_NONE, 'Return when the queue is empty')
             ->setHelp('The first SIGTERM or SIGINT finishes and acknowledges what is in flight; a second one cancels it and gives it back to the queue.');
@@ -31,7 +31,7 @@ final class ConsumeCommand extends BusCommand
     {
         $bus->consume(
             $input->getArgument('queue'),
-            concurrency: self::number($input, 'concurrency') ?? 100,
+            concurrency: self::number($input, 'concurrency'),
             prefetch: self::number($input, 'prefetch'),
             stopWhenEmpty: $input->getOption('stop-when-empty'),
             limit: self::number($input, 'limit'),

@@ -51,6 +51,10 @@ final class BatchDispatcher
         } else {
             $done = $this->settle($handler, $done, $publish, $failed);
         }
+        foreach ($done as $delivery) {
+            // A batch has no replies but that it was handled.
+            isset($delivery->headers[Header::REPLY_TO]) && $this->setup->answers->send($delivery, $this->setup->answers->of($delivery, null));
+        }
         $this->setup->progress->sent += \count($publish);
         $handler->kind === Kind::Command ? $this->setup->progress->commands += \count($done) : $this->setup->progress->events += \count($done);
 
@@ -73,6 +77,7 @@ final class BatchDispatcher
             if ($deliveries === []) {
                 return $done;
             }
+            $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
             try {
                 $settled = $this->invoker->invoke($handler, $deliveries, $messages, $handler->attributes->timeout ?? $this->setup->timeout);
                 break;

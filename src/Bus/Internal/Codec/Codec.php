@@ -45,13 +45,14 @@ final class Codec
     private function learn(string $class): MessageClass
     {
         $shape = $this->compiler->shape($class);
-        $attribute = (new \ReflectionClass($class))->getAttributes(MessageType::class)[0] ?? null;
+        $reflection = new \ReflectionClass($class);
+        $attribute = $reflection->getAttributes(MessageType::class)[0] ?? null;
         $type = $attribute?->newInstance() ?? new MessageType($class);
         $known = $this->byType[$type->name] ?? null;
         if ($known !== null) {
             throw InvalidMessageClass::because($class, "its type name \"{$type->name}\" is taken by {$known->class}");
         }
 
-        return $this->byClass[$class] = $this->byType[$type->name] = new MessageClass($class, $type->name, $type->version, $shape);
+        return $this->byClass[$class] = $this->byType[$type->name] = new MessageClass($class, $type->name, $type->version, $shape, Policy::of($reflection, $type->name));
     }
 }

@@ -25,6 +25,7 @@ final class MessageClass
         public readonly string $type,
         public readonly int $version,
         private readonly Shape $shape,
+        public readonly ?Policy $policy = null,
     ) {}
 
     /** @throws MessageDecodingFailed */

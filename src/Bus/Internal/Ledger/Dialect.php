@@ -93,18 +93,47 @@ final class Dialect
                 must_route SMALLINT NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL";
         $tables[] = 'weft_schedules (
                 name VARCHAR(200) NOT NULL PRIMARY KEY, rule VARCHAR(200) NOT NULL, due BIGINT NOT NULL';
-        $indexes = ['weft_inbox' => 'handled_at', 'weft_attempts' => 'noted_at', 'weft_delayed' => 'due'];
+        $tables[] = 'weft_keys (
+                queue VARCHAR(250) NOT NULL, order_key VARCHAR(200) NOT NULL, head VARCHAR(64) NOT NULL, blocked_at BIGINT NOT NULL,
+                released SMALLINT NOT NULL, PRIMARY KEY (queue, order_key)';
+        $tables[] = "weft_waiting (
+                place {$this->counter()}, queue VARCHAR(250) NOT NULL, order_key VARCHAR(200) NOT NULL, message_id VARCHAR(64) NOT NULL,
+                type VARCHAR(200) NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL, UNIQUE (queue, message_id)";
+        $tables[] = 'weft_leases (
+                name VARCHAR(255) NOT NULL PRIMARY KEY, owner VARCHAR(64) NOT NULL, beat BIGINT NOT NULL';
+        $tables[] = 'weft_rates (name VARCHAR(255) NOT NULL PRIMARY KEY, next BIGINT NOT NULL';
+        $indexes = ['weft_inbox' => 'handled_at', 'weft_attempts' => 'noted_at', 'weft_delayed' => 'due', 'weft_waiting' => 'queue, order_key, place'];
         $statements = $this->driver === self::POSTGRES ? ["SELECT pg_advisory_xact_lock(hashtext('weft tables'))"] : [];
         foreach ($tables as $table) {
             $name = \strstr($table, ' ', true);
             $inline = isset($indexes[$name]) && !$this->indexesByName() ? ", INDEX ({$indexes[$name]})" : '';
             $statements[] = "CREATE TABLE IF NOT EXISTS {$table}{$inline})";
             if (isset($indexes[$name]) && $this->indexesByName()) {
-                $statements[] = "CREATE INDEX IF NOT EXISTS {$name}_{$indexes[$name]} ON {$name} {$this->indexOf($name, $indexes[$name])}";
+                $first = \strtok($indexes[$name], ',');
+                $statements[] = "CREATE INDEX IF NOT EXISTS {$name}_{$first} ON {$name} {$this->indexOf($name, $indexes[$name])}";
             }
         }
 
         return $statements;
+    }
+
+    /** An expression for the time now, not that of the transaction's begin. */
+    public function microseconds(): string
+    {
+        return match ($this->driver) {
+            self::POSTGRES => '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint',
+            self::SQLITE => "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
+            default => 'CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)',
+        };
+    }
+
+    private function counter(): string
+    {
+        return match ($this->driver) {
+            self::POSTGRES => 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
+            self::SQLITE => 'INTEGER PRIMARY KEY AUTOINCREMENT',
+            default => 'BIGINT AUTO_INCREMENT PRIMARY KEY',
+        };
     }
 
     /** Rows of the inbox come in the order of their time: a block range index finds the old ones and costs an insert nothing. */

@@ -31,12 +31,13 @@ final class Ledger
     public readonly Delayed $delayed;
     public readonly Schedules $schedules;
     public readonly Caretaker $caretaker;
+    public readonly Keys $keys;
     private readonly Attempts $attempts;
     private readonly Erasure $sent;
     private bool $isReady = false;
 
     public function __construct(
-        private readonly Database $database,
+        public readonly Database $database,
         Transport $transport,
         Envelopes $envelopes,
         public readonly Recording $recording,
@@ -46,6 +47,7 @@ final class Ledger
         $this->delayed = new Delayed($database, $transport, $logger);
         $this->schedules = new Schedules($database, $this->delayed, $envelopes);
         $this->caretaker = new Caretaker($database, $this->relay, $this->delayed, $this->schedules, $recording, $logger);
+        $this->keys = new Keys($database);
         $this->attempts = new Attempts($database, $logger);
         $this->sent = new Erasure($database, 'weft_outbox', 'id', $logger);
     }

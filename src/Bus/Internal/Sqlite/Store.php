@@ -120,6 +120,22 @@ final class Store
         });
     }
 
+    /** Deletes a queue, its dead letters and everything in them. */
+    public function drop(string $queue): void
+    {
+        $this->database->transaction(static function (Transaction $transaction) use ($queue): void {
+            foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
+                $id = $transaction->execute('SELECT id FROM weft_queues WHERE name = ?', [$name])->value();
+                if ($id !== null) {
+                    $transaction->execute('DELETE FROM weft_messages WHERE id BETWEEN ? AND ?', [$id << self::BITS, (($id + 1) << self::BITS) - 1]);
+                    $transaction->execute('DELETE FROM weft_claims WHERE queue_id = ?', [$id]);
+                    $transaction->execute('DELETE FROM weft_bindings WHERE queue_id = ?', [$id]);
+                    $transaction->execute('DELETE FROM weft_queues WHERE id = ?', [$id]);
+                }
+            }
+        });
+    }
+
     /** @throws UndefinedQueue */
     public function queueId(string $queue): int
     {

@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Ordering;
+
+use Weft\Bus\Header;
+use Weft\Bus\Transport\Delivery;
+
+/**
+ * One message of each key at a time; the others wait in their order and take no place from other keys.
+ *
+ * @internal
+ */
+final class Lanes
+{
+    /** @var array<string, list<Delivery>> by keys that are busy; who waits for each */
+    private array $busy = [];
+
+    /** @return bool whether it is its turn; otherwise {@see leave()} returns it when it is */
+    public function enter(Delivery $delivery): bool
+    {
+        $key = self::key($delivery);
+        if ($key === null || !isset($this->busy[$key])) {
+            $key === null || $this->busy[$key] = [];
+
+            return true;
+        }
+        $this->busy[$key][] = $delivery;
+
+        return false;
+    }
+
+    /** @return bool false when the key is busy */
+    public function reserve(string $key): bool
+    {
+        if (isset($this->busy[$key])) {
+            return false;
+        }
+        $this->busy[$key] = [];
+
+        return true;
+    }
+
+    /** @return Delivery|null the next of the key, whose turn it is now */
+    public function leave(string $key): ?Delivery
+    {
+        $next = isset($this->busy[$key]) ? \array_shift($this->busy[$key]) : null;
+        if ($next === null) {
+            unset($this->busy[$key]);
+        }
+
+        return $next;
+    }
+
+    /** A message without an id cannot block anything, and so is in no order. */
+    public static function key(Delivery $delivery): ?string
+    {
+        return isset($delivery->headers[Header::MESSAGE_ID]) ? $delivery->headers[Header::ORDER_KEY] ?? null : null;
+    }
+}

@@ -1,0 +1,161 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Requests;
+
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\Setup;
+use Weft\Bus\RequestFailed;
+use Weft\Bus\RequestTimedOut;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\TemporaryQueues;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\Task;
+
+use function Weft\current;
+use function Weft\detach;
+use function Weft\Native\messageId;
+use function Weft\run;
+
+/**
+ * Asks, and gives replies to those who wait for them. All requests of a bus share one reply queue, which is made with the first.
+ *
+ * @internal
+ */
+final class Requests
+{
+    /** Replies taken from the broker and not acknowledged. */
+    private const PREFETCH = 1000;
+
+    /** @var array<string, Pending> by message id; who no longer waits is not here */
+    private array $pending = [];
+
+    private ?string $queue = null;
+    private ?Consumer $consumer = null;
+    private ?Task $listening = null;
+
+    public function __construct(private readonly Setup $setup) {}
+
+    /**
+     * @param float $timeout seconds
+     * @return mixed the reply, decoded
+     */
+    public function ask(object $message, float $timeout): mixed
+    {
+        return current() === null ? run(fn(): mixed => $this->ask($message, $timeout)) : $this->exchange($message, $timeout);
+    }
+
+    /** How many requests wait. */
+    public function waiting(): int
+    {
+        return \count($this->pending);
+    }
+
+    public function close(): void
+    {
+        $this->fail(new RequestFailed('The bus was closed before the reply came'));
+        $this->listening?->cancel('the bus is closed');
+        $this->consumer?->close();
+        if ($this->queue !== null && $this->setup->transport instanceof TemporaryQueues) {
+            $this->setup->transport->dropTemporary($this->queue);
+        }
+        $this->queue = $this->consumer = $this->listening = null;
+    }
+
+    private function exchange(object $message, float $timeout): mixed
+    {
+        $until = \microtime(true) + $timeout;
+        $outgoing = $this->setup->envelopes->wrap(Kind::Command, $message, $this->setup->handling(), [
+            Header::REPLY_TO => $this->replyQueue(),
+            // Handled later it would be for nobody.
+            Header::EXPIRES_AT => (string) (int) \ceil($until * 1000),
+        ]);
+        $id = $outgoing->headers[Header::MESSAGE_ID];
+        $this->pending[$id] = $pending = new Pending($outgoing->type);
+        try {
+            $this->setup->transport->publish([$outgoing]);
+            $this->setup->progress->sent++;
+            if ($pending->reply === null && $pending->failure === null) {
+                $pending->settled->wait($until);
+            }
+        } finally {
+            unset($this->pending[$id]);
+        }
+        if ($pending->failure !== null) {
+            throw $pending->failure;
+        }
+
+        return $pending->reply === null
+            ? throw new RequestTimedOut("No reply to {$outgoing->type} {$id} came within {$timeout} seconds")
+            : $this->decoded($pending->reply, $outgoing->type);
+    }
+
+    private function decoded(Delivery $reply, string $request): mixed
+    {
+        if ($reply->type === Answers::ERROR) {
+            $error = $reply->headers[Header::ERROR_CLASS] ?? '';
+            throw new RequestFailed("{$request} failed with {$error}: " . ($reply->headers[Header::ERROR_MESSAGE] ?? ''), $error);
+        }
+        if ($reply->type === Answers::VALUE) {
+            return \json_decode($reply->body, true);
+        }
+        $class = $this->setup->codec->ofType($reply->type)
+            ?? throw new RequestFailed("{$request} was answered with a {$reply->type}, which is not known here: name it in request(…, reply: …) or Bus::messages()");
+        try {
+            return $this->setup->decoder->decode($class, $reply);
+        } catch (\Throwable $thrown) {
+            throw new RequestFailed("The reply to {$request} cannot be read: {$thrown->getMessage()}", previous: $thrown);
+        }
+    }
+
+    private function replyQueue(): string
+    {
+        if ($this->queue === null) {
+            $queue = Answers::QUEUES . messageId();
+            $transport = $this->setup->transport;
+            $transport instanceof TemporaryQueues ? $transport->openTemporary($queue) : $transport->declare($queue, []);
+            $this->setup->ledger?->prepare();
+            // Another task may have been quicker.
+            $this->queue ??= $queue;
+        }
+        $this->consumer ??= $this->setup->transport->consume($this->queue, self::PREFETCH);
+        if ($this->listening === null || $this->listening->done()) {
+            // The loop it ran in may have ended since.
+            $this->listening = detach($this->listen(...), $this->consumer);
+        }
+
+        return $this->queue;
+    }
+
+    private function listen(Consumer $consumer): void
+    {
+        try {
+            while (($replies = $consumer->next(self::PREFETCH)) !== []) {
+                foreach ($replies as $reply) {
+                    $consumer->ack($reply);
+                    $pending = $this->pending[$reply->headers[Header::REPLY_TO_MESSAGE] ?? ''] ?? null;
+                    if ($pending !== null) {
+                        $pending->reply ??= $reply;
+                        $pending->settled->notify();
+                    }
+                }
+            }
+        } catch (CancelledException $cancelled) {
+            throw $cancelled;
+        } catch (\Throwable $thrown) {
+            $this->consumer = null;
+            $this->fail(new RequestFailed("Replies can no longer be received: {$thrown->getMessage()}", previous: $thrown));
+        }
+    }
+
+    private function fail(\Throwable $why): void
+    {
+        foreach ($this->pending as $pending) {
+            $pending->failure = $why;
+            $pending->settled->notify();
+        }
+    }
+}

@@ -1,0 +1,36 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Helper\Table;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\Bus;
+
+/** `weft keys`: what is held up because a message of its key has failed. */
+final class KeysCommand extends BusCommand
+{
+    protected static $defaultName = 'keys';
+    protected static $defaultDescription = 'Show keys of ordered messages that are blocked, and how many messages wait behind each';
+
+    protected function configure(): void
+    {
+        parent::configure();
+        $this->addArgument('queue', InputArgument::REQUIRED);
+    }
+
+    protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
+    {
+        $table = new Table($output);
+        $table->setHeaders(['key', 'blocked by', 'since', 'waiting', 'released']);
+        foreach ($bus->blockedKeys($input->getArgument('queue')) as $key) {
+            $table->addRow([$key->key, $key->messageId, $key->since->format(\DATE_ATOM), $key->waiting, $key->released ? 'yes' : 'no']);
+        }
+        $table->render();
+
+        return self::SUCCESS;
+    }
+}

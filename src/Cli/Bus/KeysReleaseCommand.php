@@ -1,0 +1,33 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\Bus;
+
+/** `weft keys:release`: goes on with a key without the message that has failed. */
+final class KeysReleaseCommand extends BusCommand
+{
+    protected static $defaultName = 'keys:release';
+    protected static $defaultDescription = 'Handle what waits for a blocked key, without the message that has failed';
+
+    protected function configure(): void
+    {
+        parent::configure();
+        $this->addArgument('queue', InputArgument::REQUIRED)
+            ->addArgument('key', InputArgument::REQUIRED)
+            ->setHelp('To go on with the failed message instead, give it back: weft dead:retry bus.php QUEUE --id=ID. Either way what waits is handled in order.');
+    }
+
+    protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
+    {
+        $isBlocked = $bus->releaseKey($input->getArgument('queue'), $input->getArgument('key'));
+        $output->writeln($isBlocked ? 'released' : "The key {$input->getArgument('key')} is not blocked.");
+
+        return $isBlocked ? self::SUCCESS : self::FAILURE;
+    }
+}

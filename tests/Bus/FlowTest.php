@@ -1,0 +1,453 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Psr\Log\Test\TestLogger;
+use Weft\Bus\Bus;
+use Weft\Bus\CircuitBreaker;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\Internal\Flow\Gradient;
+use Weft\Bus\RateLimit;
+use Weft\Bus\Retry;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Unrecoverable;
+use Weft\Sql\Database;
+use Weft\Tests\Bus\Fixtures\Alarm;
+use Weft\Tests\Bus\Fixtures\Deposit;
+use Weft\Tests\Bus\Fixtures\Report;
+use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+use function Weft\async;
+use function Weft\delay;
+
+require_once __DIR__ . '/Fixtures/ordered.php';
+
+/** What is started when, and how much of it at a time. */
+final class FlowTest extends BusTestCase
+{
+    use Servers;
+    use TemporaryDatabase;
+
+    public function testTheHighestPriorityComesFirstAndEqualOnesInTheirOrder(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $bus = Bus::connect('memory:')->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
+                $seen[] = (int) $command->id;
+            }));
+            $bus->declare(self::QUEUE);
+            foreach ([[1, null], [2, 0], [3, 9], [4, null], [5, 9], [6, 4]] as [$id, $priority]) {
+                $bus->send(self::customer($id), priority: $priority);
+            }
+            $bus->consume(self::QUEUE, concurrency: 1, prefetch: 10, stopWhenEmpty: true);
+
+            self::assertSame([3, 5, 1, 4, 6, 2], $seen);
+        });
+    }
+
+    public function testAnUrgentMessageThatArrivesOvertakesThoseThatAreHere(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $bus = Bus::connect('memory:');
+            $bus->handlers(
+                self::storing(static function (StoreCustomer $command) use ($bus, &$seen): void {
+                    $seen[] = $command->id;
+                    $command->id === '2' && async(static fn() => $bus->send(new Alarm(1)))->await();
+                    delay(0.001);
+                }),
+                new class ($seen) {
+                    public function __construct(private array &$seen) {}
+
+                    #[CommandHandler]
+                    public function alarm(Alarm $command): void
+                    {
+                        $this->seen[] = 'alarm';
+                    }
+                },
+            );
+            $bus->declare(self::QUEUE);
+            foreach (self::customers(6) as $customer) {
+                $bus->send($customer, priority: 3);
+            }
+            $bus->consume(self::QUEUE, concurrency: 1, prefetch: 20, stopWhenEmpty: true);
+
+            self::assertSame(['1', '2', 'alarm', '3', '4', '5', '6'], $seen);
+        });
+    }
+
+    public function testTenantsTakeTurnsHoweverManyMessagesOneHas(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $bus = Bus::connect('memory:')->handlers(new class ($seen) {
+                public function __construct(private array &$seen) {}
+
+                #[CommandHandler]
+                public function report(Report $command): void
+                {
+                    $this->seen[] = "{$command->tenant}{$command->number}";
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $reports = \array_map(static fn(int $number): Report => new Report('a', $number), \range(1, 6));
+            $bus->sendAll([...$reports, new Report('b', 1), new Report('7', 1), new Report('b', 2)]);
+            $bus->consume(self::QUEUE, concurrency: 1, prefetch: 20, stopWhenEmpty: true);
+
+            self::assertSame(['a1', 'b1', '71', 'a2', 'b2', 'a3', 'a4', 'a5', 'a6'], $seen);
+        });
+    }
+
+    public function testATenantWithFewMessagesHardlyWaitsBehindOneThatFloods(): void
+    {
+        $this->inRuntime(function (): void {
+            $waits = [];
+            $flood = 0;
+            $bus = Bus::connect('memory:')->handlers(new class ($waits, $flood) {
+                public function __construct(private array &$waits, private int &$flood) {}
+
+                #[CommandHandler]
+                public function report(Report $command, Context $context): void
+                {
+                    delay(0.001);
+                    $command->tenant === 'a' ? $this->flood++ : $this->waits[] = \microtime(true) - (float) $context->header('sent-at');
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(\array_map(static fn(int $number): Report => new Report('a', $number), \range(1, 20_000)));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 10, prefetch: 30_000, signals: false));
+            for ($number = 1; $number <= 10; $number++) {
+                delay(0.05);
+                $bus->send(new Report('b', $number), headers: ['sent-at' => \sprintf('%.6F', \microtime(true))]);
+            }
+            while (\count($waits) < 10) {
+                delay(0.005);
+            }
+            self::assertLessThan(20_000, $flood, 'the flood was not over');
+            self::assertLessThan(0.1, \max($waits));
+            $bus->close();
+            try {
+                $consumer->await();
+            } catch (\Throwable) {
+            }
+        });
+    }
+
+    public function testAMessageWhoseTimeIsOverIsDroppedAndCounted(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new TestLogger();
+            $seen = [];
+            $bus = Bus::connect('memory:', logger: $logger)->handlers(
+                self::storing(static function (StoreCustomer $command) use (&$seen): void {
+                    $seen[] = $command->id;
+                }),
+                new class ($seen) {
+                    public function __construct(private array &$seen) {}
+
+                    #[CommandHandler]
+                    public function alarm(Alarm $command): void
+                    {
+                        $this->seen[] = "alarm {$command->number}";
+                    }
+                },
+            );
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(1), expires: 0.05);
+            $bus->send(self::customer(2), expires: 60.0);
+            $bus->send(new Alarm(1));
+            $bus->send(new Alarm(2), expires: 60.0);
+            $bus->send(new Alarm(3), delay: 0.3);
+            delay(0.15);
+            self::drain($bus);
+            while ($bus->progress()->handled() < 3) {
+                delay(0.02);
+                self::drain($bus);
+            }
+
+            self::assertSame(['alarm 2', '2', 'alarm 3'], $seen);
+            self::assertSame([2, 0], [$bus->progress()->expired, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertTrue($logger->hasInfoThatContains('expired'));
+        });
+    }
+
+    /** @dataProvider impossible */
+    public function testWhatCannotBeSaidOfAMessageIsRefused(array $options, string $message): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage($message);
+        Bus::connect('memory:')->send(self::customer(1), ...$options);
+    }
+
+    /** @return iterable<array{array<string, mixed>, string}> */
+    public function impossible(): iterable
+    {
+        yield [['priority' => 10], 'A priority is 0 to 9, got 10'];
+        yield [['priority' => -1], 'A priority is 0 to 9, got -1'];
+        yield [['expires' => 0.0], 'A message expires after more than 0 seconds, got 0'];
+        yield [['expires' => \NAN], 'A message expires after more than 0 seconds, got NAN'];
+        yield [['headers' => ['message-id' => 'x']], 'not one of the bus\'s own'];
+        yield [['headers' => ['weft-future' => 'x']], 'not one of the bus\'s own'];
+        yield [['headers' => ['a' => 1]], 'got "a" with int'];
+    }
+
+    public function testABreakerStopsStartingMessagesTriesOneAndGoesOnWhenThatSucceeds(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new TestLogger();
+            $calls = [];
+            $down = true;
+            $bus = Bus::connect('memory:', logger: $logger)->handlers(self::storing(static function (StoreCustomer $command) use (&$calls, &$down): void {
+                $calls[] = [\microtime(true), $command->id];
+                if ($down) {
+                    throw new \RuntimeException('the gateway is down');
+                }
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(20));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1, signals: false, breaker: new CircuitBreaker(failures: 3, pause: 0.1, longest: 0.2)));
+            while (\count($calls) < 5) {
+                delay(0.01);
+            }
+            self::assertCount(5, $calls);
+            $down = false;
+            while (\count($calls) < 20) {
+                delay(0.01);
+            }
+            $bus->stop();
+            $consumer->await();
+
+            $at = \array_column($calls, 0);
+            self::assertLessThan(0.08, $at[2] - $at[0], 'three in a row');
+            self::assertGreaterThan(0.095, $at[3] - $at[2], 'then a pause, and one is tried');
+            self::assertGreaterThan(0.19, $at[4] - $at[3], 'a pause twice as long, and one is tried');
+            self::assertGreaterThan(0.19, $at[5] - $at[4], 'no longer than the longest');
+            self::assertLessThan(0.15, $at[19] - $at[5], 'it has succeeded, so all go on');
+            self::assertSame([15, 5], [$bus->progress()->commands, $bus->progress()->parked]);
+            self::assertTrue($logger->hasErrorThatContains('Queue {queue} is not consumed for'));
+            self::assertTrue($logger->hasNoticeThatContains('is consumed again'));
+        });
+    }
+
+    public function testFailuresThatAreAMessagesOwnFaultDoNotOpenTheBreaker(): void
+    {
+        $this->inRuntime(function (): void {
+            $broker = new Memory();
+            $bus = Bus::connect($broker)->handlers(self::storing(static fn() => throw new class ('mine') extends \RuntimeException implements Unrecoverable {}));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(10));
+            $broker->publish(\array_fill(0, 10, new Outgoing(StoreCustomer::class, '{', [])));
+            $started = \microtime(true);
+            $bus->consume(self::QUEUE, concurrency: 1, stopWhenEmpty: true, breaker: new CircuitBreaker(failures: 2, pause: 10.0));
+
+            self::assertSame(20, $bus->progress()->parked);
+            self::assertLessThan(5.0, \microtime(true) - $started);
+        });
+    }
+
+    public function testAHandlerIsCalledNoMoreOftenThanItsRateSays(): void
+    {
+        $this->inRuntime(function (): void {
+            $at = [];
+            $bus = Bus::connect('memory:')->handlers(new class ($at) {
+                public function __construct(private array &$at) {}
+
+                #[CommandHandler]
+                #[RateLimit(perSecond: 100.0, burst: 5)]
+                public function store(StoreCustomer $command): void
+                {
+                    $this->at[] = \microtime(true);
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(45));
+            self::drain($bus);
+
+            $span = $at[44] - $at[0];
+            self::assertGreaterThan(0.39, $span, '5 at once, 40 at 100 a second');
+            self::assertLessThan(0.8, $span);
+            self::assertLessThan(0.03, $at[4] - $at[0]);
+        });
+    }
+
+    /** @dataProvider databases */
+    public function testBusesThatShareARateKeepItTogether(string $database): void
+    {
+        $this->inRuntime(function () use ($database): void {
+            $at = [];
+            $buses = $databases = [];
+            for ($bus = 0; $bus < 3; $bus++) {
+                $databases[] = $own = $database === 'sqlite' ? Database::connect($this->dsn()) : $this->database(4);
+                $buses[] = $connected = Bus::connect('memory:', $own)->handlers(new class ($at) {
+                    public function __construct(private array &$at) {}
+
+                    #[CommandHandler]
+                    #[RateLimit(perSecond: 200.0, burst: 1, shared: true, name: 'gateway')]
+                    public function store(StoreCustomer $command): void
+                    {
+                        $this->at[] = \microtime(true);
+                    }
+                });
+                $connected->declare(self::QUEUE);
+                $connected->sendAll(self::customers(400));
+            }
+            $consumers = \array_map(static fn(Bus $bus) => async(static fn() => $bus->consume(self::QUEUE, concurrency: 5, signals: false)), $buses);
+            delay(2.0);
+            \array_walk($buses, static fn(Bus $bus) => $bus->stop());
+            \array_walk($consumers, static fn($consumer) => $consumer->await());
+
+            $from = $at[0] + 0.3;
+            $calls = \count(\array_filter($at, static fn(float $time): bool => $time >= $from && $time < $from + 1.5));
+            self::assertEqualsWithDelta(300, $calls, 15, '200 a second for 1.5 s, to 5 %');
+            \array_walk($databases, static fn(Database $database) => $database->close());
+        });
+    }
+
+    /** @return iterable<string, array{string}> */
+    public function databases(): iterable
+    {
+        yield 'SQLite' => ['sqlite'];
+        yield 'PostgreSQL' => ['postgres'];
+    }
+
+    public function testASharedRateGoesOnAfterTheDatabasesClockWasSetBack(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect($this->dsn());
+            $bus = Bus::connect('memory:', $database)->handlers(new class {
+                #[CommandHandler]
+                #[RateLimit(perSecond: 1000.0, shared: true, name: 'gateway')]
+                public function store(StoreCustomer $command): void {}
+            });
+            $bus->declare(self::QUEUE);
+            $database->execute('INSERT INTO weft_rates (name, next) VALUES (?, ?)', ['gateway', (int) ((\microtime(true) + 86_400) * 1e6)]);
+            $bus->send(self::customer(1));
+            $started = \microtime(true);
+            self::drain($bus);
+
+            self::assertLessThan(2.0, \microtime(true) - $started);
+            self::assertSame(1, $bus->progress()->commands);
+        });
+    }
+
+    public function testARateIsAboveZeroAndASharedOneNeedsADatabase(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:')->handlers(new class {
+                #[CommandHandler]
+                #[RateLimit(perSecond: 10.0, shared: true, name: 'gateway')]
+                public function store(StoreCustomer $command): void {}
+            });
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(1));
+            self::drain($bus);
+            self::assertStringContainsString('The rate limit "gateway" is shared, which needs a database', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            $this->expectException(\ValueError::class);
+            new RateLimit(perSecond: 0.0);
+        });
+    }
+
+    public function testWithoutTuningAFastHandlerKeepsUpWithWhatIsOffered(): void
+    {
+        $this->inRuntime(function (): void {
+            $handled = 0;
+            $bus = Bus::connect('memory:')->handlers(self::storing(static function () use (&$handled): void {
+                delay(0.005);
+                $handled++;
+            }));
+            $bus->declare(self::QUEUE);
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $started = \microtime(true);
+            for ($sent = 0; $sent < 4000;) {
+                $due = (int) ((\microtime(true) - $started) * 2000);
+                $bus->sendAll(self::customers(\max(0, \min($due, 4000) - $sent), $sent));
+                $sent = \max($sent, \min($due, 4000));
+                delay(0.002);
+            }
+            $waited = \microtime(true);
+            while ($handled < 4000) {
+                delay(0.002);
+            }
+            self::assertLessThan(0.3, \microtime(true) - $waited, 'nothing has piled up');
+            $bus->stop();
+            $consumer->await();
+        });
+    }
+
+    public function testWhenCallsBecomeTenTimesSlowerFewerRunAtOnceAndMoreAgainWhenTheyRecover(): void
+    {
+        $gradient = new Gradient(0.0);
+        $now = 0.0;
+        $run = static function (float $seconds, float $takes) use ($gradient, &$now): void {
+            for ($end = $now + $seconds; $now < $end;) {
+                $now += $takes / $gradient->limit;
+                $gradient->ended($takes, $gradient->limit, $now);
+            }
+        };
+        $run(10.0, 0.005);
+        $usual = $gradient->limit;
+        self::assertGreaterThan(50, $usual);
+        $run(3.0, 0.05);
+        self::assertLessThan($usual / 3, $gradient->limit);
+        $run(10.0, 0.005);
+        self::assertGreaterThan(50, $gradient->limit);
+    }
+
+    public function testCallsThatWaitForEachOtherAreNotMadeMore(): void
+    {
+        // A resource for 8 at a time: more calls only wait, and take the longer.
+        $gradient = new Gradient(0.0);
+        $now = 0.0;
+        for ($call = 0; $call < 20_000; $call++) {
+            $takes = 0.005 * \max(1.0, $gradient->limit / 8);
+            $now += $takes / $gradient->limit;
+            $gradient->ended($takes, $gradient->limit, $now);
+        }
+
+        self::assertGreaterThanOrEqual(8, $gradient->limit);
+        self::assertLessThan(40, $gradient->limit);
+    }
+
+    public function testASlowDatabaseBringsTheNumberInFlightDown(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database(50);
+            $slow = false;
+            $bus = Bus::connect('memory:', $database, retry: new Retry());
+            $bus->handlers(self::storing(static function () use ($database, &$slow): void {
+                $database->execute('SELECT pg_sleep(?)', [$slow ? 0.05 : 0.005]);
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(30_000));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $inFlight = static function (float $seconds) use ($bus): float {
+                $sum = $samples = 0;
+                for ($until = \microtime(true) + $seconds; \microtime(true) < $until; $samples++) {
+                    delay(0.01);
+                    $sum += $bus->progress()->inFlight;
+                }
+
+                return $sum / $samples;
+            };
+            delay(1.0);
+            $usual = $inFlight(0.5);
+            $slow = true;
+            delay(2.5);
+            $reduced = $inFlight(0.5);
+            self::assertGreaterThan(10.0, $usual);
+            self::assertLessThan(0.7 * $usual, $reduced);
+            $bus->close();
+            try {
+                $consumer->await();
+            } catch (\Throwable) {
+            }
+            $database->close();
+        }, 30.0);
+    }
+}

@@ -1,0 +1,335 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\BlockedKey;
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\DeadLetterFilter;
+use Weft\Bus\EventListener;
+use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\OrderedBy;
+use Weft\Bus\Retry;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\Sqlite;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\Deposit;
+use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\Bus\Fixtures\Withdraw;
+
+use function Weft\async;
+use function Weft\delay;
+use function Weft\timeout;
+
+require_once __DIR__ . '/Fixtures/ordered.php';
+
+final class OrderTest extends BusTestCase
+{
+    use Servers;
+    use TemporaryDatabase;
+
+    /** @dataProvider places */
+    public function testMessagesOfAKeyAreHandledInOrderAndOthersBesideThem(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $seen = $running = [];
+            $most = 0;
+            $bus = Bus::connect($transport, $database)->handlers(self::accounts(function (object $message) use (&$seen, &$running, &$most): void {
+                self::assertArrayNotHasKey($message->account, $running, 'two messages of a key at a time');
+                $running[$message->account] = true;
+                $most = \max($most, \count($running));
+                delay(\mt_rand(0, 3) / 1000);
+                unset($running[$message->account]);
+                $seen[$message->account][] = $message->number;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::interleaved(keys: 20, messages: 25));
+            $bus->consume(self::QUEUE, concurrency: 16, prefetch: 500, stopWhenEmpty: true);
+
+            self::assertCount(20, $seen);
+            foreach ($seen as $account => $numbers) {
+                self::assertSame(\range(1, 25), $numbers, "account {$account}");
+            }
+            self::assertGreaterThan(4, $most);
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    /** @return iterable<string, array{string}> */
+    public function places(): iterable
+    {
+        yield 'memory and SQLite' => ['memory'];
+        yield 'one SQLite file' => ['sqlite'];
+        yield 'RabbitMQ and PostgreSQL' => ['servers'];
+    }
+
+    /** @dataProvider places */
+    public function testWhatComesAfterAFailedMessageOfItsKeyWaitsUntilThatHasSucceededAndThenRunsInOrder(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $seen = [];
+            $broken = true;
+            $bus = Bus::connect($transport, $database)->handlers(self::accounts(static function (object $message) use (&$seen, &$broken): void {
+                if ($broken && $message->account === 'a3' && $message->number === 2) {
+                    throw new \DomainException('the account is closed');
+                }
+                $seen[$message->account][] = $message->number;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::interleaved(keys: 5, messages: 6));
+            self::drain($bus);
+
+            self::assertSame([1], $seen['a3']);
+            self::assertSame(\range(1, 6), $seen['a4']);
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([['account:a3', $letter->messageId(), 4, false]], \array_map(static fn(BlockedKey $key): array => [$key->key, $key->messageId, $key->waiting, $key->released], $bus->blockedKeys(self::QUEUE)));
+
+            // Later ones of the key wait behind it too, also with another worker; those of other keys do not.
+            $bus->send(new Deposit('a3', 7));
+            $bus->send(new Deposit('a4', 7));
+            self::drain($bus);
+            self::assertSame([[1], \range(1, 7), 5], [$seen['a3'], $seen['a4'], $bus->blockedKeys(self::QUEUE)[0]->waiting]);
+
+            $broken = false;
+            self::assertSame(1, $bus->deadLetters(self::QUEUE)->retry());
+            $bus->send(new Deposit('a3', 8));
+            self::drain($bus);
+            self::assertSame(\range(1, 8), $seen['a3']);
+            self::assertSame([], $bus->blockedKeys(self::QUEUE));
+            $bus->send(new Deposit('a3', 9));
+            self::drain($bus);
+            self::assertSame(\range(1, 9), $seen['a3']);
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testAReleasedKeyGoesOnWithoutTheMessageThatHasFailed(): void
+    {
+        $this->inRuntime(function (): void {
+            [$transport, $database] = $this->place('memory');
+            $seen = [];
+            $bus = Bus::connect($transport, $database)->handlers(self::accounts(static function (object $message) use (&$seen): void {
+                if ($message->number === 1 || $message->number === 3) {
+                    throw new \DomainException("no {$message->number}");
+                }
+                $seen[] = $message->number;
+            }));
+            $bus->declare(self::QUEUE);
+            for ($number = 1; $number <= 5; $number++) {
+                $bus->send(new Deposit('a', $number));
+            }
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            $until = static fn(\Closure $done) => timeout(10.0, static function () use ($done): void {
+                while (!$done()) {
+                    delay(0.01);
+                }
+            });
+            $waiting = static fn(): int => $bus->blockedKeys(self::QUEUE)[0]->waiting ?? -1;
+            $until(static fn(): bool => $waiting() === 4);
+            self::assertFalse($bus->releaseKey(self::QUEUE, 'account:b'));
+            self::assertTrue($bus->releaseKey(self::QUEUE, 'account:a'));
+            $until(static fn(): bool => $waiting() === 2);
+            self::assertSame([2], $seen);
+            self::assertSame(2, $bus->deadLetters(self::QUEUE)->count());
+            $bus->send(new Deposit('a', 6));
+            $until(static fn(): bool => $waiting() === 3);
+            $bus->deadLetters(self::QUEUE)->drop(new DeadLetterFilter());
+            $bus->releaseKey(self::QUEUE, 'account:a');
+            $until(static fn(): bool => $waiting() === -1);
+            self::assertSame([2, 4, 5, 6], $seen);
+            $bus->stop();
+            $consumer->await();
+        });
+    }
+
+    public function testAMessageThatWaitsForARetryHoldsUpItsKeyAndNoOther(): void
+    {
+        $this->inRuntime(function (): void {
+            [$transport, $database] = $this->place('memory');
+            $seen = [];
+            $bus = Bus::connect($transport, $database)->handlers(new class ($seen) {
+                private int $failures = 0;
+
+                public function __construct(private array &$seen) {}
+
+                #[CommandHandler]
+                #[Retry(delayed: 2, delay: 0.1, jitter: 0.0)]
+                public function deposit(Deposit $command): void
+                {
+                    if ($command->account === 'a' && $command->number === 1 && ++$this->failures < 3) {
+                        throw new \DomainException('not yet');
+                    }
+                    $this->seen[] = "{$command->account}{$command->number}";
+                }
+            });
+            $bus->declare(self::QUEUE);
+            foreach ([['a', 1], ['a', 2], ['b', 1], ['a', 3], ['b', 2]] as [$account, $number]) {
+                $bus->send(new Deposit($account, $number));
+            }
+            while (\count($seen) < 5) {
+                self::drain($bus);
+            }
+
+            self::assertSame(['b1', 'b2', 'a1', 'a2', 'a3'], $seen);
+            self::assertSame([], $bus->blockedKeys(self::QUEUE));
+        });
+    }
+
+    public function testAWorkerThatStopsWhileItHandlesWhatHasWaitedLeavesTheRestInOrderToTheNext(): void
+    {
+        $this->inRuntime(function (): void {
+            [$transport, $database] = $this->place('memory');
+            $seen = [];
+            $broken = true;
+            $bus = Bus::connect($transport, $database);
+            $bus->handlers(self::accounts(static function (object $message) use ($bus, &$seen, &$broken): void {
+                if ($broken) {
+                    throw new \DomainException('not yet');
+                }
+                $seen[] = $message->number;
+                $message->number === 3 && $bus->stop();
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 8)));
+            self::drain($bus);
+            $broken = false;
+            $bus->deadLetters(self::QUEUE)->retry();
+            self::drain($bus);
+            self::assertSame([1, 2, 3], $seen);
+            self::assertTrue($bus->blockedKeys(self::QUEUE)[0]->released);
+
+            $bus->send(new Deposit('a', 9));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            while (\count($seen) < 9) {
+                delay(0.01);
+            }
+            $bus->stop();
+            $consumer->await();
+            self::assertSame(\range(1, 9), $seen);
+        });
+    }
+
+    public function testOfManyConsumersOneWorksAndAnotherTakesOverWhereItStopped(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $buses = $consumers = [];
+            $database = Database::connect($this->dsn());
+            foreach (['one', 'two', 'three'] as $name) {
+                $buses[$name] = Bus::connect(Sqlite::on($database), $database)->handlers(self::accounts(static function (object $message) use (&$seen, $name): void {
+                    delay(0.001);
+                    $seen[] = [$name, $message->number];
+                }));
+                $buses[$name]->declare(self::QUEUE);
+                $consumers[$name] = async(static fn() => $buses[$name]->consume(self::QUEUE, signals: false));
+                delay(0.05);
+            }
+            $buses['one']->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 40)));
+            while (\count($seen) < 20) {
+                delay(0.002);
+            }
+            $buses['one']->stop();
+            $consumers['one']->await();
+            while (\count($seen) < 40) {
+                delay(0.01);
+            }
+            foreach ($buses as $name => $bus) {
+                $bus->stop();
+                $consumers[$name]->await();
+            }
+
+            self::assertSame(\range(1, 40), \array_column($seen, 1));
+            self::assertCount(2, \array_unique(\array_column($seen, 0)));
+        });
+    }
+
+    public function testWhatHasNoKeyIsInNoOrder(): void
+    {
+        $this->inRuntime(function (): void {
+            [$transport, $database] = $this->place('memory');
+            $running = $most = 0;
+            $bus = Bus::connect($transport, $database)->handlers(self::accounts(static function () use (&$running, &$most): void {
+                $most = \max($most, ++$running);
+                delay(0.01);
+                $running--;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(\array_map(static fn(int $number): Deposit => new Deposit(null, $number), \range(1, 10)));
+            self::drain($bus);
+
+            self::assertGreaterThan(5, $most);
+        });
+    }
+
+    public function testAKeyThatIsNoneAndAnOrderWithoutADatabaseAreNamed(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:')->handlers(self::accounts(static fn() => null));
+            try {
+                $bus->consume(self::QUEUE, stopWhenEmpty: true);
+                self::fail('there is no database');
+            } catch (\Error $error) {
+                self::assertSame('Queue "customers" has messages marked #[OrderedBy], which need a database: give Bus::connect() one', $error->getMessage());
+            }
+            $this->expectException(InvalidMessageClass::class);
+            $this->expectExceptionMessage('#[OrderedBy] names the property $price of type float; a key is a string, an int or a backed enum');
+            $bus->messages(Priced::class);
+        });
+    }
+
+    private static function accounts(\Closure $handle): object
+    {
+        return new class ($handle) {
+            public function __construct(private readonly \Closure $handle) {}
+
+            #[CommandHandler]
+            public function deposit(Deposit $command): void
+            {
+                ($this->handle)($command);
+            }
+
+            #[EventListener]
+            public function withdraw(Withdraw $event, Transaction $transaction): void
+            {
+                ($this->handle)($event);
+            }
+        };
+    }
+
+    /** @return iterable<Deposit> */
+    private static function interleaved(int $keys, int $messages): iterable
+    {
+        for ($number = 1; $number <= $messages; $number++) {
+            for ($key = 1; $key <= $keys; $key++) {
+                yield new Deposit("a{$key}", $number);
+            }
+        }
+    }
+
+    /** @return array{Transport, Database} */
+    private function place(string $place): array
+    {
+        if ($place === 'servers') {
+            return [RabbitMq::connect($this->brokerDsn()), $this->database()];
+        }
+        $database = Database::connect($this->dsn());
+
+        return [$place === 'sqlite' ? Sqlite::on($database) : new Memory(), $database];
+    }
+}
+
+#[OrderedBy('price')]
+final class Priced
+{
+    public float $price = 1.0;
+}

@@ -1,0 +1,336 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Psr\Log\Test\TestLogger;
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\Header;
+use Weft\Bus\QueryHandler;
+use Weft\Bus\RequestFailed;
+use Weft\Bus\RequestTimedOut;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UnroutableMessage;
+use Weft\Runtime\CancelledException;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\ForgetCustomer;
+use Weft\Tests\Bus\Fixtures\Item;
+use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+use function Weft\all;
+use function Weft\async;
+use function Weft\delay;
+use function Weft\run;
+
+final class RequestTest extends BusTestCase
+{
+    use Servers;
+    use TemporaryDatabase;
+
+    /** @dataProvider transports */
+    public function testAThousandQueriesInFlightGetTheAnswerToEach(string $transport): void
+    {
+        $this->inRuntime(function () use ($transport): void {
+            $arrived = 0;
+            $bus = $this->connect($transport, new class ($arrived) {
+                public function __construct(private int &$arrived) {}
+
+                #[QueryHandler]
+                public function price(ForgetCustomer $query): Item
+                {
+                    $this->arrived++;
+                    for ($waited = 0; $this->arrived < 1000 && $waited < 1000; $waited++) {
+                        delay(0.01);
+                    }
+
+                    return new Item("sku {$query->id}", 1.5, ['id' => $query->id]);
+                }
+            });
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1000, prefetch: 1000, signals: false));
+            $asked = [];
+            for ($id = 1; $id <= 1000; $id++) {
+                $asked[$id] = static fn(): Item => $bus->request(new ForgetCustomer((string) $id), reply: Item::class, timeout: 15.0);
+            }
+            foreach (all($asked) as $id => $item) {
+                self::assertSame(["sku {$id}", 1.5, ['id' => (string) $id]], [$item->sku, $item->price, $item->labels]);
+            }
+            self::assertSame(1000, $arrived);
+            $bus->stop();
+            $consumer->await();
+            self::assertSame(0, $bus->depth(self::QUEUE));
+            $bus->close();
+        }, 30.0);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public function transports(): iterable
+    {
+        yield 'memory' => ['memory'];
+        yield 'SQLite' => ['sqlite'];
+        yield 'RabbitMQ' => ['rabbitmq'];
+    }
+
+    public function testAnAnswerMayBeAMessageAScalarNullOrAnArray(): void
+    {
+        $this->inRuntime(function (): void {
+            $answers = ['text', 7, 1.0, true, null, ['a' => [1, 2]], new CustomerStored('7')];
+            $this->serving(new class ($answers) {
+                public function __construct(private array $answers) {}
+
+                #[QueryHandler]
+                public function answer(ForgetCustomer $query): mixed
+                {
+                    return $this->answers[(int) $query->id];
+                }
+            }, static function (Bus $bus) use ($answers): void {
+                foreach ($answers as $key => $expected) {
+                    self::assertEquals($expected, $bus->request(new ForgetCustomer((string) $key)));
+                }
+                self::assertSame(1.0, $bus->request(new ForgetCustomer('2')));
+            });
+        });
+    }
+
+    public function testACommandsAnswerLeavesWithItsEffectsAndADuplicateHasNone(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect($this->dsn());
+            $database->execute('CREATE TABLE effects (id TEXT)');
+            $broker = new Memory();
+            $bus = Bus::connect($broker, $database)->handlers(new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction): string
+                {
+                    $transaction->execute('INSERT INTO effects VALUES (?)', [$command->id]);
+
+                    return "stored {$command->id}";
+                }
+            });
+            $this->consuming($bus, function () use ($bus, $database): void {
+                self::assertSame('stored 7', $bus->request(self::customer(7)));
+                self::assertSame(['7'], $database->execute('SELECT id FROM effects')->column());
+                self::assertSame(1, $database->execute('SELECT count(*) FROM weft_inbox')->value());
+            });
+        });
+    }
+
+    public function testAHandlerThatFailsForGoodIsAnswered(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new TestLogger();
+            $bus = Bus::connect('memory:', logger: $logger)->handlers(
+                new class {
+                    #[QueryHandler]
+                    public function ask(ForgetCustomer $query): mixed
+                    {
+                        return $query->id === '1' ? throw new \DomainException('no such customer') : \NAN;
+                    }
+                },
+                self::storing(static fn() => throw new \LogicException('never')),
+            );
+            $this->consuming($bus, function () use ($bus): void {
+                $failed = self::failed(static fn() => $bus->request(new ForgetCustomer('1')));
+                self::assertSame('customer.forget failed with DomainException: no such customer', $failed->getMessage());
+                self::assertSame(\DomainException::class, $failed->error);
+                self::assertStringContainsString('Inf and NaN cannot be JSON encoded', self::failed(static fn() => $bus->request(new ForgetCustomer('2')))->getMessage());
+                self::assertSame(0, $bus->deadLetters(self::QUEUE)->count(), 'queries are not kept');
+
+                self::assertSame(\LogicException::class, self::failed(static fn() => $bus->request(self::customer(7)))->error);
+                self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'commands are');
+            });
+            self::assertTrue($logger->hasWarningThatContains('Query customer.forget'));
+        });
+    }
+
+    public function testATimeOutAndACancelledWaitLeaveNothingBehindAndALateReplyIsIgnored(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:')->handlers(new class {
+                #[QueryHandler]
+                public function ask(ForgetCustomer $query): string
+                {
+                    delay((float) $query->id);
+
+                    return 'late';
+                }
+            });
+            $this->consuming($bus, function () use ($bus): void {
+                $started = \microtime(true);
+                try {
+                    $bus->request(new ForgetCustomer('0.3'), timeout: 0.1);
+                    self::fail('there is no reply in time');
+                } catch (RequestTimedOut $timedOut) {
+                    self::assertMatchesRegularExpression('/^No reply to customer.forget [\da-f-]{36} came within 0.1 seconds$/', $timedOut->getMessage());
+                }
+                self::assertLessThan(0.25, \microtime(true) - $started);
+                $task = async(static fn() => $bus->request(new ForgetCustomer('0.2'), timeout: 10.0));
+                delay(0.05);
+                $task->cancel();
+                try {
+                    $task->await();
+                    self::fail('it was cancelled');
+                } catch (CancelledException) {
+                }
+                self::assertSame(0, self::waiting($bus));
+                delay(0.4);
+                self::assertSame('late', $bus->request(new ForgetCustomer('0.01')), 'late replies are nobody else\'s');
+            });
+        });
+    }
+
+    public function testARequestThatIsNotHandledInTimeIsNotHandledAtAll(): void
+    {
+        $this->inRuntime(function (): void {
+            $calls = 0;
+            $bus = Bus::connect('memory:')->handlers(self::storing(static function () use (&$calls): void {
+                $calls++;
+            }));
+            $bus->declare(self::QUEUE);
+            try {
+                $bus->request(self::customer(7), timeout: 0.05);
+                self::fail('nobody consumes');
+            } catch (RequestTimedOut) {
+            }
+            self::drain($bus);
+
+            self::assertSame([0, 1], [$calls, $bus->progress()->expired]);
+        });
+    }
+
+    public function testARequestInsideAHandlerLeavesAtOnceAndOutsideOfTheLoopOneIsRun(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:');
+            $bus->handlers(new class ($bus) {
+                public function __construct(private readonly Bus $bus) {}
+
+                #[CommandHandler]
+                public function store(StoreCustomer $command): string
+                {
+                    return $this->bus->request(new ForgetCustomer($command->id)) . '!';
+                }
+
+                #[QueryHandler]
+                public function ask(ForgetCustomer $query, Context $context): string
+                {
+                    return "{$query->id} " . ($context->correlationId() === $context->messageId() ? 'alone' : 'caused');
+                }
+            });
+            $this->consuming($bus, static fn() => self::assertSame('7 caused!', $bus->request(self::customer(7))));
+        });
+
+        $bus = Bus::connect("sqlite:{$this->folder}/outside.db")->handlers(new class {
+            #[QueryHandler]
+            public function ask(ForgetCustomer $query): string
+            {
+                return $query->id;
+            }
+        });
+        $bus->declare(self::QUEUE);
+        for ($round = 1; $round <= 2; $round++) {
+            try {
+                $bus->request(new ForgetCustomer('7'), timeout: 0.05);
+                self::fail('nobody consumes');
+            } catch (RequestTimedOut) {
+            }
+        }
+        $bus->close();
+    }
+
+    public function testNobodyForTheMessageAnUnknownReplyAndAClosedBusAreNamed(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:');
+            try {
+                $bus->request(self::customer(7));
+                self::fail('no queue is declared for it');
+            } catch (UnroutableMessage) {
+            }
+
+            $broker = new Memory();
+            $asking = Bus::connect($broker);
+            $answering = Bus::connect($broker)->handlers(new class {
+                #[QueryHandler]
+                public function ask(ForgetCustomer $query): CustomerStored
+                {
+                    return new CustomerStored($query->id);
+                }
+            });
+            $this->consuming($answering, function () use ($asking): void {
+                self::assertStringContainsString('was answered with a ' . CustomerStored::class . ', which is not known here', self::failed(static fn() => $asking->request(new ForgetCustomer('7')))->getMessage());
+                self::assertSame('8', $asking->request(new ForgetCustomer('8'), reply: CustomerStored::class)->id);
+            });
+            $pending = async(static fn() => self::failed(static fn() => $asking->request(new ForgetCustomer('9')))->getMessage());
+            delay(0.02);
+            $asking->close();
+            self::assertSame('The bus was closed before the reply came', $pending->await());
+        });
+    }
+
+    public function testAReplyIsPutIntoNoQueueButOneForReplies(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new TestLogger();
+            $broker = new Memory();
+            $broker->declare('victim', []);
+            $bus = Bus::connect($broker, logger: $logger)->handlers(self::storing(static fn() => null));
+            $bus->declare(self::QUEUE);
+            $broker->publish([new Outgoing(StoreCustomer::class, '{"id":"7","name":"a","email":"e"}', [Header::REPLY_TO => 'victim', Header::MESSAGE_ID => 'x'])]);
+            self::drain($bus);
+
+            self::assertSame([0, 1], [$bus->depth('victim'), $bus->progress()->commands]);
+            self::assertTrue($logger->hasWarningThatContains('which is none for replies'));
+        });
+    }
+
+    /** @param \Closure(): mixed $ask */
+    private static function failed(\Closure $ask): RequestFailed
+    {
+        try {
+            $ask();
+        } catch (RequestFailed $failed) {
+            return $failed;
+        }
+        self::fail('the request should have failed');
+    }
+
+    private static function waiting(Bus $bus): int
+    {
+        return (fn(): int => $this->requests->waiting())->call($bus);
+    }
+
+    private function connect(string $transport, object $service): Bus
+    {
+        $bus = Bus::connect(match ($transport) {
+            'memory' => 'memory:',
+            'sqlite' => $this->dsn(),
+            'rabbitmq' => $this->brokerDsn(),
+        })->handlers($service);
+        $bus->declare(self::QUEUE);
+
+        return $bus;
+    }
+
+    private function serving(object $service, \Closure $test): void
+    {
+        $bus = Bus::connect('memory:')->handlers($service);
+        $this->consuming($bus, static fn() => $test($bus));
+    }
+
+    private function consuming(Bus $bus, \Closure $test): void
+    {
+        $bus->declare(self::QUEUE);
+        $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+        $test();
+        $bus->stop();
+        $consumer->await();
+    }
+}
