@@ -283,7 +283,8 @@ final class BatchTest extends BusTestCase
     {
         $bus = Bus::connect('memory:');
         $refused = [];
-        foreach ([
+        foreach (
+            [
             new class {
                 #[CommandHandler]
                 #[Batch(StoreCustomer::class)]
@@ -294,7 +295,8 @@ final class BatchTest extends BusTestCase
                 #[Batch(StoreCustomer::class)]
                 public function store(array $items, Context $context): void {}
             },
-        ] as $service) {
+            ] as $service
+        ) {
             try {
                 $bus->handlers($service);
             } catch (InvalidHandler $invalid) {

@@ -17,7 +17,6 @@ use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
-use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
@@ -299,7 +298,7 @@ final class OrderTest extends BusTestCase
             }
 
             #[EventListener]
-            public function withdraw(Withdraw $event, Transaction $transaction): void
+            public function withdraw(Withdraw $event): void
             {
                 ($this->handle)($event);
             }

@@ -146,7 +146,7 @@ final class RequestTest extends BusTestCase
                 self::assertSame(\LogicException::class, self::failed(static fn() => $bus->request(self::customer(7)))->error);
                 self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'commands are');
             });
-            self::assertTrue($logger->hasWarningThatContains('Query customer.forget'));
+            self::assertTrue($logger->hasWarningThatContains('Query {type} {id} failed'));
         });
     }
 

@@ -376,6 +376,6 @@ final class RetryTest extends BusTestCase
 
     private static function transport(Bus $bus): Memory
     {
-        return (new \ReflectionProperty($bus, 'transport'))->getValue($bus);
+        return (fn(): Memory => $this->setup->transport)->call($bus);
     }
 }

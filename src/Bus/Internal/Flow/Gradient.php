@@ -35,7 +35,7 @@ final class Gradient
     private const CALLS = 10;
 
     /** Seconds in which what is normal follows half of the way to calls that take longer, and to those that take less. */
-    private const UP = 30.0;
+    private const UP = 60.0;
     private const DOWN = 0.5;
 
     public int $limit;

@@ -13,6 +13,7 @@ use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TemporaryQueues;
 use Weft\Runtime\CancelledException;
+use Weft\Runtime\Mutex;
 use Weft\Runtime\Task;
 
 use function Weft\current;
@@ -37,7 +38,12 @@ final class Requests
     private ?Consumer $consumer = null;
     private ?Task $listening = null;
 
-    public function __construct(private readonly Setup $setup) {}
+    private readonly Mutex $opening;
+
+    public function __construct(private readonly Setup $setup)
+    {
+        $this->opening = new Mutex();
+    }
 
     /**
      * @param float $timeout seconds
@@ -113,21 +119,26 @@ final class Requests
 
     private function replyQueue(): string
     {
-        if ($this->queue === null) {
-            $queue = Answers::QUEUES . messageId();
-            $transport = $this->setup->transport;
-            $transport instanceof TemporaryQueues ? $transport->openTemporary($queue) : $transport->declare($queue, []);
-            $this->setup->ledger?->prepare();
-            // Another task may have been quicker.
-            $this->queue ??= $queue;
+        if ($this->queue === null || $this->consumer === null) {
+            $this->opening->synchronized($this->open(...));
         }
-        $this->consumer ??= $this->setup->transport->consume($this->queue, self::PREFETCH);
         if ($this->listening === null || $this->listening->done()) {
             // The loop it ran in may have ended since.
             $this->listening = detach($this->listen(...), $this->consumer);
         }
 
         return $this->queue;
+    }
+
+    private function open(): void
+    {
+        if ($this->queue === null) {
+            $queue = Answers::QUEUES . messageId();
+            $transport = $this->setup->transport;
+            $transport instanceof TemporaryQueues ? $transport->openTemporary($queue) : $transport->declare($queue, []);
+            $this->queue = $queue;
+        }
+        $this->consumer ??= $this->setup->transport->consume($this->queue, self::PREFETCH);
     }
 
     private function listen(Consumer $consumer): void
