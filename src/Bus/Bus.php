@@ -15,6 +15,8 @@ use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Options;
 use Weft\Bus\Internal\Receiver;
 use Weft\Bus\Internal\Requests\Requests;
+use Weft\Bus\Internal\Schema\Comparison;
+use Weft\Bus\Internal\Schema\Schema;
 use Weft\Bus\Internal\Sender;
 use Weft\Bus\Internal\Setup;
 use Weft\Sql\Database;
@@ -96,6 +98,33 @@ final class Bus
         $this->setup->handlers->surround(...$middlewares);
 
         return $this;
+    }
+
+    /**
+     * Registers every method marked with {@see Upcaster} of the objects.
+     *
+     * @throws InvalidUpcaster when a method cannot be one, or takes a version that another one takes or that is not an old one
+     */
+    public function upcasters(object ...$services): static
+    {
+        \array_walk($services, $this->setup->decoder->upcasters->add(...));
+
+        return $this;
+    }
+
+    /**
+     * Compares the message classes of the handlers and of {@see messages()} with a lock file, as `weft schema:check` does.
+     *
+     * @param string|null $lock contents of the file; null compares with nothing
+     *
+     * @throws \ValueError when it is no such file
+     */
+    public function compareSchema(?string $lock): SchemaChange
+    {
+        $now = Schema::of($this->setup->codec, $this->setup->decoder->upcasters);
+        $comparison = new Comparison($lock === null ? $now : Schema::parse($lock), $now);
+
+        return new SchemaChange($comparison->breaking, $comparison->compatible, $now->json());
     }
 
     /**

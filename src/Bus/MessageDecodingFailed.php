@@ -14,8 +14,9 @@ final class MessageDecodingFailed extends BusException
         public readonly string $class,
         public readonly string $path,
         string $problem,
+        ?\Throwable $previous = null,
     ) {
-        parent::__construct("Cannot decode {$class}: {$problem}");
+        parent::__construct("Cannot decode {$class}: {$problem}", $previous);
     }
 
     /** @internal */
@@ -28,6 +29,18 @@ final class MessageDecodingFailed extends BusException
     public static function mismatch(string $class, string $path, string $expected, string $found): self
     {
         return new self($class, $path, "at {$path} expected {$expected}, found {$found}");
+    }
+
+    /** @internal */
+    public static function noVersion(string $class, string $found): self
+    {
+        return new self($class, '$', 'the schema version "' . \mb_strcut(\mb_scrub($found, 'UTF-8'), 0, 50) . '" is none; they count from 1');
+    }
+
+    /** @internal */
+    public static function notUpcast(string $class, int $version, string $problem, ?\Throwable $previous = null): self
+    {
+        return new self($class, '$', "schema version {$version} could not be brought to the next: {$problem}", $previous);
     }
 
     /** @internal */

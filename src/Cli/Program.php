@@ -25,6 +25,7 @@ final class Program extends Application
             new Bus\SetupCommand(),
             new Bus\KeysCommand(),
             new Bus\KeysReleaseCommand(),
+            new Bus\SchemaCheckCommand(),
             new Bus\DeadListCommand(),
             new Bus\DeadShowCommand(),
             new Bus\DeadRetryCommand(),

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal;
 
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Codec\MessageClass;
+use Weft\Bus\Internal\Schema\Upcasters;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\Transport\Delivery;
 
@@ -16,14 +17,23 @@ use Weft\Bus\Transport\Delivery;
  */
 final class Decoder
 {
+    public function __construct(public readonly Upcasters $upcasters) {}
+
     /** @throws MessageDecodingFailed */
     public function decode(MessageClass $class, Delivery $delivery): object
     {
-        $version = $delivery->headers[Header::SCHEMA_VERSION] ?? '1';
-        if ($version !== '1' && (int) $version > $class->version) {
-            throw MessageDecodingFailed::newerSchema($class->class, $class->version, (string) (int) $version);
+        $header = $delivery->headers[Header::SCHEMA_VERSION] ?? '1';
+        $version = (int) $header;
+        if ($version === $class->version) {
+            return $class->decode($delivery->body);
+        }
+        if ($version < 1 || (string) $version !== $header) {
+            throw MessageDecodingFailed::noVersion($class->class, $header);
+        }
+        if ($version > $class->version) {
+            throw MessageDecodingFailed::newerSchema($class->class, $class->version, $header);
         }
 
-        return $class->decode($delivery->body);
+        return $class->decode($delivery->body, fn(array $data): array => $this->upcasters->bring($class, $data, $version));
     }
 }

@@ -11,6 +11,7 @@ use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Flow\Rates;
 use Weft\Bus\Internal\Ledger\Ledger;
 use Weft\Bus\Internal\Requests\Answers;
+use Weft\Bus\Internal\Schema\Upcasters;
 use Weft\Bus\Observer;
 use Weft\Bus\Progress;
 use Weft\Bus\Publishing;
@@ -61,7 +62,7 @@ final class Setup
         public readonly ?float $timeout,
     ) {
         $this->codec = new Codec();
-        $this->decoder = new Decoder();
+        $this->decoder = new Decoder(new Upcasters($this->codec));
         $this->envelopes = new Envelopes($this->codec);
         $this->handlers = new Handlers(new Pipeline($timeout === null ? null : (new Timeout($timeout))->seconds));
         $this->compiler = new HandlerCompiler($this->codec, $database, $container, $logger);

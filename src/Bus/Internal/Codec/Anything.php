@@ -35,6 +35,11 @@ final class Anything implements Type
         };
     }
 
+    public function schema(): string|array
+    {
+        return 'mixed';
+    }
+
     public function name(): string
     {
         return 'null, a scalar or an array of them';

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Codec;
 
 use Weft\Bus\InvalidMessageClass;
 use Weft\Bus\MessageType;
+use Weft\Bus\Version;
 
 /**
  * All message classes this process knows, by class and by the name they travel under.
@@ -42,12 +43,22 @@ final class Codec
         return $this->byType[$type] ?? null;
     }
 
+    /** @return list<MessageClass> */
+    public function known(): array
+    {
+        return \array_values($this->byClass);
+    }
+
     private function learn(string $class): MessageClass
     {
         $shape = $this->compiler->shape($class);
         $reflection = new \ReflectionClass($class);
         $attribute = $reflection->getAttributes(MessageType::class)[0] ?? null;
-        $type = $attribute?->newInstance() ?? new MessageType($class);
+        $version = ($reflection->getAttributes(Version::class)[0] ?? null)?->newInstance()->number;
+        if ($attribute !== null && $version !== null) {
+            throw InvalidMessageClass::because($class, 'it has both #[MessageType] and #[Version]; the version belongs to the type');
+        }
+        $type = $attribute?->newInstance() ?? new MessageType($class, $version ?? 1);
         $known = $this->byType[$type->name] ?? null;
         if ($known !== null) {
             throw InvalidMessageClass::because($class, "its type name \"{$type->name}\" is taken by {$known->class}");

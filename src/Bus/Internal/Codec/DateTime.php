@@ -43,6 +43,11 @@ final class DateTime implements Type
             : throw Mismatch::described('a year from 0000 to 9999 and an offset of whole minutes', 'another');
     }
 
+    public function schema(): string|array
+    {
+        return 'date-time';
+    }
+
     public function name(): string
     {
         return 'ISO 8601 date-time with offset';

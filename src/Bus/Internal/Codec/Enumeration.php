@@ -34,6 +34,11 @@ final class Enumeration implements Type
         return $value instanceof $this->enum ? $value->value : throw Mismatch::of($this->name(), $value);
     }
 
+    public function schema(): string|array
+    {
+        return ['enum' => \array_map(static fn(\BackedEnum $case): string|int => $case->value, $this->enum::cases())];
+    }
+
     public function name(): string
     {
         return "enum {$this->enum} (" . ($this->isText ? 'string' : 'int') . ')';

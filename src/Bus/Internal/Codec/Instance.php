@@ -15,6 +15,9 @@ final class Instance implements Type
 
     private static int $depth = 0;
 
+    /** @var array<class-string, true> */
+    private static array $describing = [];
+
     private ?Shape $shape = null;
 
     /** @param class-string $class */
@@ -46,6 +49,20 @@ final class Instance implements Type
             return ($this->shape ??= $this->compiler->shape($this->class))->encode($value);
         } finally {
             self::$depth--;
+        }
+    }
+
+    public function schema(): string|array
+    {
+        if (isset(self::$describing[$this->class])) {
+            // It contains itself.
+            return ['object' => '…'];
+        }
+        self::$describing[$this->class] = true;
+        try {
+            return ['object' => ($this->shape ??= $this->compiler->shape($this->class))->schema()];
+        } finally {
+            unset(self::$describing[$this->class]);
         }
     }
 

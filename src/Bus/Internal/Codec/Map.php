@@ -54,6 +54,11 @@ final class Map implements Type
         return (object) $encoded;
     }
 
+    public function schema(): string|array
+    {
+        return ['map' => $this->item->schema()];
+    }
+
     public function name(): string
     {
         return 'map of ' . $this->item->name();

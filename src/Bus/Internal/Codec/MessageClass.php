@@ -28,12 +28,19 @@ final class MessageClass
         public readonly ?Policy $policy = null,
     ) {}
 
-    /** @throws MessageDecodingFailed */
-    public function decode(string $body): object
+    /**
+     * @param (\Closure(array<string, mixed>): array<string, mixed>)|null $upcast brings the body to the version of the class
+     *
+     * @throws MessageDecodingFailed
+     */
+    public function decode(string $body, ?\Closure $upcast = null): object
     {
         $data = \json_decode($body, true);
         if (!\is_array($data) || ($data !== [] && \array_is_list($data))) {
             throw $this->notAnObject($data);
+        }
+        if ($upcast !== null) {
+            $data = $upcast($data);
         }
         try {
             return $this->shape->decode($data);
@@ -54,6 +61,12 @@ final class MessageClass
         }
 
         return $body === false ? throw $this->notJson($message) : $body;
+    }
+
+    /** @return array<string, mixed> what {@see Shape::schema()} says */
+    public function fields(): array
+    {
+        return $this->shape->schema();
     }
 
     private function notAnObject(mixed $data): MessageDecodingFailed

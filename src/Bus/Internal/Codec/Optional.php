@@ -23,6 +23,11 @@ final class Optional implements Type
         return $value === null ? null : $this->inner->encode($value);
     }
 
+    public function schema(): string|array
+    {
+        return ['nullable' => $this->inner->schema()];
+    }
+
     public function name(): string
     {
         return $this->inner->name() . ' or null';

@@ -41,6 +41,11 @@ enum Scalar: string implements Type
         return $this->decode($value);
     }
 
+    public function schema(): string|array
+    {
+        return $this->value;
+    }
+
     public function name(): string
     {
         return $this->value;

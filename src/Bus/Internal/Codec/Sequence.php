@@ -49,6 +49,11 @@ final class Sequence implements Type
         return $encoded;
     }
 
+    public function schema(): string|array
+    {
+        return ['list' => $this->item->schema()];
+    }
+
     public function name(): string
     {
         return 'list of ' . $this->item->name();

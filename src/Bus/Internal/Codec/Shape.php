@@ -68,6 +68,20 @@ final class Shape
         return $data === [] ? new \stdClass() : $data;
     }
 
+    /** @return array<string, array{type: string|array<string, mixed>, optional: bool}> by the names of the fields, sorted */
+    public function schema(): array
+    {
+        $schema = [];
+        foreach ($this->fieldsByClass as $fields) {
+            foreach ($fields as $field) {
+                $schema[$field->name] = ['type' => $field->type->schema(), 'optional' => $field->optional];
+            }
+        }
+        \ksort($schema);
+
+        return $schema;
+    }
+
     /** Finds the field whose assignment the engine refused. */
     private function explain(array $data): void
     {

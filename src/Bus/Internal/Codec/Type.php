@@ -23,6 +23,9 @@ interface Type
      */
     public function encode(mixed $value): mixed;
 
+    /** @return string|array<string, mixed> what the JSON looks like, the same for types that read and write the same */
+    public function schema(): string|array;
+
     /** The type as a reader of an error message knows it. */
     public function name(): string;
 }

@@ -1,0 +1,130 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Schema;
+
+/**
+ * What has changed from one schema to another, and which of it breaks programs: those that read what old ones have
+ * written, and, while both run, old ones that read what new ones write.
+ *
+ * @internal
+ */
+final class Comparison
+{
+    /** @var list<string> */
+    public array $breaking = [];
+
+    /** @var list<string> */
+    public array $compatible = [];
+
+    public function __construct(Schema $old, Schema $new)
+    {
+        foreach ($old->messages as $type => $message) {
+            isset($new->messages[$type])
+                ? $this->message((string) $type, $message, $new->messages[$type])
+                : $this->breaking[] = "{$type}: is gone; messages of it may be on their way";
+        }
+        foreach (\array_diff_key($new->messages, $old->messages) as $type => $message) {
+            $this->compatible[] = "{$type}: is new";
+        }
+    }
+
+    /**
+     * @param array{version: int, fields: array<string, mixed>, upcasts?: list<int>} $old
+     * @param array{version: int, fields: array<string, mixed>, upcasts?: list<int>} $new
+     */
+    private function message(string $type, array $old, array $new): void
+    {
+        $breaking = $compatible = [];
+        self::fields('$', $old['fields'], $new['fields'], $breaking, $compatible);
+        if ($new['version'] < $old['version']) {
+            $this->breaking[] = "{$type}: version {$old['version']} has become {$new['version']}";
+        } elseif ($new['version'] > $old['version']) {
+            $missing = \array_diff(\range($old['version'], $new['version'] - 1), $new['upcasts'] ?? []);
+            $changes = [...$breaking, ...$compatible, "version {$old['version']} has become {$new['version']}"];
+            if ($breaking !== [] && $missing !== []) {
+                $this->breaking[] = "{$type}: " . \implode('; ', $breaking) . '; no upcaster takes version ' . \implode(' and ', $missing);
+            } else {
+                \array_push($this->compatible, ...self::prefixed($type, $changes));
+            }
+
+            return;
+        }
+        \array_push($this->breaking, ...self::prefixed($type, $breaking));
+        \array_push($this->compatible, ...self::prefixed($type, $compatible));
+        $lost = \array_diff($old['upcasts'] ?? [], $new['upcasts'] ?? []);
+        if ($lost !== []) {
+            $this->breaking[] = "{$type}: the upcaster from version " . \implode(' and ', $lost) . ' is gone';
+        }
+    }
+
+    /**
+     * @param array<string, array{type: mixed, optional: bool}> $old
+     * @param array<string, array{type: mixed, optional: bool}> $new
+     * @param list<string>                                      $breaking
+     * @param list<string>                                      $compatible
+     */
+    private static function fields(string $path, array $old, array $new, array &$breaking, array &$compatible): void
+    {
+        foreach ($old as $name => $field) {
+            $at = "{$path}.{$name}";
+            if (!isset($new[$name])) {
+                $breaking[] = "{$at} (" . self::text($field['type']) . ') is gone';
+                continue;
+            }
+            self::type($at, $field['type'], $new[$name]['type'], $breaking, $compatible);
+            if ($field['optional'] && !$new[$name]['optional']) {
+                $breaking[] = "{$at} has no default any more";
+            }
+        }
+        foreach (\array_diff_key($new, $old) as $name => $field) {
+            $text = "{$path}.{$name} (" . self::text($field['type']) . ') is new';
+            $field['optional'] ? $compatible[] = $text : $breaking[] = "{$text} and has no default";
+        }
+    }
+
+    /**
+     * @param list<string> $breaking
+     * @param list<string> $compatible
+     */
+    private static function type(string $at, mixed $old, mixed $new, array &$breaking, array &$compatible): void
+    {
+        if ($old === $new) {
+            return;
+        }
+        $kind = \is_array($old) && \is_array($new) && \array_keys($old) === \array_keys($new) ? \array_key_first($old) : null;
+        match (true) {
+            $kind === 'object' && \is_array($old['object']) && \is_array($new['object']) => self::fields($at, $old['object'], $new['object'], $breaking, $compatible),
+            $kind === 'list' => self::type("{$at}[*]", $old['list'], $new['list'], $breaking, $compatible),
+            $kind === 'map' => self::type("{$at}[*]", $old['map'], $new['map'], $breaking, $compatible),
+            $kind === 'nullable' => self::type($at, $old['nullable'], $new['nullable'], $breaking, $compatible),
+            $kind === 'enum' && \array_diff($old['enum'], $new['enum']) === [] => $compatible[] = "{$at} may also be " . \implode(', ', \array_diff($new['enum'], $old['enum'])),
+            default => $breaking[] = "{$at} was " . self::text($old) . ' and is ' . self::text($new),
+        };
+    }
+
+    private static function text(mixed $type): string
+    {
+        if (!\is_array($type)) {
+            return (string) $type;
+        }
+        $kind = (string) \array_key_first($type);
+
+        return match ($kind) {
+            'nullable' => '?' . self::text($type[$kind]),
+            'enum' => 'enum ' . \implode('|', $type[$kind]),
+            'object' => 'object',
+            default => "{$kind} of " . self::text($type[$kind]),
+        };
+    }
+
+    /**
+     * @param list<string> $changes
+     * @return list<string>
+     */
+    private static function prefixed(string $type, array $changes): array
+    {
+        return \array_map(static fn(string $change): string => "{$type}: {$change}", $changes);
+    }
+}

@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Schema;
+
+use Weft\Bus\Internal\Codec\Codec;
+
+/**
+ * What travels: every message class a bus knows, with its version and fields, as it is written to a lock file.
+ *
+ * @internal
+ */
+final class Schema
+{
+    /** @param array<string, array{class: string, version: int, upcasts: list<int>, fields: array<string, mixed>}> $messages by type */
+    private function __construct(public readonly array $messages) {}
+
+    public static function of(Codec $codec, Upcasters $upcasters): self
+    {
+        $messages = [];
+        foreach ($codec->known() as $class) {
+            $messages[$class->type] = [
+                'class' => $class->class,
+                'version' => $class->version,
+                'upcasts' => $upcasters->of($class->type),
+                'fields' => $class->fields(),
+            ];
+        }
+        \ksort($messages);
+
+        return new self($messages);
+    }
+
+    /** @throws \ValueError when it is no lock file */
+    public static function parse(string $json): self
+    {
+        $data = \json_decode($json, true);
+        if (!\is_array($data) || ($data['weft-schema'] ?? null) !== 1 || !\is_array($data['messages'] ?? null)) {
+            throw new \ValueError('it is not one that weft schema:check has written');
+        }
+
+        return new self($data['messages']);
+    }
+
+    public function json(): string
+    {
+        return \json_encode(
+            ['weft-schema' => 1, 'messages' => (object) $this->messages],
+            \JSON_THROW_ON_ERROR | \JSON_PRETTY_PRINT | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE,
+        ) . "\n";
+    }
+}

@@ -1,0 +1,94 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Schema;
+
+use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Codec\MessageClass;
+use Weft\Bus\Internal\Codec\Mismatch;
+use Weft\Bus\InvalidUpcaster;
+use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\Upcaster;
+
+/**
+ * What brings older messages to the version their class has now.
+ *
+ * @internal
+ */
+final class Upcasters
+{
+    /** @var array<string, array<int, \Closure(array): array>> by message type and the version they take */
+    private array $steps = [];
+
+    public function __construct(private readonly Codec $codec) {}
+
+    /** @throws InvalidUpcaster|\Weft\Bus\InvalidMessageClass */
+    public function add(object $service): void
+    {
+        $found = false;
+        foreach ((new \ReflectionObject($service))->getMethods() as $method) {
+            foreach ($method->getAttributes(Upcaster::class) as $attribute) {
+                $this->register($service, $method, $attribute->newInstance());
+                $found = true;
+            }
+        }
+        $found || throw new InvalidUpcaster(\get_debug_type($service) . ' has no method marked with #[Upcaster]');
+    }
+
+    /** @return list<int> the versions of a type that are brought to the next */
+    public function of(string $type): array
+    {
+        $from = \array_keys($this->steps[$type] ?? []);
+        \sort($from);
+
+        return $from;
+    }
+
+    /**
+     * @param array<string, mixed> $data of version `$from`
+     * @return array<string, mixed> of the version of the class
+     * @throws MessageDecodingFailed
+     */
+    public function bring(MessageClass $class, array $data, int $from): array
+    {
+        for ($version = $from; $version < $class->version; $version++) {
+            $step = $this->steps[$class->type][$version] ?? null;
+            if ($step !== null) {
+                $data = self::step($step, $class, $data, $version);
+            }
+        }
+
+        return $data;
+    }
+
+    private function register(object $service, \ReflectionMethod $method, Upcaster $upcaster): void
+    {
+        $name = "Upcaster {$method->class}::{$method->name}()";
+        $class = $this->codec->of($upcaster->message);
+        $parameter = $method->getParameters()[0] ?? null;
+        $problem = match (true) {
+            !$method->isPublic() || $method->isStatic() => 'must be public and not static',
+            $method->getNumberOfRequiredParameters() !== 1 || (string) $parameter?->getType() !== 'array' => 'must take the body as its one parameter, an array',
+            $upcaster->from >= $class->version => "takes version {$upcaster->from} of {$class->class}, which is at version {$class->version}",
+            isset($this->steps[$class->type][$upcaster->from]) => "takes version {$upcaster->from} of {$class->class}, as another one does",
+            default => null,
+        };
+        if ($problem !== null) {
+            throw new InvalidUpcaster("{$name} {$problem}");
+        }
+        $this->steps[$class->type][$upcaster->from] = $method->getClosure($service);
+    }
+
+    /** @param \Closure(array): array $step */
+    private static function step(\Closure $step, MessageClass $class, array $data, int $version): array
+    {
+        try {
+            $data = $step($data);
+        } catch (\Throwable $thrown) {
+            throw MessageDecodingFailed::notUpcast($class->class, $version, $thrown->getMessage(), $thrown);
+        }
+
+        return \is_array($data) ? $data : throw MessageDecodingFailed::notUpcast($class->class, $version, 'the upcaster returned ' . Mismatch::typeOf($data));
+    }
+}

@@ -1,0 +1,18 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/** The schema version of a message class that travels under its class name; {@see MessageType} says it with a name. Without it is 1. */
+#[\Attribute(\Attribute::TARGET_CLASS)]
+final class Version
+{
+    /** @param int<1, max> $number counts up with each change of the schema */
+    public function __construct(public readonly int $number)
+    {
+        if ($number < 1) {
+            throw new \ValueError("The version of a message class counts from 1, got {$number}");
+        }
+    }
+}
