@@ -31,6 +31,24 @@ final class Build
         }
     }
 
+    /**
+     * @param \Closure(): void $build
+     *
+     * @return string|null why it failed; null when it did not
+     */
+    public static function failure(\Closure $build): ?string
+    {
+        try {
+            $build();
+
+            return null;
+        } catch (BenchmarkException $failure) {
+            fwrite(STDERR, "{$failure->getMessage()}\n");
+
+            return $failure->getMessage();
+        }
+    }
+
     /** @param list<string> $command */
     private static function run(string $folder, array $command, string $hint): void
     {

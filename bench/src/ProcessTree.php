@@ -14,12 +14,12 @@ final class ProcessTree
     private const TICKS = [11, 12, 13, 14];
     private const TICKS_PER_SECOND = 100;
 
-    /** @param int $root pid of a process that `setsid` started */
+    /** @param int $root pid of a server; one that leads a session stands for everybody in it */
     public function __construct(private readonly int $root)
     {
     }
 
-    /** User and system time of its processes, and of those of their children that have ended and were waited for. */
+    /** User and system seconds of its processes, and of those of their children that have ended and were waited for; 0 when it is gone. */
     public function cpuSeconds(): float
     {
         $ticks = 0;
@@ -56,14 +56,19 @@ final class ProcessTree
     }
 
     /**
-     * Those of its session, which stay in it when their parent ends, and all descendants, some of which (PHP-FPM) leave it.
+     * Those of its session, which stay in it when their parent ends, and all descendants, some of which (those of PHP-FPM, the
+     * backends of PostgreSQL) leave it.
      *
      * @return array<int, list<string>> fields of /proc/PID/stat by pid
      */
     private function stats(): array
     {
         $all = self::everybody();
-        $found = array_filter($all, fn (array $fields): bool => (int) $fields[self::SESSION] === $this->root);
+        $found = array_filter(
+            $all,
+            fn (array $fields, int $pid): bool => $pid === $this->root || (int) $fields[self::SESSION] === $this->root,
+            ARRAY_FILTER_USE_BOTH,
+        );
         do {
             $known = count($found);
             $found += array_filter($all, static fn (array $fields): bool => isset($found[(int) $fields[self::PARENT]]));

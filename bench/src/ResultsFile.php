@@ -4,9 +4,11 @@ declare(strict_types=1);
 
 namespace Weft\Bench;
 
-/** A benchmark's results as JSON: `machine`, `versions`, `runs` and what else that benchmark has. */
+/** A benchmark's results as JSON: `date`, `command`, `machine`, `versions`, `runs` and what else that benchmark has. */
 final class ResultsFile
 {
+    private const FLAGS = JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION;
+
     /**
      * @return array<string, mixed>
      *
@@ -21,13 +23,31 @@ final class ResultsFile
             : throw new BenchmarkException("$path is not a results file");
     }
 
-    /** @param array<string, mixed> $fields */
+    /**
+     * Adds the date and the command line of this process. Paths are written relative to the repository, so that a published file
+     * says nothing of the machine but what `machine` does.
+     *
+     * @param array<string, mixed> $fields
+     */
     public static function save(string $path, array $fields): void
     {
-        $flags = JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION;
+        $origin = ['date' => gmdate('Y-m-d\TH:i:s\Z'), 'command' => implode(' ', $_SERVER['argv'] ?? [])];
+        $json = str_replace(dirname(__DIR__, 2) . '/', '', json_encode($origin + $fields, self::FLAGS));
         @mkdir(dirname($path), recursive: true);
-        if (@file_put_contents($path, json_encode($fields, $flags) . "\n") === false) {
+        if (@file_put_contents($path, self::withNumbersOnOneLine($json) . "\n") === false) {
             throw new BenchmarkException("cannot write $path");
         }
+    }
+
+    /** Series of hundreds of samples would otherwise take as many lines. */
+    private static function withNumbersOnOneLine(string $json): string
+    {
+        $number = '-?\d[\d.eE+-]*';
+
+        return (string) preg_replace_callback(
+            "/\\[\\s+($number(?:,\\s+$number)*)\\s+\\]/",
+            static fn (array $match): string => '[' . preg_replace('/\s+/', ' ', $match[1]) . ']',
+            $json,
+        );
     }
 }

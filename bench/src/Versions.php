@@ -33,6 +33,12 @@ final class Versions
         return json_decode((string) @file_get_contents("$folder/package.json"), true)['dependencies'][$name] ?? '';
     }
 
+    /** @param string $name of a Debian package */
+    public static function package(string $name): string
+    {
+        return preg_match('/^[^+-]+/', self::output("dpkg-query -W -f '\${Version}' $name 2>/dev/null"), $match) ? $match[0] : '';
+    }
+
     private static function output(string $command): string
     {
         return trim((string) shell_exec("$command"));

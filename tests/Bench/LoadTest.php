@@ -8,6 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\CommandLine;
 use Weft\Bench\Load\IdleConnections;
+use Weft\Bench\Load\Latency;
 use Weft\Bench\Load\Tool;
 use Weft\Bench\Load\Wrk;
 use Weft\Bench\Percentile;
@@ -38,8 +39,11 @@ final class LoadTest extends TestCase
         self::assertSame(0, $good->errors);
         self::assertGreaterThan(10, $good->requests);
         self::assertEqualsWithDelta(1.0, $good->seconds, 0.5);
-        self::assertGreaterThan(0.0, $good->p50);
-        self::assertGreaterThanOrEqual($good->p50, $good->p99);
+        $times = array_map($good->latency->at(...), Latency::PERCENTILES);
+        self::assertGreaterThan(0.0, $times[0]);
+        $ascending = $times;
+        sort($ascending);
+        self::assertSame($ascending, $times, 'a higher percentile is never a shorter time');
         self::assertGreaterThanOrEqual($bad->requests, $bad->errors);
     }
 
@@ -75,6 +79,17 @@ final class LoadTest extends TestCase
         self::assertSame(100.0, Percentile::of(range(1, 100), 100));
         self::assertSame(7.0, Percentile::of([7], 1));
         self::assertSame(0.0, Percentile::of([], 50));
+    }
+
+    public function testLatencyIsWrittenByPercentileInMilliseconds(): void
+    {
+        $latency = Latency::of(range(1, 1000), 0.001);
+
+        self::assertSame(
+            ['p10' => 0.1, 'p25' => 0.25, 'p50' => 0.5, 'p75' => 0.75, 'p90' => 0.9, 'p95' => 0.95, 'p99' => 0.99, 'p99.9' => 0.999, 'p100' => 1.0],
+            $latency->toArray(),
+        );
+        self::assertSame(0.0, (new Latency([]))->at(99));
     }
 
     public function testAnUnknownOptionIsRefusedWithTheKnownOnes(): void

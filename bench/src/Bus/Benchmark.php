@@ -4,8 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Bus;
 
+use Weft\Bench\Build;
 use Weft\Bench\Machine;
-use Weft\Bench\ProcessFamily;
+use Weft\Bench\ProcessTree;
+use Weft\Bench\Progress;
 
 /** The whole comparison, from the command line to the table. */
 final class Benchmark
@@ -40,10 +42,13 @@ final class Benchmark
     private function contenders(): array
     {
         @mkdir("{$this->out()}/bus-logs", recursive: true);
-        $all = Contenders::all("{$this->root}/bench/bus", "{$this->out()}/bus-go", $this->options->extension);
+        $go = "{$this->out()}/bus-go";
+        $all = Contenders::all("{$this->root}/bench/bus", $go, $this->options->extension);
         $selected = Contenders::select($all, $this->options->only);
-        if (in_array('go', array_column($selected, 'system'), true)) {
-            (new Toolchain($this->root))->buildGo();
+        foreach ($selected as $contender) {
+            if ($contender->system === 'go') {
+                $contender->unavailable = Build::failure(fn () => (new Toolchain($this->root))->buildGo($go));
+            }
         }
 
         return $selected;
@@ -57,8 +62,8 @@ final class Benchmark
         $this->servers = new ServerGround(
             $this->broker,
             $this->database,
-            isset($services['RABBITMQ_PID']) ? new ProcessFamily((int) $services['RABBITMQ_PID']) : null,
-            isset($services['POSTGRES_PID']) ? new ProcessFamily((int) $services['POSTGRES_PID']) : null,
+            isset($services['RABBITMQ_PID']) ? new ProcessTree((int) $services['RABBITMQ_PID']) : null,
+            isset($services['POSTGRES_PID']) ? new ProcessTree((int) $services['POSTGRES_PID']) : null,
         );
     }
 
@@ -77,7 +82,7 @@ final class Benchmark
             $this->options->persistent,
             $this->options->timeout,
             "{$this->out()}/bus-logs",
-            new Progress(count($contenders) * $this->options->runs, stream_isatty(STDERR)),
+            new Progress(count($contenders) * $this->options->runs),
         );
     }
 

@@ -7,6 +7,9 @@ namespace Weft\Bench\Bus;
 /** One program in the comparison and how to start it. */
 final class Contender
 {
+    /** Why it cannot run at all; each of its runs then counts as failed with this reason. */
+    public ?string $unavailable = null;
+
     /**
      * @param string $name unique, what --only takes
      * @param string $system the product, shared by its modes

@@ -6,6 +6,7 @@ namespace Weft\Bench\Bus;
 
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\DiskFlush;
+use Weft\Bench\Progress;
 use Weft\Bench\Program;
 use Weft\Bench\Spread;
 
@@ -46,9 +47,9 @@ final class Race
         for ($round = 1; $round <= $rounds; ++$round) {
             foreach ($this->order($round) as $contender) {
                 $this->flushes[] = $flush = DiskFlush::microseconds($this->logs);
-                $this->progress->start($contender->name, $round, $flush);
-                $runs[] = $run = $this->attempt($contender, $round);
-                $this->progress->finish($run);
+                $this->progress->start(sprintf('%-18s round %d, disk flush %4.0f µs', $contender->name, $round, $flush));
+                $runs[] = $run = $this->attempt($contender, "{$this->logs}/{$contender->name}-$round.log");
+                $this->progress->finish($run->outcome());
             }
         }
 
@@ -67,12 +68,14 @@ final class Race
         return Spread::of($this->flushes);
     }
 
-    private function attempt(Contender $contender, int $round): Run
+    private function attempt(Contender $contender, string $log): Run
     {
         try {
-            return $this->measure($contender, "{$this->logs}/{$contender->name}-$round.log");
+            $contender->unavailable === null || throw new BenchmarkException($contender->unavailable);
+
+            return $this->measure($contender, $log);
         } catch (BenchmarkException | \PDOException $failure) {
-            return Run::failed($contender, $this->persistent, $failure->getMessage());
+            return Run::failed($contender, $this->persistent, $failure->getMessage(), $log);
         }
     }
 

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bench\Bus;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\Failure;
+use Weft\Bench\ResultsFile;
 use Weft\Bench\Spread;
 use Weft\Bench\Table;
 
@@ -30,10 +32,7 @@ final class Results
     /** @throws BenchmarkException when the file is not there or not a results file */
     public static function load(string $path): self
     {
-        $fields = json_decode((string) @file_get_contents($path), true);
-        if (!isset($fields['machine'], $fields['versions'], $fields['runs'])) {
-            throw new BenchmarkException("$path is not a results file");
-        }
+        $fields = ResultsFile::load($path);
 
         return new self($fields['machine'], $fields['versions'], array_map(Run::fromArray(...), $fields['runs']));
     }
@@ -41,16 +40,23 @@ final class Results
     public function save(string $path): void
     {
         $runs = array_map(static fn (Run $run): array => $run->toArray(), $this->runs);
-        $fields = ['machine' => $this->machine, 'versions' => $this->versions, 'runs' => $runs];
-        $flags = JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_THROW_ON_ERROR;
-        if (@file_put_contents($path, json_encode($fields, $flags) . "\n") === false) {
-            throw new BenchmarkException("cannot write $path");
-        }
+        ResultsFile::save($path, ['machine' => $this->machine, 'versions' => $this->versions, 'runs' => $runs]);
     }
 
     public function isPerfect(): bool
     {
         return array_filter($this->runs, static fn (Run $run): bool => !$run->isPerfect()) === [];
+    }
+
+    /** @return list<string> */
+    public function failures(): array
+    {
+        $failed = array_filter($this->runs, static fn (Run $run): bool => $run->failure() !== null);
+
+        return array_values(array_map(
+            static fn (Run $run): string => "{$run->contender()}: " . Failure::describe($run->toArray()),
+            $failed,
+        ));
     }
 
     /** Rows, lost and duplicates are sums over the runs of a contender, everything else is the median with lowest and highest. */

@@ -46,9 +46,12 @@ final class Run
         ]);
     }
 
-    public static function failed(Contender $contender, bool $persistent, string $reason): self
+    /** @param string $log file that has the contender's error stream */
+    public static function failed(Contender $contender, bool $persistent, string $reason, string $log): self
     {
-        return new self(self::identity($contender, $persistent) + array_fill_keys(self::NUMBERS, null) + ['failed' => $reason]);
+        $failure = ['failed' => $reason, 'log' => $log];
+
+        return new self(self::identity($contender, $persistent) + array_fill_keys(self::NUMBERS, null) + $failure);
     }
 
     /** @param array<string, mixed> $fields */
@@ -75,6 +78,16 @@ final class Run
     public function failure(): ?string
     {
         return $this->fields['failed'] ?? null;
+    }
+
+    /** What came out, in a few words. */
+    public function outcome(): string
+    {
+        return match (true) {
+            $this->failure() !== null => "FAILED: {$this->failure()}",
+            !$this->isPerfect() => sprintf('WRONG: lost %d, duplicates %d', $this->number('lost'), $this->number('duplicates')),
+            default => sprintf('%.2f s, %s commands/s', $this->number('seconds'), number_format($this->number('commands_per_s') ?? 0)),
+        };
     }
 
     public function isPerfect(): bool

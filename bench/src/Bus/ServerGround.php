@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Bus;
 
-use Weft\Bench\ProcessFamily;
+use Weft\Bench\ProcessTree;
 
 /** RabbitMQ and PostgreSQL. */
 final class ServerGround implements Ground
@@ -14,8 +14,8 @@ final class ServerGround implements Ground
     public function __construct(
         private readonly RabbitMqBroker $broker,
         private readonly PostgresDatabase $database,
-        private readonly ?ProcessFamily $brokerProcess,
-        private readonly ?ProcessFamily $databaseProcess,
+        private readonly ?ProcessTree $brokerProcess,
+        private readonly ?ProcessTree $databaseProcess,
     ) {
     }
 

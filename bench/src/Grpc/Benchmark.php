@@ -9,6 +9,7 @@ use Weft\Bench\Build;
 use Weft\Bench\DiskFlush;
 use Weft\Bench\Load\Ghz;
 use Weft\Bench\Machine;
+use Weft\Bench\Progress;
 use Weft\Bench\Spread;
 use Weft\Bench\Versions;
 
@@ -37,7 +38,8 @@ final class Benchmark
             Preset::all($this->options->long, $this->options->seconds),
             fn (Preset $preset): bool => $preset->isOneOf($this->options->tools),
         ));
-        $race = new Race($contenders, $ghz, "{$this->bench}/users.proto", "{$this->out}/grpc-logs", self::say(...));
+        $progress = new Progress(count($presets) * count($contenders) * $this->options->rounds);
+        $race = new Race($contenders, $ghz, "{$this->bench}/users.proto", "{$this->out}/grpc-logs", $progress);
         try {
             $runs = $race->run($presets, $this->options->rounds);
         } finally {
@@ -58,14 +60,16 @@ final class Benchmark
             throw new BenchmarkException("there is no contender '$name', there are: " . implode(' ', $systems));
         }
         $wanted = $this->options->only ?: $systems;
-        if (in_array('go', $wanted, true)) {
-            Build::go("{$this->bench}/peers/go", "{$this->out}/grpc-go");
-        }
-        if (in_array('node', $wanted, true)) {
-            Build::npm("{$this->bench}/peers/node");
+        $selected = array_values(array_filter($all, static fn (Contender $contender): bool => in_array($contender->system, $wanted, true)));
+        foreach ($selected as $contender) {
+            $contender->unavailable = match ($contender->system) {
+                'go' => Build::failure(fn () => Build::go("{$this->bench}/peers/go", "{$this->out}/grpc-go")),
+                'node' => Build::failure(fn () => Build::npm("{$this->bench}/peers/node")),
+                default => null,
+            };
         }
 
-        return array_values(array_filter($all, static fn (Contender $contender): bool => in_array($contender->system, $wanted, true)));
+        return $selected;
     }
 
     /** @return array<string, string> */
@@ -83,17 +87,5 @@ final class Benchmark
             'ghz' => substr(Ghz::VERSION, 1),
             'h2load' => Versions::of('h2load --version'),
         ]);
-    }
-
-    private static function say(Run $run): void
-    {
-        fwrite(STDERR, sprintf("%-62s %-20s %s\n", $run->preset(), $run->system(), $run->failure() !== null
-            ? "FAILED: {$run->failure()}"
-            : sprintf(
-                '%s calls/s, %.1f µs of CPU each%s',
-                number_format($run->number('rps')),
-                $run->number('cpu_us_per_call') ?? 0,
-                $run->isPerfect() ? '' : ", {$run->number('errors')} ERRORS",
-            )));
     }
 }

@@ -12,7 +12,12 @@ use Weft\Bench\Server;
 /** One server in the comparison: how to start it, and it while it runs. */
 final class Contender
 {
+    /** Why it cannot run at all; each of its runs then counts as failed with this reason. */
+    public ?string $unavailable = null;
+
     private ?Server $server = null;
+    private int $starts = 0;
+    private string $log = '';
     private int $port = 0;
 
     /**
@@ -40,28 +45,38 @@ final class Contender
         return [
             new self('weft', [...$php, '--messages=weft'], [$extension, $weft]),
             new self('weft-google-protobuf', [...$php, '--messages=google-protobuf'], [$extension, $weft]),
-            new self('go', ["$out/grpc-go"], ["$out/grpc-go"]),
-            new self('node', ['node', "$node/server.js"], ["$node/node_modules/@grpc/grpc-js/package.json"]),
+            new self('go', ["$out/grpc-go"], []),
+            new self('node', ['node', "$node/server.js"], []),
         ];
     }
 
     /**
      * The running server, on the first core; started when it is not.
      *
-     * @param string $logs folder
+     * @param string $logs folder; each start has a log of its own
      *
      * @throws BenchmarkException when it does not start
      */
     public function server(string $logs): Server
     {
+        if ($this->unavailable !== null) {
+            throw new BenchmarkException($this->unavailable);
+        }
         if ($this->server === null || !$this->server->isRunning()) {
             $this->requireFiles();
+            $this->log = sprintf('%s/%s-%d.log', $logs, $this->system, ++$this->starts);
             $this->port = Port::free();
             $environment = ['PORT' => (string) $this->port, 'GOMAXPROCS' => '1', 'NODE_ENV' => 'production'];
-            $this->server = Server::start([...Cores::server(), ...$this->command], $environment, "$logs/{$this->system}.log", $this->port);
+            $this->server = Server::start([...Cores::server(), ...$this->command], $environment, $this->log, $this->port);
         }
 
         return $this->server;
+    }
+
+    /** What its last start printed; empty before the first. */
+    public function log(): string
+    {
+        return $this->log;
     }
 
     public function port(): int

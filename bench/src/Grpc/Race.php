@@ -9,6 +9,7 @@ use Weft\Bench\Cores;
 use Weft\Bench\Load\Ghz;
 use Weft\Bench\Load\H2load;
 use Weft\Bench\Load\Load;
+use Weft\Bench\Progress;
 
 /** Calls the contenders in turn, and lets another one begin each time. */
 final class Race
@@ -17,14 +18,13 @@ final class Race
      * @param non-empty-list<Contender> $contenders
      * @param string $proto file with the service
      * @param string $logs folder
-     * @param \Closure(Run): void $progress
      */
     public function __construct(
         private readonly array $contenders,
         private readonly Ghz $ghz,
         private readonly string $proto,
         private readonly string $logs,
-        private readonly \Closure $progress,
+        private readonly Progress $progress,
     ) {
     }
 
@@ -40,8 +40,9 @@ final class Race
             foreach ($presets as $number => $preset) {
                 foreach (array_keys($this->contenders) as $turn) {
                     $contender = $this->contenders[($round + $number + $turn) % count($this->contenders)];
+                    $this->progress->start(sprintf('%-62s %-20s', $preset->name(), $contender->system));
                     $runs[] = $run = $this->attempt($contender, $preset);
-                    ($this->progress)($run);
+                    $this->progress->finish($run->outcome());
                 }
             }
         }
@@ -64,7 +65,7 @@ final class Race
 
             return Run::finished($contender->system, $preset, $load, $cpu, $server->tree->residentMib());
         } catch (BenchmarkException $failure) {
-            return Run::failed($contender->system, $preset, $failure->getMessage());
+            return Run::failed($contender->system, $preset, $failure->getMessage(), $contender->log());
         }
     }
 

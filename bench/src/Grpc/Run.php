@@ -24,17 +24,19 @@ final class Run
     {
         return new self(self::identity($system, $preset) + [
             'rps' => round($load->perSecond(), 1),
-            'p50_ms' => round($load->p50, 3),
-            'p99_ms' => round($load->p99, 3),
+            'p50_ms' => round($load->latency->at(50), 3),
+            'p99_ms' => round($load->latency->at(99), 3),
             'cpu_us_per_call' => $load->requests === 0 ? null : round($cpuSeconds * 1e6 / $load->requests, 2),
             'rss_mib' => round($residentMib, 1),
             'errors' => $load->errors,
+            'latency_ms' => $load->latency->toArray(),
         ]);
     }
 
-    public static function failed(string $system, Preset $preset, string $reason): self
+    /** @param string $log file that has the contender's output */
+    public static function failed(string $system, Preset $preset, string $reason, string $log): self
     {
-        return new self(self::identity($system, $preset) + array_fill_keys(self::NUMBERS, null) + ['failed' => $reason]);
+        return new self(self::identity($system, $preset) + array_fill_keys(self::NUMBERS, null) + ['failed' => $reason, 'log' => $log]);
     }
 
     /** @param array<string, mixed> $fields */
@@ -63,6 +65,17 @@ final class Run
     public function failure(): ?string
     {
         return $this->fields['failed'] ?? null;
+    }
+
+    /** What came out, in a few words. */
+    public function outcome(): string
+    {
+        return $this->failure() !== null ? "FAILED: {$this->failure()}" : sprintf(
+            '%s calls/s, %.1f µs of CPU each%s',
+            number_format($this->number('rps')),
+            $this->number('cpu_us_per_call') ?? 0,
+            $this->isPerfect() ? '' : ", {$this->number('errors')} ERRORS",
+        );
     }
 
     public function isPerfect(): bool

@@ -9,6 +9,7 @@ use Weft\Bench\Build;
 use Weft\Bench\Cores;
 use Weft\Bench\DiskFlush;
 use Weft\Bench\Machine;
+use Weft\Bench\Progress;
 use Weft\Bench\Spread;
 use Weft\Bench\Versions;
 
@@ -37,7 +38,7 @@ final class Benchmark
             Cores::server(),
             Cores::load(),
             "{$this->out}/http-logs",
-            self::say(...),
+            new Progress(Race::turns($contenders, $this->options)),
         );
         try {
             $runs = $race->run($this->options);
@@ -58,14 +59,12 @@ final class Benchmark
         $bench = "{$this->root}/bench/http";
         $all = Contenders::all($bench, $this->out, $this->options->extension);
         $selected = Contenders::select($all, $this->options->only);
-        $systems = array_map(static fn (Contender $contender): string => $contender->system, $selected);
-        if (in_array('go', $systems, true)) {
-            Build::go("$bench/peers/go", "{$this->out}/http-go");
-        }
-        if (in_array('node', $systems, true)) {
-            Build::npm("$bench/peers/node");
-        }
         foreach ($selected as $contender) {
+            $contender->unavailable = match ($contender->system) {
+                'go' => Build::failure(fn () => Build::go("$bench/peers/go", "{$this->out}/http-go")),
+                'node' => Build::failure(static fn () => Build::npm("$bench/peers/node")),
+                default => null,
+            };
             foreach ($contender->files as $file) {
                 is_file($file) || throw new BenchmarkException("{$contender->system} needs $file; build it, or name the others with --only");
             }
@@ -108,22 +107,5 @@ final class Benchmark
             'wrk' => Versions::of('wrk -v'),
             'h2load' => Versions::of('h2load --version'),
         ]);
-    }
-
-    private static function say(Run|Idle $result): void
-    {
-        $line = match (true) {
-            $result->failure() !== null => "FAILED: {$result->failure()}",
-            $result instanceof Idle => sprintf('%s KiB for each of %s idle connections', $result->row()[2], $result->row()[1]),
-            default => sprintf(
-                '%s requests/s, %.1f µs of CPU each%s',
-                number_format($result->number('rps')),
-                $result->number('cpu_us_per_request') ?? 0,
-                $result->isPerfect() ? '' : ", {$result->number('errors')} ERRORS",
-            ),
-        };
-        $what = $result instanceof Run ? $result->discipline() : 'idle';
-        $system = $result instanceof Run ? $result->system() : $result->row()[0];
-        fwrite(STDERR, sprintf("%-34s %-12s %s\n", $what, $system, $line));
     }
 }

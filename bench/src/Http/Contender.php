@@ -4,13 +4,19 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Http;
 
+use Weft\Bench\BenchmarkException;
 use Weft\Bench\Port;
 use Weft\Bench\Server;
 
 /** One server in the comparison: how to start it, and it while it runs. */
 final class Contender
 {
+    /** Why it cannot run at all; each of its runs then counts as failed with this reason. */
+    public ?string $unavailable = null;
+
     private ?Server $server = null;
+    private int $starts = 0;
+    private string $log = '';
     private int $port = 0;
     private int $http2Port = 0;
 
@@ -42,18 +48,31 @@ final class Contender
      *
      * @param array<string, string> $environment
      * @param list<string> $pin command that is put before its own
+     * @param string $logs folder; each start has a log of its own
+     *
+     * @throws BenchmarkException when it does not start
      */
-    public function server(array $environment, array $pin, string $log): Server
+    public function server(array $environment, array $pin, string $logs): Server
     {
+        if ($this->unavailable !== null) {
+            throw new BenchmarkException($this->unavailable);
+        }
         if ($this->server === null || !$this->server->isRunning()) {
+            $this->log = sprintf('%s/%s-%d.log', $logs, $this->system, ++$this->starts);
             $this->port = Port::free();
             $this->http2Port = $this->samePort ? $this->port : Port::free();
             $command = str_replace('{port}', (string) $this->port, $this->command);
             $ports = ['PORT' => (string) $this->port, 'H2_PORT' => (string) $this->http2Port];
-            $this->server = Server::start([...$pin, ...$command], $ports + $environment, $log, $this->port);
+            $this->server = Server::start([...$pin, ...$command], $ports + $environment, $this->log, $this->port);
         }
 
         return $this->server;
+    }
+
+    /** What its last start printed; empty before the first. */
+    public function log(): string
+    {
+        return $this->log;
     }
 
     public function port(): int

@@ -25,8 +25,8 @@ final class Contenders
 
         return [
             new Contender('weft', [...$php, '-d', "extension=$extension", $weft], true, true, true, [$extension, $weft]),
-            new Contender('go', ["$out/http-go"], true, true, true, ["$out/http-go"]),
-            new Contender('node', ['node', "$node/server.js"], true, false, true, ["$node/node_modules/pg/package.json"]),
+            new Contender('go', ["$out/http-go"], true, true, true, []),
+            new Contender('node', ['node', "$node/server.js"], true, false, true, []),
             new Contender('php-fpm', ["$bench/peers/php-fpm/serve"], true, false, true, []),
             new Contender(
                 'php-builtin',

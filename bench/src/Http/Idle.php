@@ -7,7 +7,7 @@ namespace Weft\Bench\Http;
 /** What many idle connections cost one contender, as it stands in the results file. */
 final class Idle
 {
-    /** @param array{system: string, connections: int, kib_per_connection: float|null, failed?: string} $fields */
+    /** @param array{system: string, connections: int, kib_per_connection: float|null, failed?: string, log?: string} $fields */
     private function __construct(private readonly array $fields)
     {
     }
@@ -23,9 +23,9 @@ final class Idle
         return new self(['system' => $system, 'connections' => $connections, 'kib_per_connection' => $kib]);
     }
 
-    public static function failed(string $system, int $connections, string $reason): self
+    public static function failed(string $system, int $connections, string $reason, string $log): self
     {
-        return new self(['system' => $system, 'connections' => $connections, 'kib_per_connection' => null, 'failed' => $reason]);
+        return new self(['system' => $system, 'connections' => $connections, 'kib_per_connection' => null, 'failed' => $reason, 'log' => $log]);
     }
 
     /** @param array<string, mixed> $fields */
@@ -43,6 +43,12 @@ final class Idle
     public function failure(): ?string
     {
         return $this->fields['failed'] ?? null;
+    }
+
+    /** What came out, in a few words. */
+    public function outcome(): string
+    {
+        return $this->failure() !== null ? "FAILED: {$this->failure()}" : "{$this->row()[2]} KiB each";
     }
 
     /** @return list<string> */

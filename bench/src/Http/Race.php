@@ -9,6 +9,7 @@ use Weft\Bench\Load\H2load;
 use Weft\Bench\Load\IdleConnections;
 use Weft\Bench\Load\Load;
 use Weft\Bench\Load\Wrk;
+use Weft\Bench\Progress;
 
 /** Puts the contenders under the same load in turn, and lets another one begin in each round. */
 final class Race
@@ -24,7 +25,6 @@ final class Race
      * @param list<string> $serverPin command before a contender's own
      * @param list<string> $loadPin command before the load generator's
      * @param string $logs folder
-     * @param \Closure(Run|Idle): void $progress
      */
     public function __construct(
         private readonly array $contenders,
@@ -32,8 +32,23 @@ final class Race
         private readonly array $serverPin,
         private readonly array $loadPin,
         private readonly string $logs,
-        private readonly \Closure $progress,
+        private readonly Progress $progress,
     ) {
+    }
+
+    /**
+     * How many there will be, those with idle connections included.
+     *
+     * @param non-empty-list<Contender> $contenders
+     */
+    public static function turns(array $contenders, Options $options): int
+    {
+        $turns = 0;
+        foreach ($options->protocols as $protocol) {
+            $turns += count(array_filter($contenders, static fn (Contender $contender): bool => $contender->serves($protocol)));
+        }
+
+        return $turns * $options->rounds * count($options->workloads) * count($options->connections) + count($contenders);
     }
 
     /** @return list<Run> in the order they ran */
@@ -44,7 +59,7 @@ final class Race
             foreach ($options->workloads as $workload) {
                 foreach ($options->protocols as $protocol) {
                     foreach ($options->connections as $connections) {
-                        array_push($runs, ...$this->turns($round + count($runs), $workload, $protocol, $connections, $options->seconds));
+                        array_push($runs, ...$this->round($round + count($runs), $workload, $protocol, $connections, $options->seconds));
                     }
                 }
             }
@@ -57,8 +72,9 @@ final class Race
     public function idle(int $connections): array
     {
         return array_map(function (Contender $contender) use ($connections): Idle {
+            $this->progress->start(self::label("$connections idle connections", $contender));
             $idle = $this->measureIdle($contender, $connections);
-            ($this->progress)($idle);
+            $this->progress->finish($idle->outcome());
 
             return $idle;
         }, $this->contenders);
@@ -69,15 +85,21 @@ final class Race
         array_map(static fn (Contender $contender) => $contender->stop(), $this->contenders);
     }
 
+    private static function label(string $what, Contender $contender): string
+    {
+        return sprintf('%-32s %-12s', $what, $contender->system);
+    }
+
     /** @return list<Run> */
-    private function turns(int $first, Workload $workload, Protocol $protocol, int $connections, int $seconds): array
+    private function round(int $first, Workload $workload, Protocol $protocol, int $connections, int $seconds): array
     {
         $runs = [];
         foreach (array_keys($this->contenders) as $turn) {
             $contender = $this->contenders[($first + $turn) % count($this->contenders)];
             if ($contender->serves($protocol)) {
+                $this->progress->start(self::label(Run::disciplineOf($workload, $protocol, $connections), $contender));
                 $runs[] = $run = $this->attempt($contender, $workload, $protocol, $connections, $seconds);
-                ($this->progress)($run);
+                $this->progress->finish($run->outcome());
             }
         }
 
@@ -89,15 +111,15 @@ final class Race
         try {
             return $this->measure($contender, $workload, $protocol, $connections, $seconds);
         } catch (BenchmarkException $failure) {
-            return Run::failed($contender->system, $workload, $protocol, $connections, $failure->getMessage());
+            return Run::failed($contender->system, $workload, $protocol, $connections, $failure->getMessage(), $contender->log());
         }
     }
 
     private function measure(Contender $contender, Workload $workload, Protocol $protocol, int $connections, int $seconds): Run
     {
-        $server = $contender->server($this->environment, $this->serverPin, "{$this->logs}/{$contender->system}.log");
+        $server = $contender->server($this->environment, $this->serverPin, $this->logs);
         $url = $contender->url($protocol, $workload);
-        $this->check($contender->system, $url, $protocol, $workload);
+        $this->check($contender, $url, $protocol, $workload);
         $cpu = $server->tree->cpuSeconds();
         $load = $this->load($protocol, $url, $connections, $seconds);
         $cpu = $server->tree->cpuSeconds() - $cpu;
@@ -114,9 +136,9 @@ final class Race
     }
 
     /** Asks curl, which is none of the programs involved. */
-    private function check(string $system, string $url, Protocol $protocol, Workload $workload): void
+    private function check(Contender $contender, string $url, Protocol $protocol, Workload $workload): void
     {
-        if (isset($this->checked[$system . $url])) {
+        if (isset($this->checked[$contender->system . $url])) {
             return;
         }
         [$version, $expected] = $protocol === Protocol::Http1 ? ['--http1.1', '200 1.1'] : ['--http2-prior-knowledge', '200 2'];
@@ -125,9 +147,9 @@ final class Race
         $output = (string) shell_exec(implode(' ', array_map(escapeshellarg(...), $command)) . ' 2>&1');
         if (!str_ends_with($output, "\n$expected") || !$workload->accepts(substr($output, 0, -strlen("\n$expected")))) {
             $seen = json_encode(substr($output, 0, 100) . ' … ' . substr($output, -100), JSON_INVALID_UTF8_SUBSTITUTE);
-            throw new BenchmarkException("answers $url wrongly: $seen, log {$this->logs}/$system.log");
+            throw new BenchmarkException("answers $url wrongly: $seen, log {$contender->log()}");
         }
-        $this->checked[$system . $url] = true;
+        $this->checked[$contender->system . $url] = true;
     }
 
     private function measureIdle(Contender $contender, int $connections): Idle
@@ -137,7 +159,7 @@ final class Race
                 throw new BenchmarkException('closes every connection after its answer');
             }
             $contender->stop();
-            $server = $contender->server($this->environment, $this->serverPin, "{$this->logs}/{$contender->system}.log");
+            $server = $contender->server($this->environment, $this->serverPin, $this->logs);
             IdleConnections::open($contender->port(), Workload::Hello->path(), 100)->close();
             usleep(self::SETTLE_MICROSECONDS);
             $before = $server->tree->residentMib();
@@ -150,7 +172,7 @@ final class Race
 
             return Idle::measured($contender->system, $connections, $before, $after);
         } catch (BenchmarkException $failure) {
-            return Idle::failed($contender->system, $connections, $failure->getMessage());
+            return Idle::failed($contender->system, $connections, $failure->getMessage(), $contender->log());
         }
     }
 }

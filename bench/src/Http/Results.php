@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Http;
 
+use Weft\Bench\Failure;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Spread;
 use Weft\Bench\Table;
@@ -92,7 +93,7 @@ final class Results
     {
         $failures = [];
         foreach ($this->runs as $run) {
-            $run->failure() === null || $failures["{$run->system()}, {$run->discipline()}: {$run->failure()}"] = true;
+            $run->failure() === null || $failures["{$run->system()}, {$run->discipline()}: " . Failure::describe($run->toArray())] = true;
         }
 
         return array_keys($failures);

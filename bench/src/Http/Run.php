@@ -32,19 +32,21 @@ final class Run
         return new self(self::identity($system, $workload, $protocol, $connections) + [
             'requests' => $load->requests,
             'rps' => round($load->perSecond(), 1),
-            'p50_ms' => round($load->p50, 3),
-            'p99_ms' => round($load->p99, 3),
+            'p50_ms' => round($load->latency->at(50), 3),
+            'p99_ms' => round($load->latency->at(99), 3),
             'cpu_us_per_request' => $load->requests === 0 ? null : round($cpuSeconds * 1e6 / $load->requests, 2),
             'rss_mib' => round($residentMib, 1),
             'errors' => $load->errors,
+            'latency_ms' => $load->latency->toArray(),
         ]);
     }
 
-    public static function failed(string $system, Workload $workload, Protocol $protocol, int $connections, string $reason): self
+    /** @param string $log file that has the contender's output */
+    public static function failed(string $system, Workload $workload, Protocol $protocol, int $connections, string $reason, string $log): self
     {
         $identity = self::identity($system, $workload, $protocol, $connections);
 
-        return new self($identity + array_fill_keys(self::NUMBERS, null) + ['failed' => $reason]);
+        return new self($identity + array_fill_keys(self::NUMBERS, null) + ['failed' => $reason, 'log' => $log]);
     }
 
     /** @param array<string, mixed> $fields */
@@ -68,6 +70,22 @@ final class Run
     public function discipline(): string
     {
         return "{$this->fields['case']}, {$this->fields['protocol']}, {$this->fields['connections']} connections";
+    }
+
+    public static function disciplineOf(Workload $workload, Protocol $protocol, int $connections): string
+    {
+        return (new self(self::identity('', $workload, $protocol, $connections)))->discipline();
+    }
+
+    /** What came out, in a few words. */
+    public function outcome(): string
+    {
+        return $this->failure() !== null ? "FAILED: {$this->failure()}" : sprintf(
+            '%s requests/s, %.1f µs of CPU each%s',
+            number_format($this->number('rps')),
+            $this->number('cpu_us_per_request') ?? 0,
+            $this->isPerfect() ? '' : ", {$this->number('errors')} ERRORS",
+        );
     }
 
     public function failure(): ?string

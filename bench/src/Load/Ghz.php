@@ -60,13 +60,12 @@ final class Ghz
         $output = Tool::output($command, 120.0);
         $report = json_decode($output, true);
         isset($report['count'], $report['total']) || throw new BenchmarkException('ghz printed no report: ' . substr($output, 0, 500));
-        $latencies = array_column($report['latencyDistribution'] ?? [], 'latency', 'percentage');
+        $nanoseconds = array_column($report['latencyDistribution'] ?? [], 'latency', 'percentage') + [100 => $report['slowest'] ?? 0];
 
         return new Load(
             $report['count'],
             $report['total'] / 1e9,
-            ($latencies[50] ?? 0) / 1e6,
-            ($latencies[99] ?? 0) / 1e6,
+            new Latency(array_map(static fn (int|float $time): float => $time / 1e6, $nanoseconds)),
             $report['count'] - ($report['statusCodeDistribution']['OK'] ?? 0),
         );
     }

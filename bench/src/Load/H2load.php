@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Bench\Load;
 
 use Weft\Bench\BenchmarkException;
-use Weft\Bench\Percentile;
 
 /** Load over HTTP/2 with prior knowledge by h2load. */
 final class H2load
@@ -42,8 +41,7 @@ final class H2load
         return new Load(
             (int) $succeeded,
             $seconds,
-            Percentile::of($times, 50) / 1000,
-            Percentile::of($times, 99) / 1000,
+            Latency::of($times, 0.001),
             (int) $failed + (int) $errored + $unexpected,
         );
     }

@@ -10,15 +10,12 @@ final class Load
     /**
      * @param int $requests answered in the measured time
      * @param float $seconds measured time
-     * @param float $p50 milliseconds within which half of the requests were answered
-     * @param float $p99 the same for 99 of 100
      * @param int $errors answers other than 2xx, and failures of connections
      */
     public function __construct(
         public readonly int $requests,
         public readonly float $seconds,
-        public readonly float $p50,
-        public readonly float $p99,
+        public readonly Latency $latency,
         public readonly int $errors,
     ) {
     }

@@ -27,6 +27,8 @@ final class Wrk
             throw new BenchmarkException('wrk printed no report: ' . substr($output, 0, 500));
         }
 
-        return new Load($report['requests'], $report['us'] / 1e6, $report['p50_us'] / 1000, $report['p99_us'] / 1000, $report['errors']);
+        $latency = new Latency(array_map(static fn (int $us): float => $us / 1000, $report['us_by_percentile']));
+
+        return new Load($report['requests'], $report['us'] / 1e6, $latency, $report['errors']);
     }
 }

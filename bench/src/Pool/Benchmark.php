@@ -9,6 +9,7 @@ use Weft\Bench\DiskFlush;
 use Weft\Bench\Load\Wrk;
 use Weft\Bench\Machine;
 use Weft\Bench\Port;
+use Weft\Bench\Progress;
 use Weft\Bench\Server;
 use Weft\Bench\Spread;
 use Weft\Bench\Versions;
@@ -35,10 +36,13 @@ final class Benchmark
             fwrite(STDERR, sprintf("The machine is busy (load %.1f): the numbers will not be comparable.\n", sys_getloadavg()[0]));
         }
         $runs = [];
+        $progress = new Progress(count(Preset::all()) * $this->options->rounds);
         for ($round = 1; $round <= $this->options->rounds; ++$round) {
             foreach (Preset::all() as $preset) {
-                $runs[] = $run = $this->attempt($preset);
-                fwrite(STDERR, sprintf("%-28s %s\n", $run->label(), self::outcome($run)));
+                $log = "{$this->out}/pool-logs/" . strtr("{$preset->name}-" . ($preset->pool ? 'on' : 'off'), ' ', '-') . "-$round.log";
+                $progress->start(sprintf('%-14s pool %-3s round %d', $preset->name, $preset->pool ? 'on' : 'off', $round));
+                $runs[] = $run = $this->attempt($preset, $log);
+                $progress->finish($run->outcome());
             }
         }
         $machine = Machine::describe(Spread::of([DiskFlush::microseconds($this->out)]));
@@ -48,23 +52,23 @@ final class Benchmark
         return $results;
     }
 
-    private function attempt(Preset $preset): Run
+    private function attempt(Preset $preset, string $log): Run
     {
         try {
-            return $this->measure($preset);
+            return $this->measure($preset, $log);
         } catch (BenchmarkException $failure) {
-            return Run::failed($preset, Machine::cores(), $failure->getMessage());
+            return Run::failed($preset, Machine::cores(), $failure->getMessage(), $log);
         }
     }
 
-    private function measure(Preset $preset): Run
+    private function measure(Preset $preset, string $log): Run
     {
         $port = Port::free();
         $command = [
             PHP_BINARY, '-d', 'opcache.enable_cli=1', '-d', "extension={$this->options->extension}", "{$this->root}/bench/pool/runner.php",
             '--server.host=127.0.0.1', "--server.port=$port", "--connection.dsn={$this->options->url}", ...$preset->arguments(),
         ];
-        $runner = Server::start($command, [], "{$this->out}/pool-logs/" . strtr("{$preset->name}-" . ($preset->pool ? 'on' : 'off'), ' ', '-') . '.log', $port);
+        $runner = Server::start($command, [], $log, $port);
         try {
             $url = "http://127.0.0.1:$port/test";
             Wrk::run($url, $preset->connections, self::WARM_UP_SECONDS, threads: self::LOAD_THREADS);
@@ -86,12 +90,5 @@ final class Benchmark
             'wrk' => Versions::of('wrk -v'),
             $this->options->database => Versions::of($this->options->database === 'mysql' ? 'mariadbd --version' : 'psql --version'),
         ]);
-    }
-
-    private static function outcome(Run $run): string
-    {
-        return $run->failure() !== null
-            ? "FAILED: {$run->failure()}"
-            : sprintf('%s requests/s, %s errors', number_format($run->number('rps')), number_format($run->number('errors')));
     }
 }

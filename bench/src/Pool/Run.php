@@ -21,17 +21,19 @@ final class Run
     {
         return new self(self::identity($preset, $cores) + [
             'rps' => round($load->perSecond(), 1),
-            'p50_ms' => round($load->p50, 2),
-            'p99_ms' => round($load->p99, 2),
+            'p50_ms' => round($load->latency->at(50), 2),
+            'p99_ms' => round($load->latency->at(99), 2),
             'requests' => $load->requests,
             'errors' => $load->errors,
+            'latency_ms' => $load->latency->toArray(),
             'cpu_s' => round($cpuSeconds, 2),
         ]);
     }
 
-    public static function failed(Preset $preset, int $cores, string $reason): self
+    /** @param string $log file that has the runner's output */
+    public static function failed(Preset $preset, int $cores, string $reason, string $log): self
     {
-        return new self(self::identity($preset, $cores) + array_fill_keys(self::NUMBERS, null) + ['failed' => $reason]);
+        return new self(self::identity($preset, $cores) + array_fill_keys(self::NUMBERS, null) + ['failed' => $reason, 'log' => $log]);
     }
 
     /** @param array<string, mixed> $fields */
@@ -55,6 +57,14 @@ final class Run
     public function failure(): ?string
     {
         return $this->fields['failed'] ?? null;
+    }
+
+    /** What came out, in a few words. */
+    public function outcome(): string
+    {
+        return $this->failure() !== null
+            ? "FAILED: {$this->failure()}"
+            : sprintf('%s requests/s, %s errors', number_format($this->number('rps')), number_format($this->number('errors')));
     }
 
     public function isPerfect(): bool

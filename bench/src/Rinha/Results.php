@@ -113,7 +113,7 @@ final class Results
         ];
     }
 
-    /** @return array<string, int|float> */
+    /** @return array<string, mixed> */
     private static function times(SimulationLog $log, ?string $name): array
     {
         $times = ['requests' => $log->requests($name), 'mean_ms' => round($log->mean($name), 2)];
@@ -121,7 +121,7 @@ final class Results
             $times[$field] = (int) $log->percentile($percent, $name);
         }
 
-        return $times;
+        return $times + ['latency_ms' => $log->latency($name)->toArray()];
     }
 
     /**

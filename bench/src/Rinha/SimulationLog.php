@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bench\Rinha;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\Load\Latency;
 use Weft\Bench\Percentile;
 
 /** The log of a Gatling run: every request with its times in milliseconds. */
@@ -61,6 +62,11 @@ final class SimulationLog
     public function percentile(float $percent, ?string $name = null): float
     {
         return Percentile::of($this->sorted($name), $percent);
+    }
+
+    public function latency(?string $name = null): Latency
+    {
+        return Latency::of($this->sorted($name), 1.0);
     }
 
     /** @return list<string> */

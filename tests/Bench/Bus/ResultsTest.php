@@ -16,7 +16,7 @@ use Weft\Bench\Bus\Run;
 use Weft\Bench\Bus\ServerCpu;
 use Weft\Bench\Bus\Stored;
 use Weft\Bench\Bus\Transport;
-use Weft\Bench\ProcessFamily;
+use Weft\Bench\ProcessTree;
 use Weft\Bench\Usage;
 
 require_once __DIR__ . '/../../../bench/autoload.php';
@@ -45,15 +45,15 @@ final class ResultsTest extends TestCase
         self::assertSame(2.5, $this->finished(new Stored(100, 100, 0))->number('broker_cpu_s'));
     }
 
-    public function testAProcessFamilyHasTheTimeOfItsChildrenToo(): void
+    public function testTheTimeOfChildrenThatHaveEndedCountsAlsoForAProcessThatLeadsNoSession(): void
     {
-        $family = new ProcessFamily(getmypid());
-        $before = $family->cpuSeconds();
+        $tree = new ProcessTree(getmypid());
+        $before = $tree->cpuSeconds();
         $child = proc_open([PHP_BINARY, '-n', '-r', 'while (getrusage()["ru_utime.tv_usec"] < 300000);'], [], $pipes);
         proc_close($child);
 
-        self::assertGreaterThanOrEqual($before + 0.2, $family->cpuSeconds());
-        self::assertSame(0.0, (new ProcessFamily(2 ** 22 + 1))->cpuSeconds(), 'no process has this id');
+        self::assertGreaterThanOrEqual($before + 0.2, $tree->cpuSeconds());
+        self::assertSame(0.0, (new ProcessTree(2 ** 22 + 1))->cpuSeconds(), 'no process has this id');
     }
 
     public function testACommandWithoutARowIsLost(): void
@@ -101,7 +101,7 @@ final class ResultsTest extends TestCase
         $results = new Results('a machine', ['php' => '8.2'], [
             $this->finished(new Stored(100, 100, 0), seconds: 4.0),
             $this->finished(new Stored(100, 100, 0), seconds: 8.0, system: 'go'),
-            Run::failed($this->contender('weft'), false, 'exited with code 1'),
+            Run::failed($this->contender('weft'), false, 'exited with code 1', 'bench/out/weft.log'),
         ]);
 
         $table = $results->table()->markdown();

@@ -1,0 +1,92 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Chaos;
+
+use Weft\Bus\Bus;
+use Weft\Bus\BusException;
+use Weft\Bus\DeadLetter;
+use Weft\Bus\Header;
+use Weft\Sql\Database;
+
+use function Weft\delay;
+
+/** Compares what a run should have left in the tables and the queues with what it left. */
+final class Audit
+{
+    /** Whatever comes twice comes within so many seconds of the last message. */
+    private const SETTLE_SECONDS = 1.5;
+
+    public function __construct(
+        private readonly Bus $bus,
+        private readonly Database $database,
+        private readonly string $queue,
+        private readonly Manners $manners,
+    ) {
+    }
+
+    /** Waits until nothing is left to do; false when that is not so by the deadline, in seconds of `microtime(true)`. */
+    public function awaitDrained(float $deadline): bool
+    {
+        while (microtime(true) < $deadline) {
+            delay(0.25);
+            if ($this->isDrained()) {
+                delay(self::SETTLE_SECONDS);
+
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /** @return array<string, mixed> */
+    public function verdict(): array
+    {
+        $transfers = $this->totalAndDifferent('number', 'transfers');
+        $bookings = $this->totalAndDifferent('number * 10 + listener', 'bookings');
+        // What breaks between parking a message and acknowledging it makes a second letter of the same id.
+        $letters = array_map(static fn (DeadLetter $letter): string => $letter->headers[Header::MESSAGE_ID], $this->bus->deadLetters($this->queue)->peek(1_000));
+        $parked = count(array_unique($letters));
+        $commandsLost = count($this->manners->byNumber) - $transfers['different'] - $parked;
+
+        return [
+            'effects' => $transfers['total'] + $bookings['total'],
+            'effects_expected' => 3 * $this->manners->good(),
+            'duplicate_effects' => $transfers['total'] - $transfers['different'] + $bookings['total'] - $bookings['different'],
+            'lost' => max(0, $commandsLost) + max(0, 2 * $transfers['different'] - $bookings['different']),
+            'parked' => $parked,
+            'parked_twice' => count($letters) - $parked,
+            'parked_expected' => $this->manners->hopeless(),
+            'left_in_outbox' => $this->number('SELECT count(*) FROM weft_outbox'),
+        ];
+    }
+
+    private function isDrained(): bool
+    {
+        $left = $this->number('SELECT (SELECT count(*) FROM weft_outbox) + (SELECT count(*) FROM weft_delayed)');
+        $transfers = $this->number('SELECT count(DISTINCT number) FROM transfers');
+        $bookings = $this->number('SELECT count(*) FROM bookings');
+        $wanted = $this->manners->good();
+        if ($left !== 0 || $transfers < $wanted || $bookings < 2 * $wanted) {
+            return false;
+        }
+        try {
+            return $this->bus->depth($this->queue) === 0 && $this->bus->deadLetters($this->queue)->count() >= $this->manners->hopeless();
+        } catch (BusException) {
+            return false;
+        }
+    }
+
+    /** @return array{total: int, different: int} */
+    private function totalAndDifferent(string $key, string $table): array
+    {
+        return $this->database->execute("SELECT count(*) AS total, count(DISTINCT {$key}) AS different FROM {$table}")->first();
+    }
+
+    private function number(string $query): int
+    {
+        return (int) $this->database->execute($query)->value();
+    }
+}
