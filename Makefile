@@ -93,38 +93,51 @@ chaos: ## break workers, servers and connections while the bus works, and count 
 	@$(MAKE) build
 	@WEFT_EXTENSION='$(EXTENSION)' php -d extension='$(EXTENSION)' bench/chaos/run --messages=$(MESSAGES) --seed=$(SEED)
 
+# It starts the servers it needs, and stops those it started.
+SUITE := COMMANDS='$(COMMANDS)' bench/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+
+.PHONY: bench
+bench: ## run every benchmark and make the page of their results (SHORT=1: about ten minutes; COMPARE=FOLDER of earlier results)
+	@scripts/setup demo services bench rinha
+	@$(MAKE) build
+	@$(SUITE) $(if $(COMPARE),--compare='$(COMPARE)')
+
 .PHONY: bench-bus
-bench-bus: ## measure Weft, Go, pure PHP and symfony/messenger side by side (COMMANDS=20000 for a short run)
+bench-bus: ## measure Weft, Go, pure PHP and symfony/messenger side by side (SHORT=1: a minute)
 	@scripts/setup demo services bench
 	@$(MAKE) build
-	@scripts/services up
-	@. "$${WEFT_VAR:-var}/services/env"; COMMANDS=$(COMMANDS) bench/bus/run --extension='$(EXTENSION)'
+	@$(SUITE) --only=bus
+
+.PHONY: bench-bus-matrix
+bench-bus-matrix: ## the same with transient and persistent messages, without and with publisher confirms
+	@scripts/setup demo services bench
+	@$(MAKE) build
+	@$(SUITE) --only=bus --matrix
 
 .PHONY: bench-http
 bench-http: ## measure Weft, Go, Node, PHP-FPM and php -S as HTTP servers (SHORT=1: two minutes)
 	@scripts/setup demo services bench
 	@$(MAKE) build
-	@scripts/services up
-	@. "$${WEFT_VAR:-var}/services/env"; bench/http/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+	@$(SUITE) --only=http
 
 .PHONY: bench-grpc
 bench-grpc: ## measure Weft, grpc-go and grpc-js as gRPC servers (SHORT=1: two minutes)
 	@scripts/setup demo bench
 	@$(MAKE) build
-	@bench/grpc/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+	@$(SUITE) --only=grpc
 
 .PHONY: bench-pool
 bench-pool: ## measure what the pool is worth: five published loads against MariaDB (SHORT=1: half a minute)
 	@scripts/setup demo services bench
 	@$(MAKE) build
-	@scripts/services up
-	@. "$${WEFT_VAR:-var}/services/env"; bench/pool/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+	@$(SUITE) --only=pool
 
-.PHONY: rinha
+.PHONY: rinha bench-rinha
+bench-rinha: rinha
 rinha: ## run the Rinha de Backend: Gatling against examples/rinha within 1.5 CPU and 3.0 GB (SHORT=1: 23 seconds of load)
 	@scripts/setup demo rinha
 	@$(MAKE) build
-	@bench/rinha/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+	@$(SUITE) --only=rinha
 
 .PHONY: soak-reload
 soak-reload: ## reload workers 100 times under load and count the requests that fail: none must

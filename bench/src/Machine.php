@@ -26,6 +26,13 @@ final class Machine
         return sys_getloadavg()[0] > 0.5;
     }
 
+    public static function warnWhenBusy(): void
+    {
+        if (self::isBusy()) {
+            fwrite(STDERR, sprintf("The machine is busy (load %.1f): the numbers will not be comparable.\n", sys_getloadavg()[0]));
+        }
+    }
+
     public static function cores(): int
     {
         return preg_match_all('/^processor\s*:/m', (string) @file_get_contents('/proc/cpuinfo'));

@@ -49,7 +49,12 @@ final class Program
         $cpu = self::childrenCpuSeconds();
         $started = microtime(true);
         $program = new self($command, $environment, $log);
-        $program->awaitEnd($started, $timeout, $tick);
+        try {
+            $program->awaitEnd($started, $timeout, $tick);
+        } catch (Interrupted $interrupted) {
+            $program->end();
+            throw $interrupted;
+        }
         $seconds = microtime(true) - $started;
         $program->requireSuccess();
 

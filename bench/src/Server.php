@@ -39,7 +39,7 @@ final class Server
         $server = new self($process, proc_get_status($process)['pid'], $log);
         try {
             $server->awaitPort($port, $timeout);
-        } catch (BenchmarkException $failure) {
+        } catch (BenchmarkException | Interrupted $failure) {
             $server->stop();
             throw $failure;
         }

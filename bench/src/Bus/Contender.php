@@ -15,6 +15,7 @@ final class Contender
      * @param string $system the product, shared by its modes
      * @param list<string> $command program and arguments
      * @param list<string> $files must exist before it can start
+     * @param bool $persistent whether its messages are to survive a restart of the broker
      */
     public function __construct(
         public readonly string $name,
@@ -23,18 +24,26 @@ final class Contender
         public readonly Transport $transport,
         public readonly array $command,
         public readonly array $files,
+        private readonly bool $persistent = false,
     ) {
     }
 
+    /** The same program, told otherwise. */
+    public function with(bool $persistent, ?string $name = null, ?Mode $mode = null): self
+    {
+        return new self($name ?? $this->name, $this->system, $mode ?? $this->mode, $this->transport, $this->command, $this->files, $persistent);
+    }
+
+    /** @param list<string> $names none means everyone */
     public function isAmong(array $names): bool
     {
         return $names === [] || in_array($this->name, $names, true) || in_array($this->system, $names, true);
     }
 
-    /** Whether its messages survive the broker, whatever is asked of the others. */
+    /** Some modes have persistent messages whatever is asked of the others. */
     public function isPersistent(): bool
     {
-        return $this->mode === Mode::Safe || $this->transport === Transport::Sqlite;
+        return $this->persistent || $this->mode === Mode::Safe || $this->transport === Transport::Sqlite;
     }
 
     /** @return list<string> */

@@ -33,6 +33,31 @@ final class Contenders
     }
 
     /**
+     * Everyone who works on RabbitMQ without inbox and outbox, with transient and persistent messages, without and with publisher
+     * confirms.
+     *
+     * @param list<Contender> $all
+     *
+     * @return list<Contender>
+     */
+    public static function matrix(array $all): array
+    {
+        $cells = [];
+        foreach ($all as $contender) {
+            if ($contender->transport === Transport::RabbitMq && $contender->mode === Mode::Plain) {
+                foreach ([false, true] as $persistent) {
+                    $messages = $persistent ? 'persistent' : 'transient';
+                    $cells[] = $contender->with($persistent, "{$contender->system}-$messages");
+                    $cells[] = $contender->with($persistent, "{$contender->system}-$messages-confirmed", Mode::Confirmed);
+                }
+            }
+        }
+
+        return $cells;
+    }
+
+    /**
+     * @param list<Contender> $all
      * @param list<string> $names of contenders or systems; none means everyone
      *
      * @return non-empty-list<Contender> in the order of one round

@@ -14,6 +14,9 @@ interface Ground
 
     public function inspect(Report $report): Stored;
 
+    /** A new record of what the broker counts, empty where it does not. */
+    public function timeline(): Timeline;
+
     /** Seconds the broker and the database have computed so far, where they are servers of known process ids. */
     public function cpu(): ?ServerCpu;
 }

@@ -5,25 +5,29 @@ declare(strict_types=1);
 namespace Weft\Bench\Bus;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\CommandLine;
 
 /** What the command line asks for. */
 final class Options
 {
     public const USAGE = <<<'USAGE'
-        usage: bench/bus/run [--commands=N] [--runs=N] [--only=NAME,…] [--persistent] [--timeout=SECONDS]
+        usage: bench/bus/run [--short] [--commands=N] [--runs=N] [--only=NAME,…] [--persistent] [--matrix] [--timeout=SECONDS]
                              [--extension=FILE] [--out=FILE]
 
+          --short       one run of 5000 messages: the shape of the table in a minute
           --commands    messages per run, 100000 unless the variable COMMANDS says otherwise
           --runs        runs of each contender, 3; they take turns
           --only        contenders: weft-plain weft-confirmed weft-safe weft-embedded go pure-php
                         symfony-messenger, or weft for its four; all of them by default
           --persistent  messages survive a restart of the broker (delivery mode 2), for everyone
+          --matrix      instead of the race: weft, go, pure-php and symfony-messenger each with transient and
+                        persistent messages, without and with publisher confirms; into bench/out/bus-matrix.json
           --timeout     seconds after which a run is ended and counts as failed, 1200
           --extension   libweft.so, target/release/libweft.so
           --out         where the results go, bench/out/bus.json
 
-        Starts RabbitMQ and PostgreSQL with scripts/services unless AMQP_URL, DATABASE_URL and
-        RABBITMQ_MANAGEMENT_URL are set. Exits with 1 when a run failed, lost a message or made one twice.
+        Starts RabbitMQ and PostgreSQL of this checkout unless AMQP_URL, DATABASE_URL and RABBITMQ_MANAGEMENT_URL
+        are set. Exits with 1 when a run failed, lost a message or made one twice.
 
         USAGE;
 
@@ -33,6 +37,7 @@ final class Options
         public readonly int $runs,
         public readonly array $only,
         public readonly bool $persistent,
+        public readonly bool $matrix,
         public readonly float $timeout,
         public readonly string $extension,
         public readonly string $out,
@@ -47,30 +52,29 @@ final class Options
      */
     public static function parse(array $arguments, string $root): self
     {
-        $values = ['commands' => getenv('COMMANDS') ?: '100000', 'runs' => '3', 'only' => '', 'timeout' => '1200'];
-        $values += ['extension' => "$root/target/release/libweft.so", 'out' => "$root/bench/out/bus.json", 'persistent' => ''];
-        foreach ($arguments as $argument) {
-            if (!preg_match('/^--([a-z]+)(?:=(.+))?$/', $argument, $match) || !isset($values[$match[1]])) {
-                throw new BenchmarkException("unknown option $argument\n" . self::USAGE);
-            }
-            $values[$match[1]] = $match[2] ?? '1';
-        }
+        $short = in_array('--short', $arguments, true);
+        $matrix = in_array('--matrix', $arguments, true);
+        $line = CommandLine::parse($arguments, [
+            'short' => '',
+            'commands' => $short ? '5000' : (getenv('COMMANDS') ?: '100000'),
+            'runs' => $short ? '1' : '3',
+            'only' => '',
+            'persistent' => '',
+            'matrix' => '',
+            'timeout' => '1200',
+            'extension' => "$root/target/release/libweft.so",
+            'out' => "$root/bench/out/" . ($matrix ? 'bus-matrix.json' : 'bus.json'),
+        ]);
 
         return new self(
-            self::positive('commands', $values['commands']),
-            self::positive('runs', $values['runs']),
-            $values['only'] === '' ? [] : explode(',', $values['only']),
-            $values['persistent'] !== '',
-            self::positive('timeout', $values['timeout']),
-            $values['extension'],
-            $values['out'],
+            $line->positive('commands'),
+            $line->positive('runs'),
+            $line->names('only'),
+            $line->flag('persistent'),
+            $line->flag('matrix'),
+            $line->positive('timeout'),
+            $line->text('extension'),
+            $line->text('out'),
         );
-    }
-
-    private static function positive(string $name, string $value): int
-    {
-        return ctype_digit($value) && (int) $value > 0
-            ? (int) $value
-            : throw new BenchmarkException("--$name must be a number above 0, got '$value'");
     }
 }

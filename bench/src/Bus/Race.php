@@ -29,7 +29,6 @@ final class Race
         private readonly array $contenders,
         private readonly \Closure $grounds,
         private readonly int $commands,
-        private readonly bool $persistent,
         private readonly float $timeout,
         private readonly string $logs,
         private readonly Progress $progress,
@@ -47,7 +46,7 @@ final class Race
         for ($round = 1; $round <= $rounds; ++$round) {
             foreach ($this->order($round) as $contender) {
                 $this->flushes[] = $flush = DiskFlush::microseconds($this->logs);
-                $this->progress->start(sprintf('%-18s round %d, disk flush %4.0f µs', $contender->name, $round, $flush));
+                $this->progress->start(sprintf('%-36s round %d, disk flush %4.0f µs', $contender->name, $round, $flush));
                 $runs[] = $run = $this->attempt($contender, "{$this->logs}/{$contender->name}-$round.log");
                 $this->progress->finish($run->outcome());
             }
@@ -75,7 +74,7 @@ final class Race
 
             return $this->measure($contender, $log);
         } catch (BenchmarkException | \PDOException $failure) {
-            return Run::failed($contender, $this->persistent, $failure->getMessage(), $log);
+            return Run::failed($contender, $failure->getMessage(), $log);
         }
     }
 
@@ -83,18 +82,22 @@ final class Race
     {
         $ground = ($this->grounds)($contender->transport);
         $ground->reset();
+        $timeline = $ground->timeline();
         $idle = $ground->cpu();
         $usage = Program::run(
             $contender->command,
             $ground->environment() + $this->environment($contender),
             $log,
             $this->timeout,
-            $this->progress->tick(...),
+            function (float $elapsed) use ($timeline): void {
+                $this->progress->tick($elapsed);
+                $timeline->tick($elapsed);
+            },
         );
         $servers = $idle === null ? null : $ground->cpu()?->since($idle);
         $report = Report::parse($usage->output);
 
-        return Run::finished($contender, $this->persistent, $this->commands, $usage, $servers, $report, $ground->inspect($report));
+        return Run::finished($contender, $this->commands, $usage, $servers, $report, $ground->inspect($report), $timeline->toArray());
     }
 
     /** @return array<string, string> */
@@ -102,7 +105,7 @@ final class Race
     {
         return [
             'COMMANDS' => (string) $this->commands,
-            'PERSISTENT' => $this->persistent || $contender->isPersistent() ? '1' : '0',
+            'PERSISTENT' => $contender->isPersistent() ? '1' : '0',
             'MODE' => $contender->mode->value,
         ];
     }

@@ -23,6 +23,12 @@ final class Report
     ) {
     }
 
+    /** @return array{fill: float, commands: float, events: float} seconds */
+    public function phases(): array
+    {
+        return ['fill' => $this->fillSeconds, 'commands' => $this->commandsSeconds, 'events' => $this->eventsSeconds];
+    }
+
     /** Events acknowledged between the last command and the last event. */
     public function eventsAfterCommands(): int
     {

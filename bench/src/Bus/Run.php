@@ -21,17 +21,19 @@ final class Run
     /**
      * Lost are commands without a row and events that never came; duplicates are rows beyond one per command, events beyond one
      * per command, and messages left over when the contender had acknowledged all it was waiting for.
+     *
+     * @param array<string, list<int|float>>|null $timeline see {@see Timeline::toArray()}
      */
     public static function finished(
         Contender $contender,
-        bool $persistent,
         int $commands,
         Usage $usage,
         ?ServerCpu $servers,
         Report $report,
         Stored $stored,
+        ?array $timeline = null,
     ): self {
-        return new self(self::identity($contender, $persistent) + [
+        return new self(self::identity($contender) + [
             'seconds' => round($usage->seconds, 3),
             'fill_per_s' => self::rate($commands, $report->fillSeconds),
             'commands_per_s' => self::rate($commands, $report->commandsSeconds),
@@ -40,6 +42,8 @@ final class Run
             'broker_cpu_s' => $servers === null ? null : round($servers->broker, 2),
             'database_cpu_s' => $servers === null ? null : round($servers->database, 2),
             'rss_mib' => round($usage->peakMemory, 1),
+            'phases_s' => array_map(static fn (float $seconds): float => round($seconds, 3), $report->phases()),
+            'timeline' => $timeline,
             'rows' => $stored->rows,
             'lost' => $commands - $stored->customers + max(0, $commands - $report->events),
             'duplicates' => $stored->rows - $stored->customers + max(0, $report->events - $commands) + $stored->queued,
@@ -47,11 +51,11 @@ final class Run
     }
 
     /** @param string $log file that has the contender's error stream */
-    public static function failed(Contender $contender, bool $persistent, string $reason, string $log): self
+    public static function failed(Contender $contender, string $reason, string $log): self
     {
         $failure = ['failed' => $reason, 'log' => $log];
 
-        return new self(self::identity($contender, $persistent) + array_fill_keys(self::NUMBERS, null) + $failure);
+        return new self(self::identity($contender) + array_fill_keys(self::NUMBERS, null) + $failure);
     }
 
     /** @param array<string, mixed> $fields */
@@ -73,6 +77,12 @@ final class Run
             Transport::Sqlite->value => "{$this->fields['system']} embedded",
             default => $this->fields['system'] === 'weft' ? "weft {$this->fields['mode']}" : $this->fields['system'],
         };
+    }
+
+    /** What its messages and its publishers were told, the same for all runs of one cell of the matrix. */
+    public function cell(): string
+    {
+        return ($this->fields['persistent'] ? 'persistent' : 'transient') . ', confirms ' . ($this->fields['confirms'] ? 'on' : 'off');
     }
 
     public function failure(): ?string
@@ -101,13 +111,14 @@ final class Run
         return $this->fields[$name] ?? null;
     }
 
-    private static function identity(Contender $contender, bool $persistent): array
+    /** @return array<string, mixed> */
+    private static function identity(Contender $contender): array
     {
         return [
             'system' => $contender->system,
             'mode' => $contender->mode->value,
             'transport' => $contender->transport->value,
-            'persistent' => $persistent || $contender->isPersistent(),
+            'persistent' => $contender->isPersistent(),
             'confirms' => $contender->mode !== Mode::Plain,
         ];
     }

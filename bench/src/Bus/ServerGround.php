@@ -16,6 +16,7 @@ final class ServerGround implements Ground
         private readonly PostgresDatabase $database,
         private readonly ?ProcessTree $brokerProcess,
         private readonly ?ProcessTree $databaseProcess,
+        private readonly ?Counters $counters,
     ) {
     }
 
@@ -38,6 +39,11 @@ final class ServerGround implements Ground
     public function inspect(Report $report): Stored
     {
         return new Stored(...$this->database->count(), queued: $this->broker->queued());
+    }
+
+    public function timeline(): Timeline
+    {
+        return new Timeline($this->counters);
     }
 
     public function cpu(): ?ServerCpu

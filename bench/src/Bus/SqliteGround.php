@@ -34,6 +34,11 @@ final class SqliteGround implements Ground
         return new Stored($rows, $customers, $report->queued ?? throw new BenchmarkException('its output has no number queued'));
     }
 
+    public function timeline(): Timeline
+    {
+        return new Timeline(null);
+    }
+
     public function cpu(): ?ServerCpu
     {
         return null;

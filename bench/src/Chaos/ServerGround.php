@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Chaos;
 
+use Weft\Bench\Services;
+
 use function Weft\delay;
 
 /** A RabbitMQ and a PostgreSQL of this run alone, each behind a proxy. */
@@ -22,8 +24,7 @@ final class ServerGround implements Ground
         foreach (self::SERVICES as $service) {
             $this->services('start', $service);
         }
-        preg_match_all("/^export (\\w+)='(.*)'$/m", (string) file_get_contents("{$folder}/services/env"), $lines, PREG_SET_ORDER);
-        $this->urls = array_column($lines, 2, 1);
+        $this->urls = Services::read("{$folder}/services/env");
         $this->amqp = new Proxy((int) parse_url($this->urls['AMQP_URL'], PHP_URL_PORT));
         $this->sql = new Proxy((int) parse_url($this->urls['DATABASE_URL'], PHP_URL_PORT));
     }

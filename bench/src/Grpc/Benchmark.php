@@ -31,9 +31,7 @@ final class Benchmark
         @mkdir("{$this->out}/grpc-logs", recursive: true);
         $ghz = Ghz::install((getenv('WEFT_VAR') ?: "{$this->root}/var") . '/bin');
         $contenders = $this->contenders();
-        if (Machine::isBusy()) {
-            fwrite(STDERR, sprintf("The machine is busy (load %.1f): the numbers will not be comparable.\n", sys_getloadavg()[0]));
-        }
+        Machine::warnWhenBusy();
         $presets = array_values(array_filter(
             Preset::all($this->options->long, $this->options->seconds),
             fn (Preset $preset): bool => $preset->isOneOf($this->options->tools),

@@ -29,9 +29,7 @@ final class Benchmark
         @mkdir("{$this->out}/http-logs", recursive: true);
         $contenders = $this->contenders();
         $database = new People(getenv('DATABASE_URL') ?: throw new BenchmarkException('DATABASE_URL is not set: run `make services` and `. var/services/env`'));
-        if (Machine::isBusy()) {
-            fwrite(STDERR, sprintf("The machine is busy (load %.1f): the numbers will not be comparable.\n", sys_getloadavg()[0]));
-        }
+        Machine::warnWhenBusy();
         $race = new Race(
             $contenders,
             $this->environment($database),

@@ -32,9 +32,7 @@ final class Benchmark
     {
         is_file($this->options->extension) || throw new BenchmarkException("{$this->options->extension} is not there: run `make build`");
         @mkdir("{$this->out}/pool-logs", recursive: true);
-        if (Machine::isBusy()) {
-            fwrite(STDERR, sprintf("The machine is busy (load %.1f): the numbers will not be comparable.\n", sys_getloadavg()[0]));
-        }
+        Machine::warnWhenBusy();
         $runs = [];
         $progress = new Progress(count(Preset::all()) * $this->options->rounds);
         for ($round = 1; $round <= $this->options->rounds; ++$round) {

@@ -25,7 +25,7 @@ final class ResultsTest extends TestCase
 {
     private const FIELDS = [
         'system', 'mode', 'transport', 'persistent', 'confirms', 'seconds', 'fill_per_s', 'commands_per_s', 'events_per_s',
-        'cpu_s', 'broker_cpu_s', 'database_cpu_s', 'rss_mib', 'rows', 'lost', 'duplicates',
+        'cpu_s', 'broker_cpu_s', 'database_cpu_s', 'rss_mib', 'phases_s', 'timeline', 'rows', 'lost', 'duplicates',
     ];
 
     public function testARunThatStoredEachCommandOnceIsPerfect(): void
@@ -101,7 +101,7 @@ final class ResultsTest extends TestCase
         $results = new Results('a machine', ['php' => '8.2'], [
             $this->finished(new Stored(100, 100, 0), seconds: 4.0),
             $this->finished(new Stored(100, 100, 0), seconds: 8.0, system: 'go'),
-            Run::failed($this->contender('weft'), false, 'exited with code 1', 'bench/out/weft.log'),
+            Run::failed($this->contender('weft'), 'exited with code 1', 'bench/out/weft.log'),
         ]);
 
         $table = $results->table()->markdown();
@@ -167,7 +167,7 @@ final class ResultsTest extends TestCase
             'events_overlapped' => $overlapped,
         ]));
 
-        return Run::finished($this->contender($system), false, 100, new Usage($seconds, 1.5, 30.0, ''), new ServerCpu(2.5, 1.25), $report, $stored);
+        return Run::finished($this->contender($system), 100, new Usage($seconds, 1.5, 30.0, ''), new ServerCpu(2.5, 1.25), $report, $stored);
     }
 
     private function contender(string $system): Contender

@@ -20,6 +20,8 @@ type settings struct {
 	queue        string
 	commands     int
 	deliveryMode uint8
+	// confirms makes whoever publishes wait until the broker has taken the message.
+	confirms bool
 }
 
 type report struct {
@@ -61,6 +63,7 @@ func settingsFromEnvironment() (settings, error) {
 		queue:        os.Getenv("BENCH_QUEUE"),
 		commands:     commands,
 		deliveryMode: deliveryMode,
+		confirms:     os.Getenv("MODE") == "confirmed",
 	}, nil
 }
 

@@ -66,7 +66,7 @@ func (worker *worker) drain(ctx context.Context) error {
 }
 
 func (worker *worker) subscribe() (*amqp.Channel, <-chan amqp.Delivery, error) {
-	channel, err := worker.connection.Channel()
+	channel, err := openChannel(worker.connection, worker.settings)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +115,11 @@ func (worker *worker) handleCommand(ctx context.Context, channel *amqp.Channel, 
 		if err := insert(ctx, tx, command); err != nil {
 			return err
 		}
-		return publish(ctx, channel, worker.settings, customerStored, CustomerStored{ID: command.ID})
+		confirmation, err := publish(ctx, channel, worker.settings, customerStored, CustomerStored{ID: command.ID})
+		if err != nil {
+			return err
+		}
+		return await(ctx, confirmation)
 	})
 	if err != nil {
 		return err

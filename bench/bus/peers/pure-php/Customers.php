@@ -5,6 +5,9 @@ declare(strict_types=1);
 final class Customers
 {
     private const PREFETCH = 100;
+    /** Commands that may be without a confirm while the queue is filled. */
+    private const WINDOW = 256;
+    private const CONFIRM_SECONDS = 30.0;
 
     public int $commands = 0;
     public int $events = 0;
@@ -14,9 +17,13 @@ final class Customers
     private AMQPExchange $exchange;
     private AMQPQueue $queue;
     private PDOStatement $insert;
+    private int $published = 0;
+    private int $confirmed = 0;
 
+    /** @param AMQPConnection|null $publisher a connection of its own for what is published, with confirms; null: none */
     public function __construct(
         AMQPConnection $broker,
+        private readonly ?AMQPConnection $publisher,
         private readonly PDO $database,
         private readonly string $queueName,
         private readonly int $total,
@@ -24,7 +31,7 @@ final class Customers
     ) {
         $channel = new AMQPChannel($broker);
         $channel->setPrefetchCount(self::PREFETCH);
-        $this->exchange = new AMQPExchange($channel);
+        $this->exchange = new AMQPExchange($publisher === null ? $channel : $this->confirming($publisher));
         $this->queue = new AMQPQueue($channel);
         $this->queue->setName($queueName);
         $this->queue->setFlags(AMQP_DURABLE);
@@ -36,7 +43,9 @@ final class Customers
     {
         for ($i = 0; $i < $this->total; ++$i) {
             $this->publish('StoreCustomer', ['id' => self::uuid(), 'name' => "name_$i", 'email' => 'name@qwerty.root']);
+            $i % self::WINDOW === 0 && $this->awaitConfirms();
         }
+        $this->awaitConfirms();
     }
 
     /** Returns when the last event is acknowledged. */
@@ -60,6 +69,7 @@ final class Customers
         $this->database->beginTransaction();
         $this->insert->execute([$command['id'], $command['name'], $command['email']]);
         $this->publish('CustomerStored', ['id' => $command['id']]);
+        $this->awaitConfirms();
         $this->database->commit();
         ++$this->commands;
     }
@@ -85,6 +95,31 @@ final class Customers
             'content_type' => 'application/json',
             'delivery_mode' => $this->persistent ? 2 : 1,
         ]);
+        ++$this->published;
+    }
+
+    /** On a connection of its own, because deliveries must not come in between. */
+    private function confirming(AMQPConnection $publisher): AMQPChannel
+    {
+        $channel = new AMQPChannel($publisher);
+        $channel->confirmSelect();
+        $channel->setConfirmCallback(
+            function (int $tag): bool {
+                $this->confirmed = $tag;
+
+                return $this->confirmed < $this->published;
+            },
+            static fn (int $tag) => throw new RuntimeException("the broker refused message $tag"),
+        );
+
+        return $channel;
+    }
+
+    private function awaitConfirms(): void
+    {
+        if ($this->publisher !== null && $this->confirmed < $this->published) {
+            $this->exchange->getChannel()->waitForConfirm(self::CONFIRM_SECONDS);
+        }
     }
 
     private static function uuid(): string

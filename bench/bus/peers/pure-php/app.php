@@ -48,6 +48,7 @@ function connectDatabase(string $url): PDO
 
 $customers = new Customers(
     connectBroker(environment('AMQP_URL')),
+    getenv('MODE') === 'confirmed' ? connectBroker(environment('AMQP_URL')) : null,
     connectDatabase(environment('DATABASE_URL')),
     queueName: environment('BENCH_QUEUE'),
     total: (int) environment('COMMANDS'),

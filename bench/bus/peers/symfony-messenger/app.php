@@ -34,6 +34,7 @@ $application = new Application(
     environment('DATABASE_URL'),
     environment('BENCH_QUEUE'),
     getenv('PERSISTENT') === '1' ? Delivery::Persistent : Delivery::Transient,
+    confirms: getenv('MODE') === 'confirmed',
 );
 
 $started = microtime(true);

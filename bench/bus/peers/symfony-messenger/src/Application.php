@@ -26,16 +26,23 @@ use Symfony\Contracts\Service\ServiceProviderInterface;
 final class Application
 {
     private const TRANSPORT = 'amqp';
+    private const CONFIRM_SECONDS = 30.0;
 
     private readonly AmqpTransport $transport;
     private readonly MessageBus $bus;
     private readonly StoreCustomerHandler $commands;
     private readonly CustomerStoredHandler $events;
 
-    public function __construct(string $amqpUrl, string $databaseUrl, string $queue, private readonly Delivery $delivery)
-    {
+    public function __construct(
+        string $amqpUrl,
+        string $databaseUrl,
+        string $queue,
+        private readonly Delivery $delivery,
+        bool $confirms,
+    ) {
+        $options = ['exchange' => ['name' => $queue], 'queues' => [$queue => []]];
         $this->transport = new AmqpTransport(
-            AmqpConnection::fromDsn($amqpUrl, ['exchange' => ['name' => $queue], 'queues' => [$queue => []]]),
+            AmqpConnection::fromDsn($amqpUrl, $options + ($confirms ? ['confirm_timeout' => self::CONFIRM_SECONDS] : [])),
             Serializer::create(),
         );
         $this->bus = $this->bus();

@@ -1,0 +1,85 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Bus;
+
+/**
+ * RabbitMQ's own counts of messages, as its Prometheus plugin has them at the moment it is asked; those of the management API lag
+ * by seconds. Asking never waits for the answer, so that whoever measures something else meanwhile is not held up.
+ */
+final class Counters
+{
+    private const NAMES = [
+        'published' => 'rabbitmq_global_messages_received_total',
+        'delivered' => 'rabbitmq_global_messages_delivered_total',
+        'acknowledged' => 'rabbitmq_global_messages_acknowledged_total',
+    ];
+
+    /** @var resource|null */
+    private $connection = null;
+    private string $answer = '';
+    private bool $asked = false;
+
+    /** @param string $url of the plugin, such as http://127.0.0.1:15692 */
+    public function __construct(private readonly string $url)
+    {
+    }
+
+    /** Sends a request, unless one is on its way. */
+    public function ask(): void
+    {
+        if (!$this->asked && $this->connect()) {
+            $host = parse_url($this->url, PHP_URL_HOST);
+            $this->asked = @fwrite($this->connection, "GET /metrics HTTP/1.1\r\nHost: $host\r\n\r\n") !== false;
+        }
+    }
+
+    /** @return array{published: int, delivered: int, acknowledged: int}|null null while the answer is not complete */
+    public function answer(): ?array
+    {
+        if (!$this->asked) {
+            return null;
+        }
+        $this->answer .= stream_get_contents($this->connection);
+        $body = strpos($this->answer, "\r\n\r\n");
+        $length = preg_match('/^content-length: (\d+)/mi', $this->answer, $match) ? (int) $match[1] : PHP_INT_MAX;
+        if ($body !== false && strlen($this->answer) - $body - 4 >= $length) {
+            $counts = array_map($this->sum(...), self::NAMES);
+            $this->asked = false;
+            $this->answer = '';
+
+            return $counts;
+        }
+        feof($this->connection) && $this->close();
+
+        return null;
+    }
+
+    public function close(): void
+    {
+        $this->connection !== null && fclose($this->connection);
+        $this->connection = null;
+        $this->asked = false;
+        $this->answer = '';
+    }
+
+    private function connect(): bool
+    {
+        if ($this->connection === null) {
+            $parts = parse_url($this->url);
+            $this->connection = @stream_socket_client("tcp://{$parts['host']}:{$parts['port']}", $code, $message, 1.0) ?: null;
+            $this->connection !== null && stream_set_blocking($this->connection, false);
+        }
+
+        return $this->connection !== null;
+    }
+
+    /** Over all protocols and kinds of queues. */
+    private function sum(string $name): int
+    {
+        preg_match_all("/^$name\\{[^}]*\\} (\\d+)/m", $this->answer, $lines);
+
+        return array_sum(array_map(intval(...), $lines[1]));
+    }
+}

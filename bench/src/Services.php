@@ -1,0 +1,79 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench;
+
+/** The servers of scripts/services: RabbitMQ, PostgreSQL and MariaDB of this checkout, on ports of their own. */
+final class Services
+{
+    /** @var list<string> those that were started here */
+    private array $started = [];
+
+    /** @param string $root the repository */
+    public function __construct(private readonly string $root)
+    {
+    }
+
+    /**
+     * Starts those that do not run.
+     *
+     * @param list<string> $names of rabbitmq, postgres and mariadb
+     *
+     * @throws BenchmarkException
+     */
+    public function start(array $names): void
+    {
+        exec("{$this->script()} status", $lines);
+        foreach ($names as $name) {
+            if (preg_grep("/^$name +running/", $lines) === []) {
+                $this->started[] = $name;
+                $this->run('start', $name);
+            }
+        }
+    }
+
+    /** Stops those that {@see start()} has started, and no other. */
+    public function stop(): void
+    {
+        foreach ($this->started as $name) {
+            $this->run('stop', $name);
+        }
+        $this->started = [];
+    }
+
+    /**
+     * Where they are: AMQP_URL, DATABASE_URL and so on.
+     *
+     * @return array<string, string>
+     *
+     * @throws BenchmarkException when none has been started
+     */
+    public function variables(): array
+    {
+        return self::read((getenv('WEFT_VAR') ?: "{$this->root}/var") . '/services/env');
+    }
+
+    /**
+     * @param string $file that scripts/services has written
+     *
+     * @return array<string, string>
+     */
+    public static function read(string $file): array
+    {
+        preg_match_all("/^export (\\w+)='(.*)'$/m", (string) @file_get_contents($file), $lines, PREG_SET_ORDER);
+
+        return $lines !== [] ? array_column($lines, 2, 1) : throw new BenchmarkException("$file is not there: run `make services`");
+    }
+
+    private function run(string ...$arguments): void
+    {
+        passthru("{$this->script()} " . implode(' ', $arguments) . ' >&2', $code);
+        $code === 0 || throw new BenchmarkException('scripts/services ' . implode(' ', $arguments) . " exited with code $code");
+    }
+
+    private function script(): string
+    {
+        return escapeshellarg("{$this->root}/scripts/services");
+    }
+}

@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Suite;
+
+use Weft\Bench\Duration;
+
+/** Passes on what a benchmark prints, and below it keeps a line that says what runs, for how long, and what is left. */
+final class Console
+{
+    private readonly bool $isTerminal;
+    private readonly float $started;
+    private string $unfinished = '';
+
+    /**
+     * @param string $name of the benchmark
+     * @param list<string> $left names of those that come after it
+     * @param float|null $expected seconds it took the last time; null: nobody knows
+     * @param float|null $expectedLeft seconds those after it took the last time
+     */
+    public function __construct(
+        private readonly string $name,
+        private readonly array $left,
+        private readonly ?float $expected,
+        private readonly ?float $expectedLeft,
+    ) {
+        $this->isTerminal = stream_isatty(STDERR);
+        $this->started = microtime(true);
+        fwrite(STDERR, "\n=== {$this->line()}\n");
+    }
+
+    public function say(string $text): void
+    {
+        if (!$this->isTerminal) {
+            fwrite(STDERR, $text);
+
+            return;
+        }
+        $all = $this->unfinished . $text;
+        $end = strrpos($all, "\n");
+        $this->unfinished = $end === false ? $all : substr($all, $end + 1);
+        fwrite(STDERR, "\r\e[K" . ($end === false ? '' : substr($all, 0, $end + 1)) . $this->unfinished . " \e[2m· {$this->line()}\e[0m");
+    }
+
+    public function finish(): void
+    {
+        fwrite(STDERR, ($this->isTerminal ? "\r\e[K" : '') . $this->unfinished . "\n");
+    }
+
+    private function line(): string
+    {
+        $elapsed = microtime(true) - $this->started;
+        $of = $this->expected === null ? '' : ' of about ' . Duration::format($this->expected);
+        $after = $this->left === [] ? '' : '; then ' . implode(', ', $this->left)
+            . ($this->expectedLeft === null ? '' : ', about ' . Duration::format($this->expectedLeft));
+
+        return sprintf('%s, running for %d s%s%s', $this->name, $elapsed, $of, $after);
+    }
+}

@@ -1,0 +1,142 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Suite;
+
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\DiskFlush;
+use Weft\Bench\Interrupted;
+use Weft\Bench\Machine;
+use Weft\Bench\ResultsFile;
+use Weft\Bench\Services;
+use Weft\Bench\Spread;
+use Weft\Bench\Table;
+use Weft\Bench\Versions;
+
+/** All benchmarks in turn. */
+final class Suite
+{
+    private const MEANING = [0 => 'finished', 1 => 'finished with failures', 2 => 'could not run'];
+
+    private readonly string $out;
+    private readonly Services $services;
+
+    /** @param string $root the repository */
+    public function __construct(private readonly string $root, private readonly Options $options)
+    {
+        $this->out = "$root/bench/out";
+        $this->services = new Services($root);
+    }
+
+    /** @return int exit code */
+    public function run(): int
+    {
+        @mkdir("{$this->out}/logs", recursive: true);
+        $runs = [];
+        try {
+            foreach ($this->options->entries as $position => $entry) {
+                $runs[] = $this->attempt($entry, array_slice($this->options->entries, $position + 1));
+            }
+        } finally {
+            $this->services->stop();
+        }
+        $this->save($runs);
+        echo "\n", $this->table($runs)->text();
+
+        return array_filter($runs, static fn (array $run): bool => $run['exit_code'] !== 0) === [] ? 0 : 1;
+    }
+
+    /**
+     * @param list<Entry> $left
+     *
+     * @return array<string, mixed>
+     */
+    private function attempt(Entry $entry, array $left): array
+    {
+        $log = "{$this->out}/logs/{$entry->value}.log";
+        $command = ["{$this->root}/bench/{$entry->value}/run", ...$this->arguments($entry)];
+        $started = microtime(true);
+        try {
+            $this->services->start($entry->services());
+            $environment = $entry->services() === [] ? [] : $this->services->variables();
+            $code = $this->watch(new Child($command, $environment, $log), $entry, $left);
+        } catch (BenchmarkException $failure) {
+            file_put_contents($log, "{$failure->getMessage()}\n");
+            fwrite(STDERR, "{$entry->value}: {$failure->getMessage()}\n");
+            $code = 2;
+        }
+
+        return [
+            'benchmark' => $entry->value,
+            'command' => implode(' ', $command),
+            'short' => $this->options->short,
+            'seconds' => round(microtime(true) - $started, 1),
+            'exit_code' => $code,
+            'outcome' => self::MEANING[$code] ?? "ended with exit code $code",
+            'log' => $log,
+        ];
+    }
+
+    /** @param list<Entry> $left */
+    private function watch(Child $child, Entry $entry, array $left): int
+    {
+        $expected = $this->secondsLastTime();
+        $after = array_map(static fn (Entry $entry): ?float => $expected[$entry->value] ?? null, $left);
+        $names = array_map(static fn (Entry $entry): string => $entry->value, $left);
+        $console = new Console($entry->value, $names, $expected[$entry->value] ?? null, in_array(null, $after, true) ? null : array_sum($after));
+        try {
+            $code = $child->await($console->say(...));
+            $console->finish();
+
+            return $code;
+        } catch (Interrupted $interrupted) {
+            fwrite(STDERR, "\nending {$entry->value} …\n");
+            $child->end();
+            throw $interrupted;
+        }
+    }
+
+    /** @return list<string> */
+    private function arguments(Entry $entry): array
+    {
+        return array_keys(array_filter([
+            '--short' => $this->options->short,
+            '--matrix' => $this->options->matrix && $entry === Entry::Bus,
+            "--extension={$this->options->extension}" => true,
+        ]));
+    }
+
+    /** @return array<string, float> by benchmark, of the last time in the same mode */
+    private function secondsLastTime(): array
+    {
+        $last = json_decode((string) @file_get_contents("{$this->out}/suite.json"), true)['runs'] ?? [];
+        $same = array_filter($last, fn (array $run): bool => $run['short'] === $this->options->short && $run['exit_code'] < 2);
+
+        return array_column($same, 'seconds', 'benchmark');
+    }
+
+    /**
+     * Those that did not run this time keep what is known of their last.
+     *
+     * @param list<array<string, mixed>> $runs
+     */
+    private function save(array $runs): void
+    {
+        $last = json_decode((string) @file_get_contents("{$this->out}/suite.json"), true)['runs'] ?? [];
+        $all = array_values(array_column($runs, null, 'benchmark') + array_column($last, null, 'benchmark'));
+        $machine = Machine::describe(Spread::of([DiskFlush::microseconds($this->out)]));
+        ResultsFile::save("{$this->out}/suite.json", ['machine' => $machine, 'versions' => ['weft' => Versions::weft($this->root)], 'runs' => $all]);
+    }
+
+    /** @param list<array<string, mixed>> $runs */
+    private function table(array $runs): Table
+    {
+        return new Table(['benchmark', 'seconds', 'outcome', 'printed'], array_map(static fn (array $run): array => [
+            $run['benchmark'],
+            number_format($run['seconds']),
+            $run['outcome'],
+            $run['log'],
+        ], $runs));
+    }
+}
