@@ -139,6 +139,15 @@ rinha: ## run the Rinha de Backend: Gatling against examples/rinha within 1.5 CP
 	@$(MAKE) build
 	@$(SUITE) --only=rinha
 
+.PHONY: bench-report
+bench-report: ## make the page of the results in bench/out, or of the published ones: FROM=published
+	@scripts/setup demo bench
+	@bench/report/build $(if $(filter published,$(FROM)),,--from=bench/out)
+
+.PHONY: bench-render
+bench-render: ## write the pages that show published results from bench/*/results.json
+	@bench/render
+
 .PHONY: soak-reload
 soak-reload: ## reload workers 100 times under load and count the requests that fail: none must
 	@scripts/setup demo bench

@@ -30,15 +30,38 @@ final class Page
             fn (array $match): string => rtrim($values[$match[1]] ?? throw new BenchmarkException("{$this->template} asks for {$match[1]}")),
             (string) file_get_contents($this->template),
         );
-        if ($onlyCheck) {
-            $upToDate = @file_get_contents($this->page) === $text;
-            fwrite(STDERR, $upToDate ? '' : "{$this->page} is not what its render script makes of its results\n");
 
-            return $upToDate ? 0 : 1;
+        return self::keep($this->page, $text, $onlyCheck);
+    }
+
+    /**
+     * Puts text between `<!-- name -->` and `<!-- /name -->` of a page that is otherwise written by hand.
+     *
+     * @return int exit code
+     *
+     * @throws BenchmarkException when the page has no such place
+     */
+    public static function block(string $page, string $name, string $text, bool $onlyCheck): int
+    {
+        $pattern = "#(<!-- $name -->\\n).*(<!-- /$name -->)#s";
+        $old = (string) file_get_contents($page);
+        preg_match($pattern, $old) === 1 || throw new BenchmarkException("$page has no place between <!-- $name --> and <!-- /$name -->");
+        $new = (string) preg_replace_callback($pattern, static fn (array $match): string => "$match[1]$text$match[2]", $old);
+
+        return self::keep($page, $new, $onlyCheck);
+    }
+
+    private static function keep(string $page, string $text, bool $onlyCheck): int
+    {
+        if (!$onlyCheck) {
+            file_put_contents($page, $text);
+
+            return 0;
         }
-        file_put_contents($this->page, $text);
+        $upToDate = @file_get_contents($page) === $text;
+        fwrite(STDERR, $upToDate ? '' : "$page is not what its render script makes of its results\n");
 
-        return 0;
+        return $upToDate ? 0 : 1;
     }
 
     /** @param array<string, string> $versions by product */

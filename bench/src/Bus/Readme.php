@@ -5,31 +5,29 @@ declare(strict_types=1);
 namespace Weft\Bench\Bus;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\Page;
 
-/** bench/bus/README.md: a template with the last published results in it. */
+/** What bench/bus/README.md shows of the last published results. */
 final class Readme
 {
-    /** @param string $template text with {{machine}}, {{versions}}, {{commands}}, {{runs}}, {{delivery}} and {{table}} */
-    public static function render(string $template, Results $results): string
+    /** @return array<string, string> by placeholder of the template */
+    public static function values(Results $results, ?Results $matrix): array
     {
-        return strtr($template, [
-            '{{machine}}' => $results->machine,
-            '{{versions}}' => self::versions($results->versions),
-            '{{commands}}' => number_format(self::commands($results)),
-            '{{runs}}' => (string) max(array_map(count(...), $results->byContender())),
-            '{{delivery}}' => self::delivery($results),
-            '{{table}}' => rtrim($results->table()->markdown()),
-        ]);
+        return [
+            'machine' => $results->machine,
+            'versions' => Page::versions($results->versions),
+            'commands' => number_format(self::commands($results)),
+            'runs' => (string) max(array_map(count(...), $results->byContender())),
+            'delivery' => self::delivery($results),
+            'table' => $results->table()->markdown(),
+            'matrix' => $matrix === null ? '' : self::matrix($matrix),
+        ];
     }
 
-    /** @param array<string, string> $versions */
-    private static function versions(array $versions): string
+    private static function matrix(Results $matrix): string
     {
-        return implode(', ', array_map(
-            static fn (string $product, string $version): string => "$product $version",
-            array_keys($versions),
-            $versions,
-        ));
+        return "\n\n## Persistent messages and publisher confirms\n\n"
+            . 'Seconds for ' . number_format(self::commands($matrix)) . " commands and their events.\n\n{$matrix->matrix()->markdown()}\n";
     }
 
     /** @throws BenchmarkException when no run finished */

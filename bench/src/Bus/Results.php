@@ -67,6 +67,24 @@ final class Results
         return new Table(self::HEADER, $rows);
     }
 
+    /** Seconds of each system in each cell of the matrix. */
+    public function matrix(): Table
+    {
+        $groups = $cells = [];
+        foreach ($this->runs as $run) {
+            $groups[$run->toArray()['system']][$run->cell()][] = $run;
+            $cells[$run->cell()] = true;
+        }
+        ksort($groups);
+        krsort($cells);
+        $rows = array_map(static fn (string $system, array $byCell): array => [
+            $system,
+            ...array_map(static fn (string $cell): string => self::spread($byCell[$cell] ?? [], 'seconds', 2), array_keys($cells)),
+        ], array_keys($groups), $groups);
+
+        return new Table(['contender', ...array_keys($cells)], $rows);
+    }
+
     /** @return array<string, non-empty-list<Run>> in the order of the first round */
     public function byContender(): array
     {

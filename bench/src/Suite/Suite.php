@@ -8,6 +8,8 @@ use Weft\Bench\BenchmarkException;
 use Weft\Bench\DiskFlush;
 use Weft\Bench\Interrupted;
 use Weft\Bench\Machine;
+use Weft\Bench\Report\HtmlPage;
+use Weft\Bench\Report\Sources;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Services;
 use Weft\Bench\Spread;
@@ -43,8 +45,28 @@ final class Suite
         }
         $this->save($runs);
         echo "\n", $this->table($runs)->text();
+        $this->makePage();
+        $failed = array_filter($runs, static fn (array $run): bool => $run['exit_code'] !== 0) !== [];
+        $slower = $this->options->compare !== '' && $this->compare($this->options->compare) !== 0;
 
-        return array_filter($runs, static fn (array $run): bool => $run['exit_code'] !== 0) === [] ? 0 : 1;
+        return $failed || $slower ? 1 : 0;
+    }
+
+    private function makePage(): void
+    {
+        try {
+            (new HtmlPage($this->root))->write(Sources::folder($this->out), "{$this->out}/report.html");
+            echo "\n{$this->out}/report.html shows all of it\n";
+        } catch (BenchmarkException $failure) {
+            echo "\nthere is no page: {$failure->getMessage()}\n";
+        }
+    }
+
+    private function compare(string $old): int
+    {
+        passthru(implode(' ', array_map(escapeshellarg(...), ["{$this->root}/bench/compare", $old, $this->out])), $code);
+
+        return $code;
     }
 
     /**

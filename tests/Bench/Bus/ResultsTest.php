@@ -124,20 +124,28 @@ final class ResultsTest extends TestCase
 
     public function testTheReadmeShowsWhatTheResultsSay(): void
     {
-        $results = new Results('a machine', ['php' => '8.2', 'go' => '1.26'], [$this->finished(new Stored(100, 100, 0))]);
+        $values = Readme::values(new Results('a machine', ['php' => '8.2', 'go' => '1.26'], [$this->finished(new Stored(100, 100, 0))]), null);
 
-        $readme = Readme::render("{{machine}}: {{versions}}, {{commands}} {{delivery}} × {{runs}}\n{{table}}", $results);
-
-        self::assertStringStartsWith("a machine: php 8.2, go 1.26, 100 transient × 1\n| contender", $readme);
+        self::assertSame(
+            ['a machine', 'php 8.2, go 1.26', '100', '1', 'transient', ''],
+            [$values['machine'], $values['versions'], $values['commands'], $values['runs'], $values['delivery'], $values['matrix']],
+        );
+        self::assertStringStartsWith('| contender', $values['table']);
     }
 
-    public function testTheTemplateHasNoPlaceholderThatNobodyFills(): void
+    public function testTheMatrixHasARowForEachSystemAndAColumnForEachCell(): void
     {
-        $results = new Results('a machine', [], [$this->finished(new Stored(100, 100, 0))]);
+        $all = Contenders::matrix(Contenders::all('/bench', '/go', '/libweft.so'));
 
-        $readme = Readme::render(file_get_contents(__DIR__ . '/../../../bench/bus/README.template.md'), $results);
-
-        self::assertStringNotContainsString('{{', $readme);
+        self::assertSame(
+            ['weft-transient', 'weft-transient-confirmed', 'weft-persistent', 'weft-persistent-confirmed', 'go-transient'],
+            array_slice(array_column($all, 'name'), 0, 5),
+        );
+        self::assertCount(16, $all);
+        $runs = array_map(static fn (Contender $contender): Run => Run::failed($contender, 'not built', 'log'), $all);
+        $table = (new Results('a machine', [], $runs))->matrix()->markdown();
+        self::assertSame(4, preg_match_all('/^\| (go|pure-php|symfony-messenger|weft) .*–/m', $table));
+        self::assertStringContainsString('transient, confirms off | transient, confirms on', preg_replace('/ +/', ' ', $table));
     }
 
     public function testAnUnknownContenderIsRefusedWithTheNamesThereAre(): void

@@ -1,0 +1,36 @@
+// Elements of the page.
+
+/** element('p', { class: 'x' }, 'text', child): null children are left out. */
+export function element(name, attributes = {}, ...children) {
+    const node = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+        if (key.startsWith('on')) {
+            node.addEventListener(key.slice(2), value);
+        } else if (value !== null && value !== false) {
+            node.setAttribute(key, value === true ? '' : value);
+        }
+    }
+    node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    return node;
+}
+
+/** The first column is text and names its row, the others are aligned right. */
+export function table(caption, header, rows) {
+    const head = element('tr', {}, header.map((cell) => element('th', { scope: 'col' }, cell)));
+    const body = rows.map((row) => element('tr', {}, row.map((cell, column) => column === 0
+        ? element('th', { scope: 'row' }, cell)
+        : element('td', {}, cell))));
+    const content = element('table', {}, element('caption', {}, caption), element('thead', {}, head), element('tbody', {}, body));
+    // Scrolls by itself where it is too wide, with the keyboard too.
+    return element('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': caption }, content);
+}
+
+/** A labelled choice; calls changed with the value, at once for the first. */
+export function choice(label, options, selected, changed) {
+    const select = element('select', { onchange: () => changed(select.value) }, options.map((option) => element(
+        'option',
+        { value: option, selected: option === selected },
+        option,
+    )));
+    return element('label', { class: 'choice' }, element('span', {}, label), select);
+}

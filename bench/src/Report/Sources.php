@@ -1,0 +1,50 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Report;
+
+use Weft\Bench\BenchmarkException;
+use Weft\Bench\ResultsFile;
+
+/** Where the results of the benchmarks are: in the repository as published, or in a folder as the runners leave them. */
+final class Sources
+{
+    private const NAMES = ['bus', 'bus-matrix', 'bus-noop', 'pool', 'http', 'grpc', 'rinha', 'scale', 'suite'];
+
+    /** @param array<string, string> $files by benchmark */
+    private function __construct(public readonly string $name, private readonly array $files)
+    {
+    }
+
+    /** @param string $root the repository */
+    public static function published(string $root): self
+    {
+        $files = [];
+        foreach (array_diff(self::NAMES, ['suite']) as $name) {
+            [$folder, $variant] = explode('-', $name) + [1 => null];
+            $files[$name] = "$root/bench/$folder/" . ($variant === null ? 'results' : $variant) . '.json';
+        }
+
+        return new self('published', $files);
+    }
+
+    public static function folder(string $folder): self
+    {
+        return new self('folder', array_combine(self::NAMES, array_map(static fn (string $name): string => "$folder/$name.json", self::NAMES)));
+    }
+
+    /**
+     * @return array<string, array<string, mixed>> results files by benchmark, those that are there
+     *
+     * @throws BenchmarkException when there is none
+     */
+    public function load(): array
+    {
+        $there = array_filter($this->files, is_file(...));
+
+        return $there !== []
+            ? array_map(ResultsFile::load(...), $there)
+            : throw new BenchmarkException('there are no results in ' . dirname(reset($this->files)) . ': run `make bench`');
+    }
+}

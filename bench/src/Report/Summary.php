@@ -1,0 +1,222 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Report;
+
+use Weft\Bench\Spread;
+
+/** What each benchmark came to: Weft against the best of its peers. */
+final class Summary
+{
+    public const TITLES = [
+        'bus' => 'Message bus',
+        'http' => 'HTTP',
+        'grpc' => 'gRPC',
+        'pool' => 'Connection pool',
+        'rinha' => 'Rinha de Backend',
+    ];
+
+    /** @param array<string, array<string, mixed>> $results see {@see Sources::load()} */
+    public function __construct(private readonly array $results)
+    {
+    }
+
+    /** @return array<string, Tile|null> by benchmark; null where there is nothing to compare */
+    public function tiles(): array
+    {
+        return [
+            'bus' => $this->bus(),
+            'http' => $this->http(),
+            'grpc' => $this->grpc(),
+            'pool' => $this->pool(),
+            'rinha' => $this->rinha(),
+        ];
+    }
+
+    private function bus(): ?Tile
+    {
+        $runs = $this->runs('bus', ['transport' => 'rabbitmq', 'failed' => null]);
+        $weft = self::median(self::where($runs, ['system' => 'weft', 'mode' => 'plain']), 'seconds');
+        $safe = self::median(self::where($runs, ['system' => 'weft', 'mode' => 'safe']), 'seconds');
+        $peer = self::best(self::where($runs, ['mode' => 'plain']), 'seconds');
+        if ($weft === null || $peer === null) {
+            return null;
+        }
+        [$name, $seconds] = $peer;
+        $detail = sprintf(
+            '%s commands stored and their events drained in %.2f s against %.2f s',
+            number_format(max(array_column($runs, 'rows'))),
+            $weft,
+            $seconds,
+        );
+
+        return new Tile(
+            self::times($seconds / $weft),
+            "as fast as $name, the fastest peer",
+            $detail . ($safe === null ? '' : '; with inbox, outbox, confirms and persistent messages ' . self::times($seconds / $safe)),
+        );
+    }
+
+    private function http(): ?Tile
+    {
+        $cost = fn (string $case): ?array => self::compare(
+            $this->runs('http', ['case' => $case, 'protocol' => 'http/1.1', 'connections' => 64]),
+            'cpu_us_per_request',
+        );
+        $hello = $cost('hello');
+        $query = $cost('query');
+
+        return $hello === null ? null : new Tile(
+            self::times($hello['ratio']),
+            "the requests of {$hello['peer']} per CPU second",
+            sprintf('hello over HTTP/1.1: %.1f µs of CPU against %.1f µs', $hello['weft'], $hello['theirs'])
+                . ($query === null ? '' : '; with a query each ' . self::times($query['ratio']) . " {$query['peer']}"),
+        );
+    }
+
+    /** Under the longest load of ghz on 8 connections: a short one does not last as long as the clock needs. */
+    private function grpc(): ?Tile
+    {
+        $cost = function (string $call): ?array {
+            $runs = $this->runs('grpc', ['tool' => 'ghz', 'call' => $call, 'concurrency' => 100, 'connections' => 8]);
+
+            return self::compare($runs, 'cpu_us_per_call');
+        };
+        $get = $cost('Get');
+        $list = $cost('List');
+
+        return $get === null ? null : new Tile(
+            self::times($get['ratio']),
+            "the calls of {$get['peer']} per CPU second",
+            sprintf('Get: %.1f µs of CPU against %.1f µs', $get['weft'], $get['theirs'])
+                . ($list === null ? '' : '; List, ten messages a call: ' . self::times($list['ratio']) . " {$list['peer']}"),
+        );
+    }
+
+    private function pool(): ?Tile
+    {
+        $runs = $this->runs('pool', ['preset' => '10 queries']);
+        $on = self::median(self::where($runs, ['pool' => true]), 'rps');
+        $off = self::median(self::where($runs, ['pool' => false]), 'rps');
+        if ($on === null || $off === null || $off === 0.0) {
+            return null;
+        }
+        $pooled = $this->runs('pool', ['pool' => true]);
+        $failed = count($pooled) - count(self::where($pooled, ['failed' => null]));
+        $detail = sprintf(
+            'ten queries at a time in each request: %s requests/s against %s, %s errors with the pool under all loads',
+            number_format($on),
+            number_format($off),
+            number_format(array_sum(array_column($pooled, 'errors'))),
+        );
+
+        return new Tile(
+            sprintf('%.1f×', $on / $off),
+            'the requests with the pool that there are without',
+            $detail . ($failed === 0 ? '' : ", $failed runs failed"),
+        );
+    }
+
+    private function rinha(): ?Tile
+    {
+        $result = $this->results['rinha'] ?? null;
+        if ($result === null) {
+            return null;
+        }
+        $detail = sprintf(
+            '%s of %s people stored, %s of %s requests failed, %s',
+            number_format($result['people']),
+            number_format($result['expected_people']),
+            number_format($result['ko']),
+            number_format($result['requests']),
+            $result['limited'] ? 'within 1.5 CPU and 3.0 GB' : 'without limits',
+        );
+
+        return new Tile(
+            "{$result['p99_ms']} ms",
+            'for 99 of 100 requests',
+            $detail . ($result['scale'] === 1.0 ? '' : ', a shortened load'),
+        );
+    }
+
+    /**
+     * Weft's cost against the lowest of its peers.
+     *
+     * @param list<array<string, mixed>> $runs
+     *
+     * @return array{ratio: float, peer: string, weft: float, theirs: float}|null
+     */
+    private static function compare(array $runs, string $field): ?array
+    {
+        $weft = self::median(self::where($runs, ['system' => 'weft']), $field);
+        $peer = self::best($runs, $field);
+
+        return $weft === null || $weft === 0.0 || $peer === null ? null : [
+            'ratio' => $peer[1] / $weft,
+            'peer' => $peer[0],
+            'weft' => $weft,
+            'theirs' => $peer[1],
+        ];
+    }
+
+    /**
+     * @param list<array<string, mixed>> $runs
+     *
+     * @return array{string, float}|null the peer with the lowest median
+     */
+    private static function best(array $runs, string $field): ?array
+    {
+        $best = null;
+        foreach (array_unique(array_column($runs, 'system')) as $system) {
+            $median = self::median(self::where($runs, ['system' => $system]), $field);
+            if (!str_starts_with($system, 'weft') && $median !== null && ($best === null || $median < $best[1])) {
+                $best = [$system, $median];
+            }
+        }
+
+        return $best;
+    }
+
+    /** @param list<array<string, mixed>> $runs */
+    private static function median(array $runs, string $field): ?float
+    {
+        $values = array_filter(array_column($runs, $field), is_numeric(...));
+
+        return $values === [] ? null : Spread::of(array_values($values))->median;
+    }
+
+    /**
+     * @param array<string, mixed> $wanted
+     *
+     * @return list<array<string, mixed>>
+     */
+    private function runs(string $benchmark, array $wanted): array
+    {
+        return self::where($this->results[$benchmark]['runs'] ?? [], $wanted);
+    }
+
+    /**
+     * @param list<array<string, mixed>> $runs
+     * @param array<string, mixed> $wanted values by field; null: the run has no such field
+     *
+     * @return list<array<string, mixed>>
+     */
+    private static function where(array $runs, array $wanted): array
+    {
+        return array_values(array_filter($runs, static function (array $run) use ($wanted): bool {
+            foreach ($wanted as $field => $value) {
+                if (($run[$field] ?? null) !== $value) {
+                    return false;
+                }
+            }
+
+            return true;
+        }));
+    }
+
+    private static function times(float $ratio): string
+    {
+        return sprintf('%.2f×', $ratio);
+    }
+}

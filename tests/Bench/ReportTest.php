@@ -1,0 +1,213 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bench;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bench\Report\HtmlPage;
+use Weft\Bench\Report\Sources;
+use Weft\Bench\Report\Summary;
+use Weft\Tests\Bench\Fixtures\Results;
+
+require_once __DIR__ . '/../../bench/autoload.php';
+require_once __DIR__ . '/Chromium.php';
+require_once __DIR__ . '/Fixtures/Results.php';
+
+/** The page of all results, in a browser. */
+final class ReportTest extends TestCase
+{
+    private const PHONE = 360;
+    private const DESKTOP = 1280;
+
+    private static string $folder;
+    private ?Chromium $browser = null;
+
+    public static function setUpBeforeClass(): void
+    {
+        self::$folder = sys_get_temp_dir() . '/weft-report-' . bin2hex(random_bytes(4));
+        mkdir(self::$folder);
+        Results::write(self::$folder);
+        $page = new HtmlPage(dirname(__DIR__, 2));
+        $page->write(Sources::folder(self::$folder), self::$folder . '/all.html');
+        $page->write(Sources::published(dirname(__DIR__, 2)), self::$folder . '/published.html');
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        exec('rm -rf ' . escapeshellarg(self::$folder));
+    }
+
+    protected function setUp(): void
+    {
+        $this->browser = new Chromium();
+    }
+
+    protected function tearDown(): void
+    {
+        $this->browser?->close();
+    }
+
+    /** @dataProvider pages */
+    public function testItOpensWithoutTheNetworkAndWithoutAComplaint(string $page): void
+    {
+        $this->open($page, self::DESKTOP, 'light');
+
+        self::assertSame([], $this->requests());
+        self::assertSame([], $this->complaints());
+        self::assertGreaterThan(5, $this->browser->evaluate('document.querySelectorAll("figure svg[role=img]").length'));
+    }
+
+    public static function pages(): iterable
+    {
+        yield 'of every kind of result there is' => ['all.html'];
+        yield 'of what is published' => ['published.html'];
+    }
+
+    public function testEveryBenchmarkHasATileThatLeadsToItsSection(): void
+    {
+        $this->open('all.html', self::DESKTOP, 'light');
+
+        $tiles = $this->browser->evaluate('Object.fromEntries([...document.querySelectorAll("[data-benchmark]")].map((tile) => '
+            . '[tile.dataset.benchmark, tile.querySelector(".value").textContent]))');
+        self::assertSame(['bus' => '2.00×', 'http' => '1.25×', 'grpc' => '1.50×', 'pool' => '10.0×', 'rinha' => '6 ms'], $tiles);
+        self::assertSame(array_keys(Summary::TITLES), array_keys($tiles));
+        $missing = '[...document.querySelectorAll("a[href^=\'#\']")].filter((link) => !document.getElementById(link.hash.slice(1))).length';
+        self::assertSame(0, $this->browser->evaluate($missing));
+    }
+
+    public function testABenchmarkWithoutResultsSaysHowToGetThem(): void
+    {
+        unlink(self::$folder . '/grpc.json');
+        (new HtmlPage(dirname(__DIR__, 2)))->write(Sources::folder(self::$folder), self::$folder . '/some.html');
+        Results::write(self::$folder);
+        $this->open('some.html', self::DESKTOP, 'light');
+
+        self::assertStringContainsString('No results yet: make bench-grpc', $this->browser->evaluate('document.querySelector("[data-benchmark=grpc]").textContent'));
+        self::assertSame([], $this->complaints());
+    }
+
+    public function testAContenderThatFailedIsNamedWithItsLog(): void
+    {
+        $this->open('all.html', self::DESKTOP, 'light');
+
+        $failures = $this->browser->evaluate('document.querySelector("#http .failures").innerText');
+        self::assertStringContainsString('1 of', $failures);
+        self::assertStringContainsString('node, hello, http/1.1, 64 connections: no npm (log: bench/out/http-logs/node-1.log)', $failures);
+    }
+
+    public function testTheNumbersOfEveryChartAreInATableBesideIt(): void
+    {
+        $this->open('all.html', self::DESKTOP, 'light');
+
+        $rows = $this->browser->evaluate('[...document.querySelectorAll("#bus table tbody th")].map((cell) => cell.textContent)');
+        foreach (['weft plain', 'weft safe', 'weft embedded', 'go', 'pure-php', 'Go (published)'] as $name) {
+            self::assertContains($name, $rows);
+        }
+        self::assertStringContainsString('4.00 (3.90–4.10)', $this->browser->evaluate('document.querySelector("#bus table").innerText'));
+    }
+
+    public function testAnotherLoadIsChosenWithTheKeyboard(): void
+    {
+        $this->open('all.html', self::DESKTOP, 'light');
+        $this->browser->evaluate('document.querySelector("#http fieldset select").focus()');
+        foreach (['keyDown', 'keyUp'] as $type) {
+            $this->browser->ask('Input.dispatchKeyEvent', ['type' => $type, 'key' => 'ArrowDown', 'code' => 'ArrowDown', 'windowsVirtualKeyCode' => 40]);
+        }
+
+        $this->await('document.querySelector("#http").innerText.includes("Requests per second: query")');
+        self::assertSame('query', $this->browser->evaluate('document.activeElement.value'));
+    }
+
+    /** @dataProvider views */
+    public function testItFitsItsScreenAndItsTextCanBeRead(int $width, string $scheme): void
+    {
+        $this->open('all.html', $width, $scheme);
+
+        self::assertSame($width, $this->browser->evaluate('document.documentElement.scrollWidth'), 'nothing makes the page wider than its screen');
+        self::assertSame([], $this->browser->evaluate(self::TOO_FAINT), 'text on its background has a contrast of at least 4.5 to 1');
+        $cut = '[...document.querySelectorAll("figure .chart svg[role=img]")].filter((svg) => svg.getBoundingClientRect().right > innerWidth).length';
+        self::assertSame(0, $this->browser->evaluate($cut));
+    }
+
+    public static function views(): iterable
+    {
+        foreach ([self::PHONE, self::DESKTOP] as $width) {
+            yield "$width pixels, light" => [$width, 'light'];
+            yield "$width pixels, dark" => [$width, 'dark'];
+        }
+    }
+
+    public function testTheRawResultsAreInside(): void
+    {
+        $this->open('all.html', self::DESKTOP, 'light');
+
+        $raw = json_decode($this->browser->evaluate('document.querySelector("footer pre").textContent'), true);
+        self::assertEquals(json_decode((string) file_get_contents(self::$folder . '/bus.json'), true), $raw['bus']);
+    }
+
+    /** Elements with text of their own whose contrast (WCAG 2.2, 1.4.3) is too low. */
+    private const TOO_FAINT = <<<'JS'
+        (() => {
+            const parse = (color) => (color.match(/[\d.]+/g) ?? []).map(Number);
+            const luminance = ([r, g, b]) => [r, g, b].map((c) => c / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+                .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+            const background = (node) => {
+                for (; node; node = node.parentElement) {
+                    const [r, g, b, a = 1] = parse(getComputedStyle(node).backgroundColor);
+                    if (a > 0 && r !== undefined) return [r, g, b];
+                }
+                return [255, 255, 255];
+            };
+            const own = (node) => [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim() !== '');
+            return [...document.querySelectorAll('body *')].filter((node) => own(node) && node.getClientRects().length > 0).map((node) => {
+                const style = getComputedStyle(node);
+                const text = luminance(parse(node instanceof SVGElement ? style.fill : style.color));
+                const ground = luminance(background(node));
+                const contrast = (Math.max(text, ground) + 0.05) / (Math.min(text, ground) + 0.05);
+                return contrast < 4.5 ? `${node.tagName} ${node.textContent.slice(0, 40)}: ${contrast.toFixed(2)}` : null;
+            }).filter((found) => found !== null);
+        })()
+        JS;
+
+    private function open(string $page, int $width, string $scheme): void
+    {
+        $this->browser->ask('Network.enable');
+        $this->browser->ask('Runtime.enable');
+        $this->browser->ask('Log.enable');
+        $this->browser->ask('Emulation.setDeviceMetricsOverride', ['width' => $width, 'height' => 800, 'deviceScaleFactor' => 1, 'mobile' => $width === self::PHONE]);
+        $this->browser->ask('Emulation.setEmulatedMedia', ['features' => [['name' => 'prefers-color-scheme', 'value' => $scheme]]]);
+        $this->browser->open('file://' . self::$folder . "/$page");
+        $this->await('[...document.querySelectorAll(".chart")].every((chart) => chart.firstChild)');
+    }
+
+    private function await(string $condition): void
+    {
+        $deadline = microtime(true) + 20.0;
+        while ($this->browser->evaluate($condition) !== true) {
+            self::assertLessThan($deadline, microtime(true), "never true: $condition; " . implode("\n", $this->complaints()));
+            usleep(20_000);
+        }
+    }
+
+    /** @return list<string> addresses asked for, but for the page itself and what is inside it */
+    private function requests(): array
+    {
+        $asked = array_filter($this->browser->events, static fn (array $event): bool => ($event['method'] ?? '') === 'Network.requestWillBeSent');
+        $addresses = array_map(static fn (array $event): string => $event['params']['request']['url'], $asked);
+
+        return array_values(array_filter($addresses, static fn (string $url): bool => !preg_match('#^(file|data|blob|about):#', $url)));
+    }
+
+    /** @return list<string> exceptions, and what was written to the console */
+    private function complaints(): array
+    {
+        $complaints = array_filter($this->browser->events, static fn (array $event): bool => in_array(
+            $event['method'] ?? '',
+            ['Runtime.exceptionThrown', 'Runtime.consoleAPICalled', 'Log.entryAdded'],
+            true,
+        ));
+
+        return array_values(array_map(static fn (array $event): string => json_encode($event['params']), $complaints));
+    }
+}
