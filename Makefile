@@ -139,6 +139,12 @@ rinha: ## run the Rinha de Backend: Gatling against examples/rinha within 1.5 CP
 	@$(MAKE) build
 	@$(SUITE) --only=rinha
 
+.PHONY: bench-scale
+bench-scale: ## measure curves: concurrency, connections, workers, waiting tasks, backlog (SHORT=1: two minutes)
+	@scripts/setup demo services bench
+	@$(MAKE) build
+	@bench/scale/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+
 .PHONY: bench-report
 bench-report: ## make the page of the results in bench/out, or of the published ones: FROM=published
 	@scripts/setup demo bench

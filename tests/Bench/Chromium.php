@@ -40,11 +40,6 @@ final class Chromium
         $this->session = $this->ask('Target.attachToTarget', ['targetId' => $target, 'flatten' => true], false)['sessionId'];
     }
 
-    public static function isInstalled(): bool
-    {
-        return trim((string) shell_exec('command -v chromium')) !== '';
-    }
-
     /**
      * @param array<string, mixed> $parameters
      *

@@ -21,6 +21,7 @@ require __DIR__ . '/StoreCustomer.php';
 require __DIR__ . '/CustomerStored.php';
 require __DIR__ . '/Customers.php';
 
+const CONCURRENCY = 100;
 const POOL_SIZE = 20;
 /** Far below the 10,000 of the Go contender, enough that the broker never waits for acknowledgements. */
 const PREFETCH = 500;
@@ -60,7 +61,7 @@ run(static function (): void {
     $total = (int) environment('COMMANDS');
     $isPlain = environment('MODE') === 'plain';
     $queue = \getenv('BENCH_QUEUE') ?: 'customers';
-    $database = Database::connect(environment('DATABASE_URL'), new PoolOptions(size: POOL_SIZE));
+    $database = Database::connect(environment('DATABASE_URL'), new PoolOptions(size: (int) (\getenv('POOL_SIZE') ?: POOL_SIZE)));
     $customers = new Customers($total);
     $publishing = match (environment('MODE')) {
         'plain' => Publishing::BeforeCommitUnconfirmed,
@@ -73,7 +74,8 @@ run(static function (): void {
     $started = \microtime(true);
     $bus->sendAll(commands($total), confirmed: !$isPlain);
     $filled = \microtime(true);
-    $bus->consume($queue, concurrency: 100, prefetch: PREFETCH, limit: 2 * $total);
+    $concurrency = (int) (\getenv('CONCURRENCY') ?: CONCURRENCY);
+    $bus->consume($queue, concurrency: $concurrency, prefetch: \max(PREFETCH, $concurrency), limit: 2 * $total);
     $drained = \microtime(true);
 
     echo \json_encode([

@@ -6,7 +6,6 @@ namespace Weft\Bench\Bus;
 
 use Weft\Bench\Build;
 use Weft\Bench\Machine;
-use Weft\Bench\ProcessTree;
 use Weft\Bench\Progress;
 use Weft\Bench\Services;
 
@@ -15,8 +14,6 @@ final class Benchmark
 {
     private const SERVERS = ['AMQP_URL', 'DATABASE_URL', 'RABBITMQ_MANAGEMENT_URL'];
 
-    private RabbitMqBroker $broker;
-    private PostgresDatabase $database;
     private ServerGround $ground;
 
     /** @param string $root the repository */
@@ -29,7 +26,7 @@ final class Benchmark
         $contenders = $this->contenders();
         $services = new Services($this->root);
         try {
-            $this->connect($this->servers($services));
+            $this->ground = ServerGround::connect($this->servers($services));
             Machine::warnWhenBusy();
             $race = $this->race($contenders);
             $runs = $race->run($this->options->runs);
@@ -38,7 +35,7 @@ final class Benchmark
 
             return $results;
         } finally {
-            isset($this->broker) && $this->broker->delete();
+            isset($this->ground) && $this->ground->broker->delete();
             $services->stop();
         }
     }
@@ -62,20 +59,6 @@ final class Benchmark
         return $selected;
     }
 
-    /** @param array<string, string> $services */
-    private function connect(array $services): void
-    {
-        $this->broker = new RabbitMqBroker($services['AMQP_URL'], $services['RABBITMQ_MANAGEMENT_URL']);
-        $this->database = new PostgresDatabase($services['DATABASE_URL']);
-        $this->ground = new ServerGround(
-            $this->broker,
-            $this->database,
-            isset($services['RABBITMQ_PID']) ? new ProcessTree((int) $services['RABBITMQ_PID']) : null,
-            isset($services['POSTGRES_PID']) ? new ProcessTree((int) $services['POSTGRES_PID']) : null,
-            isset($services['RABBITMQ_PROMETHEUS_URL']) ? new Counters($services['RABBITMQ_PROMETHEUS_URL']) : null,
-        );
-    }
-
     /** @return array<string, string> what the environment says, all or nothing, or where the servers of this checkout are */
     private function servers(Services $services): array
     {
@@ -92,23 +75,19 @@ final class Benchmark
     {
         $sqlite = new SqliteGround("{$this->out()}/bus-sqlite");
 
-        return new Race(
-            $contenders,
-            fn (Transport $transport): Ground => match ($transport) {
-                Transport::RabbitMq => $this->ground,
-                Transport::Sqlite => $sqlite,
-            },
-            $this->options->commands,
-            $this->options->timeout,
-            "{$this->out()}/bus-logs",
-            new Progress(count($contenders) * $this->options->runs),
-        );
+        $grounds = fn (Transport $transport): Ground => match ($transport) {
+            Transport::RabbitMq => $this->ground,
+            Transport::Sqlite => $sqlite,
+        };
+        $turn = new Turn($grounds, $this->options->commands, $this->options->timeout);
+
+        return new Race($contenders, $turn, "{$this->out()}/bus-logs", new Progress(count($contenders) * $this->options->runs));
     }
 
     /** @return array<string, string> */
     private function versions(): array
     {
-        $servers = ['rabbitmq' => $this->broker->version(), 'postgresql' => $this->database->version()];
+        $servers = ['rabbitmq' => $this->ground->broker->version(), 'postgresql' => $this->ground->database->version()];
 
         return (new Toolchain($this->root))->versions() + $servers;
     }

@@ -16,6 +16,7 @@ final class Contender
      * @param list<string> $command program and arguments
      * @param list<string> $files must exist before it can start
      * @param bool $persistent whether its messages are to survive a restart of the broker
+     * @param array<string, string> $environment variables of its own
      */
     public function __construct(
         public readonly string $name,
@@ -25,13 +26,14 @@ final class Contender
         public readonly array $command,
         public readonly array $files,
         private readonly bool $persistent = false,
+        public readonly array $environment = [],
     ) {
     }
 
     /** The same program, told otherwise. */
     public function with(bool $persistent, ?string $name = null, ?Mode $mode = null): self
     {
-        return new self($name ?? $this->name, $this->system, $mode ?? $this->mode, $this->transport, $this->command, $this->files, $persistent);
+        return new self($name ?? $this->name, $this->system, $mode ?? $this->mode, $this->transport, $this->command, $this->files, $persistent, $this->environment);
     }
 
     /** @param list<string> $names none means everyone */

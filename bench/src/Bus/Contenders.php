@@ -78,6 +78,26 @@ final class Contenders
         return $selected;
     }
 
+    /**
+     * @param string $bench the folder bench/bus
+     * @param string $extension path of libweft.so
+     * @param array<string, string> $environment more variables for it
+     */
+    public static function weft(
+        string $name,
+        Mode $mode,
+        Transport $transport,
+        string $bench,
+        string $extension,
+        array $environment = [],
+    ): Contender {
+        $program = "$bench/weft/app.php";
+
+        $command = [...self::PHP, '-d', "extension=$extension", $program];
+
+        return new Contender($name, 'weft', $mode, $transport, $command, [$extension, $program], environment: $environment);
+    }
+
     private static function requireFiles(Contender $contender): void
     {
         if ($contender->missingFiles() !== []) {
@@ -87,15 +107,6 @@ final class Contenders
                 implode(' and ', $contender->missingFiles()),
             ));
         }
-    }
-
-    private static function weft(string $name, Mode $mode, Transport $transport, string $bench, string $extension): Contender
-    {
-        $program = "$bench/weft/app.php";
-
-        $command = [...self::PHP, '-d', "extension=$extension", $program];
-
-        return new Contender($name, 'weft', $mode, $transport, $command, [$extension, $program]);
     }
 
     private static function php(string $system, string $bench): Contender

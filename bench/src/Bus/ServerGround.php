@@ -11,13 +11,28 @@ final class ServerGround implements Ground
 {
     private const QUEUE = 'customers';
 
-    public function __construct(
-        private readonly RabbitMqBroker $broker,
-        private readonly PostgresDatabase $database,
+    private function __construct(
+        public readonly RabbitMqBroker $broker,
+        public readonly PostgresDatabase $database,
         private readonly ?ProcessTree $brokerProcess,
         private readonly ?ProcessTree $databaseProcess,
         private readonly ?Counters $counters,
     ) {
+    }
+
+    /**
+     * @param array<string, string> $services AMQP_URL and RABBITMQ_MANAGEMENT_URL, DATABASE_URL; where they are known also
+     *        RABBITMQ_PID, POSTGRES_PID and RABBITMQ_PROMETHEUS_URL
+     */
+    public static function connect(array $services): self
+    {
+        return new self(
+            new RabbitMqBroker($services['AMQP_URL'], $services['RABBITMQ_MANAGEMENT_URL']),
+            new PostgresDatabase($services['DATABASE_URL']),
+            isset($services['RABBITMQ_PID']) ? new ProcessTree((int) $services['RABBITMQ_PID']) : null,
+            isset($services['POSTGRES_PID']) ? new ProcessTree((int) $services['POSTGRES_PID']) : null,
+            isset($services['RABBITMQ_PROMETHEUS_URL']) ? new Counters($services['RABBITMQ_PROMETHEUS_URL']) : null,
+        );
     }
 
     public function reset(): void

@@ -1,0 +1,32 @@
+<?php
+
+declare(strict_types=1);
+
+// Starts so many tasks that wait, and prints what they cost: php -d extension=… bench/scale/tasks.php 100000
+
+use function Weft\async;
+use function Weft\delay;
+use function Weft\run;
+
+require __DIR__ . '/../../autoload.php';
+
+/** Resident memory in MiB. */
+function resident(): float
+{
+    return preg_match('/^VmRSS:\s+(\d+) kB/m', (string) file_get_contents('/proc/self/status'), $match) ? $match[1] / 1024 : 0.0;
+}
+
+run(static function () use ($argv): void {
+    delay(0.0);
+    $before = resident();
+    $tasks = [];
+    for ($i = 0; $i < (int) $argv[1]; ++$i) {
+        $tasks[] = async(static fn () => delay(3600.0));
+    }
+    // All of them have begun to wait when a task that came after them has run.
+    async(static fn () => delay(0.1))->await();
+    echo json_encode(['resident_mib' => round(resident() - $before, 3), 'php_mib' => round(memory_get_usage() / 1024 ** 2, 3)]), "\n";
+    foreach ($tasks as $task) {
+        $task->cancel();
+    }
+});
