@@ -33,8 +33,9 @@ final class Chromium
             "--user-data-dir={$this->profile}", 'about:blank',
         ];
         $streams = [['file', '/dev/null', 'r'], ['file', '/dev/null', 'w'], ['file', '/dev/null', 'w'], ['pipe', 'r'], ['pipe', 'w']];
-        $this->process = proc_open($command, $streams, $this->pipes, null, ['HOME' => sys_get_temp_dir()] + getenv())
+        $this->process = proc_open($command, $streams, $pipes, null, ['HOME' => sys_get_temp_dir()] + getenv())
             ?: throw new \RuntimeException('cannot start chromium');
+        $this->pipes = $pipes;
         stream_set_blocking($this->pipes[4], false);
         $target = $this->ask('Target.createTarget', ['url' => 'about:blank'], false)['targetId'];
         $this->session = $this->ask('Target.attachToTarget', ['targetId' => $target, 'flatten' => true], false)['sessionId'];

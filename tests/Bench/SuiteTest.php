@@ -42,7 +42,7 @@ final class SuiteTest extends TestCase
         $this->benchmark('grpc', 'echo no compiler >&2; exit 2');
         $this->benchmark('rinha', 'echo "$@"; exit 1');
 
-        [$code, $output] = $this->suite('--only=http,grpc,rinha', '--short');
+        [$code, $output] = $this->runSuite('--only=http,grpc,rinha', '--short');
 
         self::assertSame(1, $code, $output);
         self::assertStringContainsString('requests from postgres://there', $output);
@@ -57,7 +57,7 @@ final class SuiteTest extends TestCase
     {
         $this->benchmark('bus', 'true');
 
-        [$code, $output] = $this->suite('--only=bus');
+        [$code, $output] = $this->runSuite('--only=bus');
 
         self::assertSame(0, $code, $output);
         self::assertSame("status\nstart rabbitmq\nstop rabbitmq\n", file_get_contents("{$this->root}/services.log"));
@@ -69,7 +69,7 @@ final class SuiteTest extends TestCase
         $this->benchmark('bus', 'true');
         $this->benchmark('grpc', 'true');
 
-        [$code, $output] = $this->suite('--only=bus,grpc');
+        [$code, $output] = $this->runSuite('--only=bus,grpc');
 
         self::assertSame(1, $code, $output);
         self::assertStringContainsString('scripts/services start rabbitmq exited with code 1', $output);
@@ -112,7 +112,7 @@ final class SuiteTest extends TestCase
 
     public function testABenchmarkThatDoesNotExistIsRefused(): void
     {
-        [$code, $output] = $this->suite('--only=redis');
+        [$code, $output] = $this->runSuite('--only=redis');
 
         self::assertSame(2, $code);
         self::assertStringContainsString("there is no benchmark 'redis', there are: bus pool http grpc rinha", $output);
@@ -131,7 +131,7 @@ final class SuiteTest extends TestCase
     }
 
     /** @return array{int, string} exit code and output */
-    private function suite(string ...$arguments): array
+    private function runSuite(string ...$arguments): array
     {
         exec(implode(' ', array_map(escapeshellarg(...), $this->command(...$arguments))) . ' 2>&1', $lines, $code);
 

@@ -2,7 +2,7 @@
 
 import * as Plot from '@observablehq/plot';
 import { element } from './dom.js';
-import { number, short } from './data.js';
+import { brief, short } from './data.js';
 import { look } from './systems.js';
 
 const narrow = 560;
@@ -26,12 +26,25 @@ export function figure(caption, draw) {
     return node;
 }
 
-const base = (width, names) => ({
-    width,
-    marginLeft: Math.min(Math.max(...names.map((name) => name.length)) * 6.6 + 14, width * 0.48),
-    marginRight: width < narrow ? 56 : 96,
-    style: { background: 'none', fontSize: '12px', overflow: 'visible' },
-});
+/** Long names stand above their bars where there is no room beside them. */
+function rowsOf(width, names) {
+    const beside = Math.max(...names.map((name) => name.length)) * 7 + 20;
+    const above = beside > width * 0.45;
+    return {
+        inset: above ? 20 : 2,
+        shift: above ? 9 : 0,
+        label: (rows) => above ? Plot.text(rows, { frameAnchor: 'left', y: 'name', text: 'name', dx: 2, dy: -12, fill: 'var(--text)' }) : null,
+        plot: {
+            width,
+            height: names.length * (above ? 46 : 30) + 64,
+            marginLeft: above ? 8 : beside,
+            marginRight: width < narrow ? 64 : 76,
+            marginBottom: 42,
+            style: { background: 'none', fontSize: '12px', overflow: 'visible' },
+            y: { label: null, domain: names, tickSize: 0, axis: above ? null : 'left' },
+        },
+    };
+}
 
 /**
  * Horizontal bars with lowest and highest.
@@ -41,33 +54,35 @@ const base = (width, names) => ({
  */
 export function bars(caption, rows, unit, format = short) {
     const shown = rows.filter((row) => row.spread !== null);
-    return figure(caption, (width) => Plot.plot({
-        ...base(width, shown.map((row) => row.name)),
-        height: shown.length * 30 + 46,
-        x: { label: unit, domain: [0, Math.max(...shown.map((row) => row.spread.max))], nice: true, grid: true, ticks: width < narrow ? 3 : 6, tickFormat: '~s' },
-        y: { label: null, domain: shown.map((row) => row.name), tickSize: 0 },
-        marks: [
-            Plot.barX(shown, {
-                x: (row) => row.spread.median,
-                y: 'name',
-                fill: (row) => row.published ? 'none' : look(row.look ?? row.name).kind === 'weft' ? 'var(--series-1)' : 'url(#peer)',
-                stroke: (row) => row.published ? 'var(--muted)' : 'none',
-                strokeDasharray: '4 3',
-                insetTop: 2,
-                insetBottom: 2,
-            }),
-            Plot.ruleY(shown.filter((row) => row.spread.max > row.spread.min), {
-                x1: (row) => row.spread.min,
-                x2: (row) => row.spread.max,
-                y: 'name',
-                stroke: 'var(--text)',
-                strokeWidth: 1.5,
-                marker: 'tick-x',
-            }),
-            Plot.text(shown, { x: (row) => row.spread.max, y: 'name', text: (row) => format(row.spread.median), textAnchor: 'start', dx: 6, fill: 'var(--text)' }),
-            Plot.ruleX([0], { stroke: 'var(--muted)' }),
-        ],
-    }));
+    return figure(caption, (width) => {
+        const layout = rowsOf(width, shown.map((row) => row.name));
+        return Plot.plot({
+            ...layout.plot,
+            x: { label: `${unit} →`, labelOffset: 38, domain: [0, Math.max(...shown.map((row) => row.spread.max))], nice: true, grid: true, ticks: width < narrow ? 3 : 5, tickFormat: brief },
+            marks: [
+                Plot.barX(shown, {
+                    x: (row) => row.spread.median,
+                    y: 'name',
+                    fill: (row) => row.published ? 'none' : look(row.look ?? row.name).kind === 'weft' ? 'var(--series-1)' : 'url(#peer)',
+                    stroke: (row) => row.published ? 'var(--muted)' : 'none',
+                    strokeDasharray: '4 3',
+                    insetTop: layout.inset,
+                    insetBottom: 2,
+                }),
+                Plot.ruleY(shown.filter((row) => row.spread.max > row.spread.min), {
+                    x1: (row) => row.spread.min,
+                    x2: (row) => row.spread.max,
+                    y: 'name',
+                    stroke: 'var(--text)',
+                    strokeWidth: 1.5,
+                    dy: layout.shift,
+                }),
+                layout.label(shown),
+                Plot.text(shown, { x: (row) => row.spread.max, y: 'name', text: (row) => format(row.spread.median), textAnchor: 'start', dx: 6, dy: layout.shift, fill: 'var(--text)' }),
+                Plot.ruleX([0], { stroke: 'var(--muted)' }),
+            ],
+        });
+    });
 }
 
 /**
@@ -80,18 +95,20 @@ export function stacks(caption, rows, parts, unit) {
     const fills = ['var(--series-1)', 'url(#part-2)', 'url(#part-3)'];
     const pieces = rows.flatMap((row) => parts.map((part) => ({ name: row.name, part, value: row.parts[part] ?? 0 })));
     const total = (row) => parts.reduce((sum, part) => sum + (row.parts[part] ?? 0), 0);
-    const chart = figure(caption, (width) => Plot.plot({
-        ...base(width, rows.map((row) => row.name)),
-        height: rows.length * 30 + 46,
-        x: { label: unit, grid: true, ticks: width < narrow ? 3 : 6 },
-        y: { label: null, domain: rows.map((row) => row.name), tickSize: 0 },
-        color: { domain: parts, range: fills },
-        marks: [
-            Plot.barX(pieces, Plot.stackX({ x: 'value', y: 'name', fill: 'part', order: parts, insetTop: 2, insetBottom: 2, stroke: 'var(--surface)' })),
-            Plot.text(rows, { x: total, y: 'name', text: (row) => short(total(row)), textAnchor: 'start', dx: 6, fill: 'var(--text)' }),
-            Plot.ruleX([0], { stroke: 'var(--muted)' }),
-        ],
-    }));
+    const chart = figure(caption, (width) => {
+        const layout = rowsOf(width, rows.map((row) => row.name));
+        return Plot.plot({
+            ...layout.plot,
+            x: { label: `${unit} →`, labelOffset: 38, grid: true, ticks: width < narrow ? 3 : 5, tickFormat: brief },
+            color: { domain: parts, range: fills },
+            marks: [
+                Plot.barX(pieces, Plot.stackX({ x: 'value', y: 'name', fill: 'part', order: parts, insetTop: layout.inset, insetBottom: 2, stroke: 'var(--surface)' })),
+                layout.label(rows),
+                Plot.text(rows, { x: total, y: 'name', text: (row) => short(total(row)), textAnchor: 'start', dx: 6, dy: layout.shift, fill: 'var(--text)' }),
+                Plot.ruleX([0], { stroke: 'var(--muted)' }),
+            ],
+        });
+    });
     chart.querySelector('figcaption').append(legend(parts.map((part, i) => ({ name: part, fill: fills[i] }))));
     return chart;
 }
@@ -109,14 +126,11 @@ const style = (line) => look(line.look ?? line.name);
 const lineOptions = (line) => ({ stroke: style(line).color, strokeWidth: 2, strokeDasharray: style(line).dash ?? 'none' });
 const markOptions = (line) => ({ symbol: style(line).symbol, stroke: style(line).color, fill: 'var(--surface)', r: 4 });
 
-/** Marks of one named line: dashes and symbols of its own, its name at the end. */
-function namedLine(line, points, channels, width) {
-    return [
-        Plot.line(points, { ...channels, ...lineOptions(line) }),
-        Plot.dot(points, { ...channels, ...markOptions(line) }),
-        width < narrow ? null : Plot.text(points.slice(-1), { ...channels, text: () => line.name, textAnchor: 'start', dx: 9, fill: style(line).color, fontWeight: 600 }),
-    ];
-}
+/** A line with dashes and symbols of its own, which the legend names. */
+const markedLine = (line, points, channels) => [
+    Plot.line(points, { ...channels, ...lineOptions(line) }),
+    Plot.dot(points, { ...channels, ...markOptions(line) }),
+];
 
 function lineLegend(lines) {
     return element('span', { class: 'legend' }, lines.map((line) => {
@@ -145,20 +159,22 @@ function lineLegend(lines) {
  */
 export function percentiles(caption, series) {
     const shown = series.filter(({ latency }) => latency);
+    const rarity = (percentile) => -Math.log10(1 - percentile / 100);
+    const named = new Map([25, 50, 75, 90, 95, 99, 99.9].map((percentile) => [rarity(percentile), `p${percentile}`]));
     const points = ({ latency }) => Object.entries(latency)
         .map(([key, ms]) => ({ percentile: Number(key.slice(1)), ms }))
         .filter(({ percentile, ms }) => percentile >= 25 && percentile < 100 && ms > 0)
-        .map((point) => ({ ...point, rarity: 100 / (100 - point.percentile) }));
-    const ticks = [25, 50, 75, 90, 95, 99, 99.9];
+        .map((point) => ({ ...point, rarity: rarity(point.percentile) }));
     const chart = figure(caption, (width) => Plot.plot({
         width,
         height: 300,
+        marginBottom: 44,
         marginLeft: 52,
-        marginRight: width < narrow ? 16 : 140,
+        marginRight: 20,
         style: { background: 'none', fontSize: '12px', overflow: 'visible' },
-        x: { type: 'log', label: 'percentile of requests →', domain: [100 / 75, 1000], ticks: ticks.map((p) => 100 / (100 - p)), tickFormat: (rarity) => `p${+(100 - 100 / rarity).toFixed(1)}` },
-        y: { type: 'log', label: '↑ milliseconds', grid: true, tickFormat: (ms) => short(ms) },
-        marks: shown.flatMap((line) => namedLine(line, points(line), { x: 'rarity', y: 'ms' }, width)),
+        x: { label: 'percentile of requests →', labelOffset: 38, domain: [rarity(25), rarity(99.9)], ticks: [...named.keys()].filter((_, i) => width >= narrow || i % 2 === 1 || i === 6), tickFormat: (tick) => named.get(tick) },
+        y: { type: 'log', label: '↑ milliseconds', grid: true, ticks: 5, tickFormat: brief },
+        marks: shown.flatMap((line) => markedLine(line, points(line), { x: 'rarity', y: 'ms' })),
     }));
     chart.querySelector('figcaption').append(lineLegend(shown));
     return chart;
@@ -175,12 +191,13 @@ export function curves(caption, series, { x, y, logY = false }) {
         return Plot.plot({
             width,
             height: 300,
+            marginBottom: 44,
             marginLeft: 58,
-            marginRight: width < narrow ? 16 : 140,
+            marginRight: 20,
             style: { background: 'none', fontSize: '12px', overflow: 'visible' },
-            x: { type: 'log', label: `${x} →`, ticks: width < narrow ? values.filter((_, i) => i % 2 === 0) : values, tickFormat: (value) => short(value) },
-            y: { type: logY ? 'log' : 'linear', label: `↑ ${y}`, grid: true, zero: !logY, tickFormat: logY ? (value) => short(value) : '~s' },
-            marks: series.flatMap((line) => namedLine(line, line.points, { x: 'x', y: 'y' }, width)),
+            x: { label: `${x} →`, labelOffset: 38, ticks: values.filter((_, i) => width >= narrow || i % 2 === 0).map(Math.log10), tickFormat: (tick) => brief(10 ** tick) },
+            y: { type: logY ? 'log' : 'linear', label: `↑ ${y}`, grid: true, zero: !logY, ticks: 5, tickFormat: brief },
+            marks: series.flatMap((line) => markedLine(line, line.points, { x: (point) => Math.log10(point.x), y: 'y' })),
         });
     });
     chart.querySelector('figcaption').append(lineLegend(series));
@@ -202,22 +219,22 @@ export function timelines(caption, contenders) {
     const points = contenders.flatMap(({ name, timeline }) => phases.flatMap((phase) => rates(timeline, phase.name).map((point) => ({ name, phase: phase.name, ...point }))));
     const chart = figure(caption, (width) => Plot.plot({
         width,
-        height: contenders.length * 104 + 60,
+        height: contenders.length * 112 + 64,
         marginLeft: 52,
         marginRight: 16,
         marginTop: 24,
+        marginBottom: 44,
         style: { background: 'none', fontSize: '12px', overflow: 'visible' },
-        x: { label: 'seconds since the process started →', grid: true, nice: true },
-        y: { label: null, grid: true, ticks: 3, tickFormat: '~s' },
-        fy: { label: null, domain: contenders.map(({ name }) => name), axis: null },
+        x: { label: 'seconds since the process started →', labelOffset: 38, grid: true, nice: true, ticks: width < narrow ? 5 : 10 },
+        y: { label: null, grid: true, ticks: 3, tickFormat: brief },
+        fy: { label: null, domain: contenders.map(({ name }) => name), axis: null, padding: 0.3 },
         marks: [
             Plot.ruleY([0], { stroke: 'var(--muted)' }),
             Plot.ruleX(contenders, { x: 'seconds', fy: 'name', stroke: 'var(--text)', strokeWidth: 1.5 }),
-            Plot.text(contenders, { x: 'seconds', fy: 'name', frameAnchor: 'top', text: ({ seconds }) => `ends at ${short(seconds)} s`, textAnchor: ({ seconds }) => seconds > 0.7 * Math.max(...contenders.map((c) => c.seconds)) ? 'end' : 'start', dx: 0, dy: -11, fill: 'var(--text)' }),
             ...phases.map((phase) => Plot.line(points.filter((point) => point.phase === phase.name), {
                 x: 'second', y: 'rate', fy: 'name', stroke: phase.color, strokeDasharray: phase.dash, strokeWidth: 2, curve: 'step-before',
             })),
-            Plot.text(contenders, { fy: 'name', frameAnchor: 'top-left', text: 'name', dx: 6, dy: -13, fontWeight: 700, fill: 'var(--text)' }),
+            Plot.text(contenders, { fy: 'name', frameAnchor: 'top-left', text: ({ name, seconds }) => `${name}: ends at ${short(seconds)} s`, dy: -16, fontWeight: 700, fill: 'var(--text)' }),
         ],
     }));
     chart.querySelector('figcaption').append(element('span', { class: 'legend' }, phases.map(({ name, color, dash }) => {
@@ -249,17 +266,19 @@ export function peak(timeline, name) {
 export function ratios(caption, rows, unit, symbols) {
     const dots = rows.flatMap(({ name, values }) => values.map((value) => ({ name, ...value })));
     const labels = Object.keys(symbols);
-    const chart = figure(caption, (width) => Plot.plot({
-        ...base(width, rows.map((row) => row.name)),
-        height: rows.length * 30 + 46,
-        x: { type: 'log', label: unit, grid: true, tickFormat: (value) => `${number(value, value % 1 ? (value < 1 ? 2 : 1) : 0)}×`, ticks: width < narrow ? 3 : 6 },
-        y: { label: null, domain: rows.map((row) => row.name), tickSize: 0 },
-        marks: [
-            Plot.ruleX([1], { stroke: 'var(--text)', strokeDasharray: '4 3' }),
-            Plot.dot(dots, { x: 'ratio', y: 'name', symbol: ({ label }) => symbols[label], stroke: 'var(--series-1)', strokeWidth: 1.8, fill: 'var(--surface)', r: 5 }),
-        ],
-        symbol: { type: 'identity' },
-    }));
+    const chart = figure(caption, (width) => {
+        const layout = rowsOf(width, rows.map((row) => row.name));
+        return Plot.plot({
+            ...layout.plot,
+            x: { type: 'log', label: `${unit} →`, labelOffset: 38, grid: true, tickFormat: (value) => `${brief(value)}×`, ticks: width < narrow ? 3 : 5 },
+            marks: [
+                Plot.ruleX([1], { stroke: 'var(--text)', strokeDasharray: '4 3' }),
+                layout.label(rows),
+                Plot.dot(dots, { x: 'ratio', y: 'name', symbol: ({ label }) => symbols[label], stroke: 'var(--series-1)', strokeWidth: 1.8, fill: 'var(--surface)', r: 5, dy: layout.shift }),
+            ],
+            symbol: { type: 'identity' },
+        });
+    });
     chart.querySelector('figcaption').append(element('span', { class: 'legend' }, labels.map((label) => {
         const swatch = element('span');
         swatch.append(Plot.plot({

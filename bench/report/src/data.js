@@ -44,6 +44,12 @@ export function short(value) {
     return number(value, size >= 100 || size === 0 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3);
 }
 
+/** As an axis shows it: three digits, thousands as k. */
+export function brief(value) {
+    const [size, unit] = Math.abs(value) >= 1e6 ? [1e6, 'M'] : Math.abs(value) >= 1e3 ? [1e3, 'k'] : [1, ''];
+    return (value / size).toLocaleString('en', { maximumSignificantDigits: 3 }) + unit;
+}
+
 export function range(spread, format = short) {
     if (spread === null) {
         return '–';

@@ -20,9 +20,10 @@ export function table(caption, header, rows) {
     const body = rows.map((row) => element('tr', {}, row.map((cell, column) => column === 0
         ? element('th', { scope: 'row' }, cell)
         : element('td', {}, cell))));
-    const content = element('table', {}, element('caption', {}, caption), element('thead', {}, head), element('tbody', {}, body));
-    // Scrolls by itself where it is too wide, with the keyboard too.
-    return element('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': caption }, content);
+    const content = element('table', { 'aria-label': caption }, element('thead', {}, head), element('tbody', {}, body));
+    // Scrolls by itself where it is too wide, with the keyboard too; what it is stays where it is.
+    const scrolled = element('div', { tabindex: '0', role: 'region', 'aria-label': caption }, content);
+    return element('div', { class: 'table' }, element('p', {}, caption), scrolled);
 }
 
 /** A labelled choice; calls changed with the value, at once for the first. */

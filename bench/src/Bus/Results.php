@@ -73,10 +73,10 @@ final class Results
         $groups = $cells = [];
         foreach ($this->runs as $run) {
             $groups[$run->toArray()['system']][$run->cell()][] = $run;
-            $cells[$run->cell()] = true;
+            $cells[$run->cell()] = [$run->toArray()['persistent'], $run->toArray()['confirms']];
         }
         ksort($groups);
-        krsort($cells);
+        asort($cells);
         $rows = array_map(static fn (string $system, array $byCell): array => [
             $system,
             ...array_map(static fn (string $cell): string => self::spread($byCell[$cell] ?? [], 'seconds', 2), array_keys($cells)),

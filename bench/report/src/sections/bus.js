@@ -20,7 +20,8 @@ export function section() {
     return [
         element('p', {}, `One process takes ${total} commands off a queue, stores each in a transaction of its own, publishes an event for each, and drains the events.`
             + ' weft plain, go, pure-php and symfony-messenger give the same guarantees: no confirms, transient messages, the event published before the commit.'),
-        element('div', { class: 'pair' }, times(runs, total), timesTable(runs)),
+        times(runs, total),
+        timesTable(runs),
         overTime(runs),
         element('div', { class: 'pair' }, rates(runs), cpu(runs)),
         element('div', { class: 'pair' }, published(runs), memory(runs)),
@@ -35,11 +36,13 @@ function times(runs, total) {
 const rows = (runs, field) => groups(runs).map(([name, own]) => ({ name, spread: spread(own, field) }));
 
 function timesTable(runs) {
-    return table('The bus in numbers: median (lowest–highest)', ['contender', 'seconds', 'commands/s', 'events/s', 'lost', 'duplicates'], groups(runs).map(([name, own]) => [
+    return table('The bus in numbers: median (lowest–highest)', ['contender', 'seconds', 'filling/s', 'commands/s', 'events/s', 'rows', 'lost', 'duplicates'], groups(runs).map(([name, own]) => [
         name,
         range(spread(own, 'seconds'), (value) => number(value, 2)),
+        range(spread(own, 'fill_per_s'), number),
         range(spread(own, 'commands_per_s'), number),
         range(spread(own, 'events_per_s'), number),
+        sum(own, 'rows'),
         sum(own, 'lost'),
         sum(own, 'duplicates'),
     ]));
@@ -71,7 +74,10 @@ function overTime(runs) {
 function rates(runs) {
     const holder = element('div');
     const fields = { 'filling the queue': 'fill_per_s', 'commands': 'commands_per_s', 'events': 'events_per_s' };
-    const show = (phase) => holder.replaceChildren(bars(`Messages per second: ${phase}`, rows(runs, fields[phase]), 'per second', number));
+    const show = (phase) => holder.replaceChildren(
+        bars(`Messages per second: ${phase}`, rows(runs, fields[phase]), 'per second', number),
+        table(`Messages per second: ${phase}`, ['contender', 'per second'], rows(runs, fields[phase]).map((row) => [row.name, range(row.spread, number)])),
+    );
     show('commands');
     return element('div', {}, choice('Phase', Object.keys(fields), 'commands', show), holder);
 }
@@ -125,7 +131,7 @@ function published(runs) {
 
 function matrix(runs) {
     const cell = (run) => `${run.persistent ? 'persistent' : 'transient'}, confirms ${run.confirms ? 'on' : 'off'}`;
-    const holder = element('div', { class: 'pair' });
+    const holder = element('div');
     const cells = [...groupBy(runs, cell).keys()];
     const systems = [...groupBy(runs, (run) => run.system)];
     const show = (wanted) => holder.replaceChildren(

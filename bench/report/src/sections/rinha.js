@@ -30,9 +30,8 @@ export function section() {
             number(run.mean_ms, 1),
             ...['p50_ms', 'p75_ms', 'p95_ms', 'p99_ms', 'max_ms'].map((field) => number(run[field])),
         ])),
-        element('div', { class: 'pair' },
-            bars('CPU used on average, of 1.5', parts.map((part) => ({ name: part.name, look: part.name.startsWith('api') ? 'weft' : 'peer', spread: one(part.mean_cpus) })), 'CPUs'),
-            table('The four parts', ['part', 'CPU limit', 'mean', 'CPU s', 'throttled s', 'MiB limit', 'peak MiB'], parts.map((part) => [
+        bars('CPU used on average, of 1.5', parts.map((part) => ({ name: part.name, look: part.name.startsWith('api') ? 'weft' : 'peer', spread: one(part.mean_cpus) })), 'CPUs'),
+        table('The four parts', ['part', 'CPU limit', 'mean', 'CPU s', 'throttled s', 'MiB limit', 'peak MiB'], parts.map((part) => [
                 part.name,
                 number(part.cpus, 2),
                 number(part.mean_cpus, 2),
@@ -40,6 +39,6 @@ export function section() {
                 number(part.throttled_s, 1),
                 number(part.memory_limit_mib),
                 number(part.peak_memory_mib),
-            ]))),
+            ])),
     ];
 }
