@@ -50,6 +50,7 @@ final class Bus
      * @param Retry                   $retry     how messages are tried again whose failure may pass by itself
      * @param Recording               $recording how long is remembered what was handled
      * @param float|null              $timeout   most seconds of a handler without a {@see Timeout} of its own; null for no limit
+     * @param Validator|null          $validator of messages whose handlers ask for it, see {@see Validate}; null for symfony/validator
      * @param ContainerInterface|null $container provides further parameters of handlers, by type
      *
      * @throws \ValueError     when the DSN is none, or the time-out not above 0
@@ -65,10 +66,11 @@ final class Bus
         Retry $retry = new Retry(immediate: 3, delayed: 5),
         Recording $recording = new Recording(),
         ?float $timeout = null,
+        ?Validator $validator = null,
     ): self {
         $transport = \is_string($transport) ? Dsn::connect($transport, $database) : $transport;
 
-        return new self(new Setup($transport, $database, $publishing, $container, $logger ?? new NullLogger(), $observer, $retry, $recording, $timeout));
+        return new self(new Setup($transport, $database, $publishing, $container, $logger ?? new NullLogger(), $observer, $retry, $recording, $timeout, $validator));
     }
 
     /**

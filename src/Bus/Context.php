@@ -21,6 +21,9 @@ final class Context
     private ?string $traceparent = null;
     private ?Transaction $transaction = null;
 
+    /** @var list<Violation> */
+    private array $violations = [];
+
     /** @internal made by the bus for each handled message */
     public function __construct(
         private readonly Delivery $delivery,
@@ -176,6 +179,22 @@ final class Context
     public function transaction(): ?Transaction
     {
         return $this->transaction;
+    }
+
+    /** @return list<Violation> what is wrong with the message, where {@see Validate} hands invalid ones on */
+    public function violations(): array
+    {
+        return $this->violations;
+    }
+
+    /**
+     * @internal
+     *
+     * @param list<Violation> $violations
+     */
+    public function found(array $violations): void
+    {
+        $this->violations = $violations;
     }
 
     /** @internal */

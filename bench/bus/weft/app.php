@@ -20,6 +20,7 @@ require __DIR__ . '/../../../autoload.php';
 require __DIR__ . '/StoreCustomer.php';
 require __DIR__ . '/CustomerStored.php';
 require __DIR__ . '/Customers.php';
+require __DIR__ . '/CustomerBatches.php';
 
 const CONCURRENCY = 100;
 const POOL_SIZE = 20;
@@ -59,14 +60,15 @@ function uuid(): string
 
 run(static function (): void {
     $total = (int) environment('COMMANDS');
-    $isPlain = environment('MODE') === 'plain';
+    $isPlain = \in_array(environment('MODE'), ['plain', 'batch'], true);
     $queue = \getenv('BENCH_QUEUE') ?: 'customers';
     $database = Database::connect(environment('DATABASE_URL'), new PoolOptions(size: (int) (\getenv('POOL_SIZE') ?: POOL_SIZE)));
-    $customers = new Customers($total);
+    $customers = \str_starts_with(environment('MODE'), 'batch') ? new CustomerBatches($total) : new Customers($total);
     $publishing = match (environment('MODE')) {
         'plain' => Publishing::BeforeCommitUnconfirmed,
         'confirmed' => Publishing::AfterCommitUnrecorded,
-        'safe' => Publishing::Recorded,
+        'safe', 'batch-safe' => Publishing::Recorded,
+        'batch' => Publishing::BeforeCommitUnconfirmed,
     };
     $bus = Bus::connect(transport($database), $database, $publishing)->handlers($customers);
     $bus->declare($queue);

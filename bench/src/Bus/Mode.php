@@ -12,4 +12,19 @@ enum Mode: string
     case Confirmed = 'confirmed';
     /** That with inbox, outbox and persistent messages: each effect exactly once. */
     case Safe = 'safe';
+    /** The guarantees of plain, with handlers that take commands and events in batches. */
+    case Batch = 'batch';
+    /** Those of safe, with the same batches. */
+    case BatchSafe = 'batch-safe';
+
+    /** Whether messages survive the broker, whatever is asked of the others. */
+    public function isDurable(): bool
+    {
+        return $this === self::Safe || $this === self::BatchSafe;
+    }
+
+    public function confirms(): bool
+    {
+        return $this !== self::Plain && $this !== self::Batch;
+    }
 }

@@ -46,7 +46,7 @@ final class Readme
     {
         $persistent = array_filter(
             array_map(static fn (Run $run): array => $run->toArray(), $results->runs),
-            static fn (array $run): bool => $run['transport'] === Transport::RabbitMq->value && $run['mode'] !== Mode::Safe->value && $run['persistent'],
+            static fn (array $run): bool => $run['transport'] === Transport::RabbitMq->value && !Mode::from($run['mode'])->isDurable() && $run['persistent'],
         );
 
         return $persistent === [] ? 'transient' : 'persistent';

@@ -119,7 +119,7 @@ final class Run
             'mode' => $contender->mode->value,
             'transport' => $contender->transport->value,
             'persistent' => $contender->isPersistent(),
-            'confirms' => $contender->mode !== Mode::Plain,
+            'confirms' => $contender->mode->confirms(),
         ];
     }
 

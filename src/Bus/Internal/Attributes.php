@@ -5,9 +5,12 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 use Weft\Bus\Batch;
+use Weft\Bus\Internal\Validation\Gate;
 use Weft\Bus\RateLimit;
 use Weft\Bus\Retry;
 use Weft\Bus\Timeout;
+use Weft\Bus\Validate;
+use Weft\Bus\Validator;
 
 /**
  * What the attributes of a handler say: those of its method, then of its class, then of the message class.
@@ -26,18 +29,26 @@ final class Attributes
         public readonly ?float $timeout = null,
         public readonly ?Batch $batch = null,
         public readonly ?RateLimit $rateLimit = null,
+        public readonly ?Gate $validation = null,
     ) {}
 
-    /** @param class-string $message */
-    public static function of(\ReflectionMethod $method, object $service, string $message): self
+    /**
+     * @param class-string   $message
+     * @param Validator|null $validator null for symfony/validator
+     *
+     * @throws \Weft\Bus\InvalidHandler
+     */
+    public static function of(\ReflectionMethod $method, object $service, string $message, ?Validator $validator): self
     {
         $places = [$method, new \ReflectionObject($service), new \ReflectionClass($message)];
+        $validate = self::first(Validate::class, $places);
 
         return new self(
             self::all(Retry::class, $places),
             self::first(Timeout::class, $places)?->seconds,
             self::first(Batch::class, [$method]),
             self::first(RateLimit::class, [$method, new \ReflectionObject($service)]),
+            $validate === null ? null : Gate::of($validate, $validator, "{$method->class}::{$method->name}"),
         );
     }
 

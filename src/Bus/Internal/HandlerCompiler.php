@@ -13,6 +13,7 @@ use Weft\Bus\EventListener;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\InvalidHandler;
 use Weft\Bus\QueryHandler;
+use Weft\Bus\Validator;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
@@ -28,6 +29,7 @@ final class HandlerCompiler
         private readonly ?Database $database,
         private readonly ?ContainerInterface $container,
         private readonly LoggerInterface $logger,
+        private readonly ?Validator $validator,
     ) {}
 
     /**
@@ -92,7 +94,7 @@ final class HandlerCompiler
             $this->codec->of($message),
             \in_array(Transaction::class, $arguments, true),
             $batch ? self::batchInvoker($method, $service, $arguments) : self::invoker($method->getClosure($service), $arguments),
-            Attributes::of($method, $service, $message),
+            Attributes::of($method, $service, $message, $this->validator),
         );
     }
 

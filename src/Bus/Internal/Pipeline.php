@@ -33,7 +33,7 @@ final class Pipeline
         if ($handler->attributes->batch !== null) {
             return $handler;
         }
-        $invoke = $handler->invoke;
+        $invoke = $handler->attributes->validation?->around($handler->invoke) ?? $handler->invoke;
         foreach (\array_reverse($this->middlewares) as $middleware) {
             $invoke = self::through($middleware, new Next($invoke));
         }

@@ -19,6 +19,7 @@ use Weft\Bus\Recording;
 use Weft\Bus\Retry;
 use Weft\Bus\Timeout;
 use Weft\Bus\Transport;
+use Weft\Bus\Validator;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Runtime\Local;
@@ -60,12 +61,13 @@ final class Setup
         Retry $retry,
         Recording $recording,
         public readonly ?float $timeout,
+        ?Validator $validator,
     ) {
         $this->codec = new Codec();
         $this->decoder = new Decoder(new Upcasters($this->codec));
         $this->envelopes = new Envelopes($this->codec);
         $this->handlers = new Handlers(new Pipeline($timeout === null ? null : (new Timeout($timeout))->seconds));
-        $this->compiler = new HandlerCompiler($this->codec, $database, $container, $logger);
+        $this->compiler = new HandlerCompiler($this->codec, $database, $container, $logger, $validator);
         $this->answers = new Answers($this->envelopes, $transport, $logger);
         $this->progress = new Progress();
         $this->current = new Local();

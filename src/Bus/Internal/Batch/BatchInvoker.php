@@ -13,6 +13,7 @@ use Weft\Bus\Internal\Ledger\Entries;
 use Weft\Bus\Internal\Ledger\Ledger;
 use Weft\Bus\Internal\Outbox;
 use Weft\Bus\Internal\Setup;
+use Weft\Bus\InvalidMessage;
 use Weft\Bus\TransactionFinished;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
@@ -108,16 +109,20 @@ final class BatchInvoker
         foreach ($transaction === null ? [] : $settled->items as $item) {
             $item->context->joins($transaction);
         }
+        $items = self::admitted($handler, $settled);
+        if ($items === []) {
+            return;
+        }
         if ($limit === null) {
-            ($handler->invoke)($settled->items, $transaction);
+            ($handler->invoke)($items, $transaction);
 
             return;
         }
         $inner = null;
         try {
-            timeout($limit, static function () use ($handler, $settled, $transaction, &$inner): void {
+            timeout($limit, static function () use ($handler, $items, $transaction, &$inner): void {
                 try {
-                    ($handler->invoke)($settled->items, $transaction);
+                    ($handler->invoke)($items, $transaction);
                     $transaction?->isOpen() && $transaction->flush();
                 } catch (\Throwable $thrown) {
                     $inner = $thrown;
@@ -125,8 +130,25 @@ final class BatchInvoker
                 }
             });
         } catch (TimeoutException $expired) {
-            throw $expired === $inner ? $expired : new HandlerTimedOut("{$handler->name}() did not handle a batch of " . \count($settled->items) . " within {$limit} seconds: {$expired->getMessage()}", $expired);
+            throw $expired === $inner ? $expired : new HandlerTimedOut("{$handler->name}() did not handle a batch of " . \count($items) . " within {$limit} seconds: {$expired->getMessage()}", $expired);
         }
+    }
+
+    /** @return list<BatchItem> those that are valid, or whose violations the handler wants to see */
+    private static function admitted(Handler $handler, Settled $settled): array
+    {
+        $admitted = [];
+        foreach ($settled->items as $item) {
+            try {
+                if ($handler->attributes->validation?->admits($item->message, $item->context) ?? true) {
+                    $admitted[] = $item;
+                }
+            } catch (InvalidMessage $invalid) {
+                $item->fail($invalid);
+            }
+        }
+
+        return $admitted;
     }
 
     private function note(Transaction $transaction, Settled $settled, ?Entries $entries): void

@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/** A message has violations, see {@see Validate}. Names all of them. */
+final class InvalidMessage extends BusException implements Unrecoverable
+{
+    /** @param non-empty-list<Violation> $violations */
+    private function __construct(string $message, public readonly array $violations)
+    {
+        parent::__construct($message);
+    }
+
+    /** @param non-empty-list<Violation> $violations */
+    public static function because(object $message, array $violations): self
+    {
+        return new self($message::class . ' is invalid: ' . \implode('; ', $violations), $violations);
+    }
+}

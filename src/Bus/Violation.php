@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/** Something that is wrong with a message. */
+final class Violation
+{
+    /** @param string $path of the property, such as `items[2].price`; empty for the message as a whole */
+    public function __construct(
+        public readonly string $path,
+        public readonly string $message,
+    ) {}
+
+    public function __toString(): string
+    {
+        return $this->path === '' ? $this->message : "{$this->path}: {$this->message}";
+    }
+}

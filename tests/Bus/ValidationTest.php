@@ -1,0 +1,236 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Symfony\Component\Validator\Constraints as Assert;
+use Weft\Bus\Batch;
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\EventListener;
+use Weft\Bus\FailureEvent;
+use Weft\Bus\InvalidMessage;
+use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\Retry;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Validate;
+use Weft\Bus\Validator;
+use Weft\Bus\Violation;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+final class ValidationTest extends BusTestCase
+{
+    use TemporaryDatabase;
+
+    public function testAnInvalidMessageIsParkedWithAllThatIsWrongAndTheHandlerNotCalled(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $bus = Bus::connect('memory:')->handlers(new class ($seen) {
+                public function __construct(private array &$seen) {}
+
+                #[CommandHandler]
+                #[Validate]
+                #[Retry(immediate: 5)]
+                public function register(Register $command): void
+                {
+                    $this->seen[] = $command->email;
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->send(new Register('ada@example.org', 36, [new Tag('a')]));
+            $bus->send(new Register('nobody', 7, [new Tag('b'), new Tag('')]));
+            self::drain($bus);
+
+            self::assertSame(['ada@example.org'], $seen);
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([InvalidMessage::class, 1], [$letter->errorClass(), $letter->attempts()]);
+            self::assertSame(
+                Register::class . ' is invalid: email: This value is not a valid email address.; age: This value should be 18 or more.; '
+                    . 'tags[1].name: This value should not be blank.',
+                $letter->errorMessage(),
+            );
+        });
+    }
+
+    public function testViolationsGoToTheHandlerThatWantsThem(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $bus = Bus::connect('memory:')->handlers(new class ($seen) {
+                public function __construct(private array &$seen) {}
+
+                #[CommandHandler]
+                #[Validate(passOn: true)]
+                public function register(Register $command, Context $context): void
+                {
+                    $this->seen[] = \array_map(static fn(Violation $violation): string => $violation->path, $context->violations());
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->send(new Register('nobody', 7));
+            $bus->send(new Register('ada@example.org', 36));
+            self::drain($bus);
+
+            self::assertSame([['email', 'age'], []], $seen);
+            self::assertSame(2, $bus->progress()->commands);
+        });
+    }
+
+    public function testAnInvalidMessageIsAnsweredWithAnEventInItsTransaction(): void
+    {
+        $this->inRuntime(function (): void {
+            $heard = [];
+            $bus = Bus::connect('memory:', Database::connect($this->dsn()))->handlers(new class ($heard) {
+                public function __construct(private array &$heard) {}
+
+                #[CommandHandler]
+                #[Validate(event: RegistrationRejected::class)]
+                public function register(Register $command, Transaction $transaction): void
+                {
+                    throw new \LogicException('it is invalid');
+                }
+
+                #[EventListener]
+                public function rejected(RegistrationRejected $event): void
+                {
+                    $this->heard[] = [$event->email, $event->problems];
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->send(new Register('nobody', 36));
+            self::drain($bus);
+
+            self::assertSame([['nobody', ['email: This value is not a valid email address.']]], $heard);
+            self::assertSame([1, 0], [$bus->progress()->commands, $bus->deadLetters(self::QUEUE)->count()]);
+        });
+    }
+
+    public function testGroupsAndAValidatorOfOnesOwn(): void
+    {
+        $this->inRuntime(function (): void {
+            $asked = [];
+            $validator = new class ($asked) implements Validator {
+                public function __construct(private array &$asked) {}
+
+                public function validate(object $message, array $groups): array
+                {
+                    $this->asked[] = [$message->email, $groups];
+
+                    return $message->age > 17 ? [] : [new Violation('', 'too young')];
+                }
+            };
+            $bus = Bus::connect('memory:', validator: $validator)->handlers(new #[Validate(groups: ['strict'])] class {
+                #[CommandHandler]
+                public function register(Register $command): void {}
+            });
+            $bus->declare(self::QUEUE);
+            $bus->send(new Register('nobody', 7));
+            $bus->send(new Register('nobody', 70));
+            self::drain($bus);
+
+            self::assertSame([['nobody', ['strict']], ['nobody', ['strict']]], $asked);
+            self::assertSame(Register::class . ' is invalid: too young', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            self::assertSame(1, $bus->progress()->commands);
+        });
+    }
+
+    public function testInABatchOnlyTheInvalidItemsFail(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $bus = Bus::connect('memory:')->handlers(new class ($seen) {
+                public function __construct(private array &$seen) {}
+
+                #[CommandHandler]
+                #[Batch(Register::class)]
+                #[Validate]
+                public function register(array $items): void
+                {
+                    foreach ($items as $item) {
+                        $this->seen[] = $item->message->email;
+                    }
+                }
+            });
+            $bus->declare(self::QUEUE);
+            foreach (['a@example.org', 'nobody', 'b@example.org'] as $email) {
+                $bus->send(new Register($email, 36));
+            }
+            self::drain($bus);
+
+            self::assertSame(['a@example.org', 'b@example.org'], $seen);
+            self::assertSame(InvalidMessage::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+        });
+    }
+
+    public function testABodyThatDoesNotFitTheTypesNeverReachesTheValidator(): void
+    {
+        $this->inRuntime(function (): void {
+            $broker = new Memory();
+            $bus = Bus::connect($broker)->handlers(new class {
+                #[CommandHandler]
+                #[Validate(passOn: true)]
+                public function register(Register $command): void {}
+            });
+            $bus->declare(self::QUEUE);
+            $broker->publish([new Outgoing(Register::class, '{"email":"a@example.org","age":"36"}', [])]);
+            self::drain($bus);
+
+            self::assertSame(MessageDecodingFailed::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+        });
+    }
+
+    public function testAnInvalidRuleIsNamed(): void
+    {
+        foreach (
+            [
+            'not both' => static fn() => new Validate(passOn: true, event: RegistrationRejected::class),
+            'must implement ' . FailureEvent::class => static fn() => new Validate(event: Register::class),
+            ] as $message => $make
+        ) {
+            try {
+                $make();
+                self::fail('it was taken');
+            } catch (\ValueError $error) {
+                self::assertStringContainsString($message, $error->getMessage());
+            }
+        }
+    }
+}
+
+final class Register
+{
+    /** @param list<Tag> $tags */
+    public function __construct(
+        #[Assert\Email]
+        public readonly string $email,
+        #[Assert\GreaterThanOrEqual(18, message: 'This value should be {{ compared_value }} or more.')]
+        public readonly int $age,
+        #[Assert\Valid]
+        public readonly array $tags = [],
+    ) {}
+}
+
+final class Tag
+{
+    public function __construct(
+        #[Assert\NotBlank]
+        public readonly string $name,
+    ) {}
+}
+
+final class RegistrationRejected implements FailureEvent
+{
+    /** @param list<string> $problems */
+    public function __construct(public readonly string $email, public readonly array $problems) {}
+
+    public static function of(object $message, Violation ...$violations): static
+    {
+        return new self($message->email, \array_map('strval', $violations));
+    }
+}
