@@ -51,6 +51,8 @@ final class Bus
      * @param Recording               $recording how long is remembered what was handled
      * @param float|null              $timeout   most seconds of a handler without a {@see Timeout} of its own; null for no limit
      * @param Validator|null          $validator of messages whose handlers ask for it, see {@see Validate}; null for symfony/validator
+     * @param ClaimCheck|null         $claims    where large bodies are kept
+     * @param KeyRing|null            $keys      for properties marked {@see Encrypted}
      * @param ContainerInterface|null $container provides further parameters of handlers, by type
      *
      * @throws \ValueError     when the DSN is none, or the time-out not above 0
@@ -67,10 +69,12 @@ final class Bus
         Recording $recording = new Recording(),
         ?float $timeout = null,
         ?Validator $validator = null,
+        ?ClaimCheck $claims = null,
+        ?KeyRing $keys = null,
     ): self {
         $transport = \is_string($transport) ? Dsn::connect($transport, $database) : $transport;
 
-        return new self(new Setup($transport, $database, $publishing, $container, $logger ?? new NullLogger(), $observer, $retry, $recording, $timeout, $validator));
+        return new self(new Setup($transport, $database, $publishing, $container, $logger ?? new NullLogger(), $observer, $retry, $recording, $timeout, $validator, $claims, $keys));
     }
 
     /**
@@ -279,15 +283,16 @@ final class Bus
     }
 
     /**
-     * Forgets what was handled longer ago than the {@see Recording} says. While a bus consumes, that happens by itself.
+     * Forgets what was handled longer ago than the {@see Recording} says, and bodies that were kept for longer than the
+     * {@see ClaimCheck} says. While a bus with a database consumes, the first happens by itself.
      *
-     * @return int rows deleted
+     * @return int rows and bodies deleted
      */
     public function forget(): int
     {
         $this->setup->ledger?->prepare();
 
-        return $this->setup->ledger?->caretaker->forget() ?? 0;
+        return ($this->setup->ledger?->caretaker->forget() ?? 0) + $this->setup->claims->forget();
     }
 
     /**

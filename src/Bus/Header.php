@@ -46,6 +46,9 @@ final class Header
     /** What {@see FairBy} makes turns of. */
     public const FAIR_KEY = 'weft-fair-key';
 
+    /** The id of the body where it does not travel with the message, see {@see ClaimCheck}. */
+    public const CLAIM = 'weft-claim';
+
     /** The queue where the reply to a request is waited for. */
     public const REPLY_TO = 'weft-reply-to';
 

@@ -32,6 +32,12 @@ final class MessageDecodingFailed extends BusException
     }
 
     /** @internal */
+    public static function claimed(string $class, string $problem): self
+    {
+        return new self($class, '$', $problem);
+    }
+
+    /** @internal */
     public static function noVersion(string $class, string $found): self
     {
         return new self($class, '$', 'the schema version "' . \mb_strcut(\mb_scrub($found, 'UTF-8'), 0, 50) . '" is none; they count from 1');

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
+use Weft\Bus\ClaimLost;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Schema\Upcasters;
@@ -17,15 +18,19 @@ use Weft\Bus\Transport\Delivery;
  */
 final class Decoder
 {
-    public function __construct(public readonly Upcasters $upcasters) {}
+    public function __construct(
+        public readonly Upcasters $upcasters,
+        private readonly Claims $claims,
+    ) {}
 
-    /** @throws MessageDecodingFailed */
+    /** @throws MessageDecodingFailed|ClaimLost */
     public function decode(MessageClass $class, Delivery $delivery): object
     {
         $header = $delivery->headers[Header::SCHEMA_VERSION] ?? '1';
         $version = (int) $header;
+        $body = isset($delivery->headers[Header::CLAIM]) ? $this->claims->fetch($class->class, $delivery->headers, $delivery->body) : $delivery->body;
         if ($version === $class->version) {
-            return $class->decode($delivery->body);
+            return $class->decode($body);
         }
         if ($version < 1 || (string) $version !== $header) {
             throw MessageDecodingFailed::noVersion($class->class, $header);
@@ -34,6 +39,6 @@ final class Decoder
             throw MessageDecodingFailed::newerSchema($class->class, $class->version, $header);
         }
 
-        return $class->decode($delivery->body, fn(array $data): array => $this->upcasters->bring($class, $data, $version));
+        return $class->decode($body, fn(array $data): array => $this->upcasters->bring($class, $data, $version));
     }
 }

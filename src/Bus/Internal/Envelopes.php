@@ -18,7 +18,10 @@ use function Weft\Native\messageId;
  */
 final class Envelopes
 {
-    public function __construct(private readonly Codec $codec) {}
+    public function __construct(
+        private readonly Codec $codec,
+        private readonly Claims $claims,
+    ) {}
 
     /**
      * What follows from another header is left out: the broker reads every header of every message.
@@ -49,7 +52,13 @@ final class Envelopes
             $headers += $class->policy->headers($message, $due);
         }
 
-        return new Outgoing($class->type, $class->encode($message), $headers, mustRoute: $kind === Kind::Command);
+        $body = $class->encode($message);
+        $ticket = $this->claims->leave($headers[Header::MESSAGE_ID], $body);
+        if ($ticket !== null) {
+            $headers[Header::CLAIM] = $headers[Header::MESSAGE_ID];
+        }
+
+        return new Outgoing($class->type, $ticket ?? $body, $headers, mustRoute: $kind === Kind::Command);
     }
 
     /** @return array<string, string> */

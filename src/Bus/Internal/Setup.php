@@ -6,12 +6,14 @@ namespace Weft\Bus\Internal;
 
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
+use Weft\Bus\ClaimCheck;
 use Weft\Bus\Context;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Flow\Rates;
 use Weft\Bus\Internal\Ledger\Ledger;
 use Weft\Bus\Internal\Requests\Answers;
 use Weft\Bus\Internal\Schema\Upcasters;
+use Weft\Bus\KeyRing;
 use Weft\Bus\Observer;
 use Weft\Bus\Progress;
 use Weft\Bus\Publishing;
@@ -33,6 +35,7 @@ use Weft\Sql\Database;
 final class Setup
 {
     public readonly Codec $codec;
+    public readonly Claims $claims;
     public readonly Decoder $decoder;
     public readonly Envelopes $envelopes;
     public readonly Handlers $handlers;
@@ -62,10 +65,13 @@ final class Setup
         Recording $recording,
         public readonly ?float $timeout,
         ?Validator $validator,
+        ?ClaimCheck $claims,
+        ?KeyRing $keys,
     ) {
-        $this->codec = new Codec();
-        $this->decoder = new Decoder(new Upcasters($this->codec));
-        $this->envelopes = new Envelopes($this->codec);
+        $this->codec = new Codec($keys);
+        $this->claims = new Claims($claims);
+        $this->decoder = new Decoder(new Upcasters($this->codec), $this->claims);
+        $this->envelopes = new Envelopes($this->codec, $this->claims);
         $this->handlers = new Handlers(new Pipeline($timeout === null ? null : (new Timeout($timeout))->seconds));
         $this->compiler = new HandlerCompiler($this->codec, $database, $container, $logger, $validator);
         $this->answers = new Answers($this->envelopes, $transport, $logger);

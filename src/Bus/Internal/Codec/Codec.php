@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\KeyRing;
 use Weft\Bus\MessageType;
 use Weft\Bus\Version;
 
@@ -23,9 +24,10 @@ final class Codec
     /** @var array<string, MessageClass> */
     private array $byType = [];
 
-    public function __construct()
+    /** @param KeyRing|null $keys for encrypted properties */
+    public function __construct(?KeyRing $keys = null)
     {
-        $this->compiler = new Compiler();
+        $this->compiler = new Compiler($keys);
     }
 
     /**

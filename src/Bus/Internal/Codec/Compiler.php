@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Codec;
 
+use Weft\Bus\Encrypted;
 use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\KeyRing;
 
 /**
  * Reads message classes once and compiles how they are coded.
@@ -18,6 +20,8 @@ final class Compiler
 
     /** @var array<class-string, true> classes whose properties are being looked at, so that recursion ends */
     private array $seen = [];
+
+    public function __construct(private readonly ?KeyRing $keys = null) {}
 
     /**
      * @param class-string $class
@@ -100,6 +104,10 @@ final class Compiler
             $type = $this->type($property->getType(), self::documented($property, $parameter), $property->getDeclaringClass());
         } catch (Unsupported $unsupported) {
             throw InvalidMessageClass::property($class, $property->name, $unsupported->getMessage());
+        }
+        $encrypted = ($property->getAttributes(Encrypted::class)[0] ?? null)?->newInstance();
+        if ($encrypted !== null) {
+            $type = new Sealed($type, $property->name, $this->keys ?? throw InvalidMessageClass::property($class, $property->name, 'is #[Encrypted]: give Bus::connect() a KeyRing'), $encrypted->acceptPlain);
         }
         $default = $parameter?->isDefaultValueAvailable() ? static fn(): mixed => $parameter->getDefaultValue() : null;
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Codec;
 
+use Weft\Bus\Encrypted;
 use Weft\Bus\Expires;
 use Weft\Bus\FairBy;
 use Weft\Bus\Header;
@@ -101,6 +102,9 @@ final class Policy
         $name = \substr((string) \strrchr($attribute, '\\'), 1);
         if (!$class->hasProperty($property)) {
             throw InvalidMessageClass::because($class->name, "#[{$name}] names the property \${$property}, which it does not have");
+        }
+        if ($class->getProperty($property)->getAttributes(Encrypted::class) !== []) {
+            throw InvalidMessageClass::because($class->name, "#[{$name}] names the property \${$property}, which is encrypted; a key travels in plain text");
         }
         $type = $class->getProperty($property)->getType();
         $fits = $type instanceof \ReflectionNamedType

@@ -71,11 +71,7 @@ final class Dialect
      */
     public function schema(): array
     {
-        $bytes = match ($this->driver) {
-            self::POSTGRES => 'BYTEA',
-            self::SQLITE => 'BLOB',
-            default => 'LONGBLOB',
-        };
+        $bytes = $this->bytes();
         // Byte by byte: ids have no language, and comparing them by one costs as much as the rest of the insert.
         $id = 'VARCHAR(64)' . ($this->driver === self::POSTGRES ? ' COLLATE "C"' : '');
         $tables = [
@@ -124,6 +120,16 @@ final class Dialect
             self::POSTGRES => '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint',
             self::SQLITE => "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
             default => 'CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)',
+        };
+    }
+
+    /** The type of a column for bytes. */
+    public function bytes(): string
+    {
+        return match ($this->driver) {
+            self::POSTGRES => 'BYTEA',
+            self::SQLITE => 'BLOB',
+            default => 'LONGBLOB',
         };
     }
 

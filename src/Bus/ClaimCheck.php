@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/**
+ * Large bodies do not travel through the broker: they are kept in a store, and a message says where. Given to
+ * {@see Bus::connect()} of all who send or receive such messages, with the same store.
+ */
+final class ClaimCheck
+{
+    /**
+     * @param int   $above bytes of a body from which on it is kept
+     * @param float $keep  seconds a body is kept; longer than a message may wait or be a dead letter. See {@see Bus::forget()}
+     */
+    public function __construct(
+        public readonly ClaimStore $store,
+        public readonly int $above = 65_536,
+        public readonly float $keep = 2_592_000.0,
+    ) {
+        if ($above < 0) {
+            throw new \ValueError("Bodies are kept from 0 bytes on, got {$above}");
+        }
+        if (\is_nan($keep) || $keep <= 0.0) {
+            throw new \ValueError("Bodies are kept for more than 0 seconds, got {$keep}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Claims;
+
+use Weft\Bus\ClaimStore;
+use Weft\Bus\Internal\Ledger\Dialect;
+use Weft\Sql\Bytes;
+use Weft\Sql\Database;
+
+/** A table `weft_bodies`, made when it is first needed. */
+final class DatabaseStore implements ClaimStore
+{
+    private const ROWS = 500;
+
+    private readonly Dialect $dialect;
+    private bool $isReady = false;
+
+    public function __construct(private readonly Database $database)
+    {
+        $this->dialect = new Dialect($database);
+    }
+
+    public function put(string $id, string $body): void
+    {
+        $this->prepare();
+        $this->database->execute('INSERT INTO weft_bodies (id, kept_at, body) VALUES (?, ?, ?)', [$id, \time(), new Bytes($body)]);
+    }
+
+    public function get(string $id): ?string
+    {
+        $this->prepare();
+
+        return $this->database->execute('SELECT body FROM weft_bodies WHERE id = ?', [$id])->value();
+    }
+
+    public function forget(float $seconds): int
+    {
+        $this->prepare();
+        $before = \time() - (int) $seconds;
+        $deleted = 0;
+        do {
+            $rows = $this->database->execute($this->dialect->deleteBelow('weft_bodies', 'id', 'kept_at', self::ROWS), [$before])->affected();
+            $deleted += $rows;
+        } while ($rows === self::ROWS);
+
+        return $deleted;
+    }
+
+    private function prepare(): void
+    {
+        if (!$this->isReady) {
+            $this->database->execute("CREATE TABLE IF NOT EXISTS weft_bodies (id VARCHAR(64) NOT NULL PRIMARY KEY, kept_at BIGINT NOT NULL, body {$this->dialect->bytes()} NOT NULL)");
+            $this->isReady = true;
+        }
+    }
+}

@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Claims;
+
+use Weft\Bus\ClaimStore;
+use Weft\Bus\PublishFailed;
+
+/** A folder that all processes can reach, one file for each body. Reading and writing blocks the process for as long as the disk does. */
+final class FolderStore implements ClaimStore
+{
+    /** @throws \ValueError when it is no folder that can be written to */
+    public function __construct(private readonly string $folder)
+    {
+        if (!\is_dir($folder) || !\is_writable($folder)) {
+            throw new \ValueError("\"{$folder}\" is not a folder that can be written to");
+        }
+    }
+
+    public function put(string $id, string $body): void
+    {
+        $path = $this->path($id);
+        $temporary = "{$path}." . \bin2hex(\random_bytes(6));
+        $file = @\fopen($temporary, 'xb');
+        $isSafe = $file !== false && \fwrite($file, $body) === \strlen($body) && \fsync($file);
+        $file === false || \fclose($file);
+        if (!$isSafe || !\rename($temporary, $path)) {
+            @\unlink($temporary);
+            throw new PublishFailed("The body {$id} of " . \strlen($body) . " bytes cannot be kept in {$this->folder}: " . (\error_get_last()['message'] ?? 'no reason given'));
+        }
+    }
+
+    public function get(string $id): ?string
+    {
+        $body = @\file_get_contents($this->path($id));
+
+        return $body === false ? null : $body;
+    }
+
+    public function forget(float $seconds): int
+    {
+        $before = \time() - (int) $seconds;
+        $deleted = 0;
+        foreach (new \FilesystemIterator($this->folder) as $file) {
+            if ($file->isFile() && \str_starts_with($file->getFilename(), 'claim-') && $file->getMTime() < $before) {
+                $deleted += (int) @\unlink($file->getPathname());
+            }
+        }
+
+        return $deleted;
+    }
+
+    /** By hash: ids come from messages, and must not name other files. */
+    private function path(string $id): string
+    {
+        return "{$this->folder}/claim-" . \hash('sha256', $id);
+    }
+}

@@ -1,0 +1,170 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\ClaimCheck;
+use Weft\Bus\Claims\DatabaseStore;
+use Weft\Bus\Claims\FolderStore;
+use Weft\Bus\ClaimLost;
+use Weft\Bus\ClaimStore;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\Header;
+use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\PublishFailed;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\SpyTransport;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+final class ClaimCheckTest extends BusTestCase
+{
+    use Servers;
+    use TemporaryDatabase;
+
+    /** @dataProvider stores */
+    public function testALargeBodyIsKeptInTheStoreAndArrivesWhole(string $store): void
+    {
+        $this->inRuntime(function () use ($store): void {
+            $seen = $sizes = [];
+            $spy = new SpyTransport(new Memory());
+            $spy->before = static function (string $what, array $messages) use (&$sizes): void {
+                foreach ($messages as $message) {
+                    $sizes[] = \strlen($message->body);
+                }
+            };
+            $bus = Bus::connect($spy, claims: new ClaimCheck($this->store($store), above: 1000))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
+                $seen[] = [$command->id, \strlen($command->name)];
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->send(new StoreCustomer('1', \str_repeat('é', 500_000), 'e'));
+            $bus->send(new StoreCustomer('2', 'short', 'e'));
+            self::drain($bus);
+
+            \sort($seen);
+            self::assertSame([['1', 1_000_000], ['2', 5]], $seen);
+            self::assertLessThan(300, \max($sizes));
+        });
+    }
+
+    /** @return iterable<string, array{string}> */
+    public function stores(): iterable
+    {
+        yield 'a folder' => ['folder'];
+        yield 'SQLite' => ['sqlite'];
+        yield 'PostgreSQL' => ['postgres'];
+    }
+
+    /** @dataProvider stores */
+    public function testOldBodiesAreForgottenAndAMessageWithoutItsBodyIsParked(string $store): void
+    {
+        $this->inRuntime(function () use ($store): void {
+            $claims = new ClaimCheck($this->store($store), above: 0, keep: 3600.0);
+            $bus = Bus::connect('memory:', claims: $claims)->handlers(self::storing(static fn() => null));
+            $bus->declare(self::QUEUE);
+            $id = $bus->send(self::customer(7));
+            self::assertSame(0, $bus->forget());
+            self::assertSame(1, $claims->store->forget(-10.0));
+            self::assertNull($claims->store->get($id));
+            self::drain($bus);
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([ClaimLost::class, 'The body ' . $id . ' of a ' . StoreCustomer::class . ' is not in the store'], [$letter->errorClass(), $letter->errorMessage()]);
+            $claims->store->put($id, '{"id":"7","name":"name_7","email":"name@example.org"}');
+            $bus->deadLetters(self::QUEUE)->retry();
+            self::drain($bus);
+            self::assertSame(1, $bus->progress()->commands, 'with its body back it is handled');
+        });
+    }
+
+    public function testAnotherBodyThanTheOneThatWasPutIsParkedAndSoIsAnIdWithTwoBodies(): void
+    {
+        $this->inRuntime(function (): void {
+            $store = $this->store('folder');
+            $broker = new Memory();
+            $bus = Bus::connect($broker, Database::connect($this->dsn()), claims: new ClaimCheck($store, above: 0))->handlers(new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction): void {}
+            });
+            $bus->declare(self::QUEUE);
+            $id = $bus->send(self::customer(7));
+            $store->put($id, '{"id":"8","name":"x","email":"y"}');
+            self::drain($bus);
+            self::assertStringContainsString('is not the one that was put there', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+
+            $ticket = static fn(string $body): Outgoing => new Outgoing(StoreCustomer::class, \json_encode(['weft-claim' => 'two', 'sha256' => \hash('sha256', $body)]), [
+                Header::MESSAGE_ID => 'two', Header::CLAIM => 'two', Header::KIND => 'command',
+            ]);
+            foreach (['{"id":"1","name":"a","email":"e"}', '{"id":"2","name":"a","email":"e"}'] as $body) {
+                $store->put('two', $body);
+                $broker->publish([$ticket($body)]);
+                self::drain($bus);
+            }
+            self::assertSame([1, DuplicateMessageId::class], [$bus->progress()->commands, $bus->deadLetters(self::QUEUE)->peek()[1]->errorClass()]);
+        });
+    }
+
+    public function testAReceiverWithoutTheStoreParksTheMessageAndAStoreThatFailsFailsTheSending(): void
+    {
+        $this->inRuntime(function (): void {
+            $broker = new Memory();
+            $sender = Bus::connect($broker, claims: new ClaimCheck($this->store('folder'), above: 0));
+            $receiver = Bus::connect($broker)->handlers(self::storing(static fn() => null));
+            $receiver->declare(self::QUEUE);
+            $sender->send(self::customer(7));
+            self::drain($receiver);
+            [$letter] = $receiver->deadLetters(self::QUEUE)->peek();
+            self::assertSame(MessageDecodingFailed::class, $letter->errorClass());
+            self::assertStringContainsString('its body is kept elsewhere: give Bus::connect() the ClaimCheck of its sender', $letter->errorMessage());
+
+            $full = new class implements ClaimStore {
+                public function put(string $id, string $body): void
+                {
+                    throw new PublishFailed('no space left');
+                }
+
+                public function get(string $id): ?string
+                {
+                    return null;
+                }
+
+                public function forget(float $seconds): int
+                {
+                    return 0;
+                }
+            };
+            $this->expectException(PublishFailed::class);
+            Bus::connect($broker, claims: new ClaimCheck($full, above: 0))->send(self::customer(8));
+        });
+    }
+
+    public function testAnIdFromAMessageNamesNoOtherFile(): void
+    {
+        $store = $this->store('folder');
+        \file_put_contents("{$this->folder}/secret", 'secret');
+
+        self::assertNull($store->get('../secret'));
+        self::assertNull($store->get("{$this->folder}/secret"));
+        self::assertNull($store->get("a\0b"));
+        $this->expectException(\ValueError::class);
+        new FolderStore("{$this->folder}/secret");
+    }
+
+    private function store(string $name): ClaimStore
+    {
+        if ($name === 'folder') {
+            \is_dir("{$this->folder}/claims") || \mkdir("{$this->folder}/claims");
+
+            return new FolderStore("{$this->folder}/claims");
+        }
+
+        return new DatabaseStore($name === 'sqlite' ? Database::connect($this->dsn()) : Database::connect($this->databaseDsn()));
+    }
+}

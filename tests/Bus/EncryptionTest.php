@@ -1,0 +1,237 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Psr\Log\Test\TestLogger;
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Encrypted;
+use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\KeyRing;
+use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\OrderedBy;
+use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Database;
+use Weft\Tests\Bus\Fixtures\SpyTransport;
+use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+
+final class EncryptionTest extends BusTestCase
+{
+    use TemporaryDatabase;
+
+    public function testAMarkedPropertyTravelsEncryptedAndArrivesAsItWas(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = $bodies = [];
+            $spy = new SpyTransport(new Memory());
+            $spy->before = static function (string $what, array $messages) use (&$bodies): void {
+                \array_push($bodies, ...\array_map(static fn(Outgoing $message): string => $message->body, $messages));
+            };
+            $bus = Bus::connect($spy, keys: self::ring('a'))->handlers(self::paying(static function (PayByCard $command) use (&$seen): void {
+                $seen[] = [$command->customer, $command->card, $command->limits, $command->note];
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->send(new PayByCard('7', '4111111111111111', [1, 2], null));
+            $bus->send(new PayByCard('7', '4111111111111111', [1, 2], 'weft1:a:x'));
+            self::drain($bus);
+
+            self::assertSame([['7', '4111111111111111', [1, 2], null], ['7', '4111111111111111', [1, 2], 'weft1:a:x']], $seen);
+            $bodies = \array_values(\array_filter($bodies));
+            self::assertStringNotContainsString('4111', \implode($bodies));
+            self::assertMatchesRegularExpression('/^{"customer":"7","card":"weft1:a:[\w+\/=]+","limits":"weft1:a:[\w+\/=]+","note":"weft1:a:[\w+\/=]+"}$/', $bodies[0]);
+            self::assertNotSame(\json_decode($bodies[0])->card, \json_decode($bodies[1])->card, 'equal values do not look equal');
+        });
+    }
+
+    public function testNeitherDeadLettersNorOutboxNorLogTellTheValue(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new TestLogger();
+            $database = Database::connect($this->dsn());
+            $bus = Bus::connect('memory:', $database, logger: $logger, keys: self::ring('a'))->handlers(self::paying(static fn() => throw new \DomainException('declined')));
+            $bus->declare(self::QUEUE);
+            $bus->send(new PayByCard('7', '4111111111111111'));
+            $bus->send(new PayByCard('8', '4111111111111111'), delay: 60.0);
+            self::drain($bus);
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame('declined', $letter->errorMessage());
+            $everything = $letter->body . \implode($letter->headers) . $database->execute('SELECT body FROM weft_delayed')->value()
+                . \json_encode($logger->records, \JSON_PARTIAL_OUTPUT_ON_ERROR);
+            self::assertStringNotContainsString('4111', $everything);
+        });
+    }
+
+    public function testKeysAreRotatedAndMessagesOfOldOnesAreReadAsLongAsTheRingHasThem(): void
+    {
+        $this->inRuntime(function (): void {
+            $broker = new Memory();
+            $cards = [];
+            $pay = static function (PayByCard $command) use (&$cards): void {
+                $cards[] = $command->card;
+            };
+            $sender = Bus::connect($broker, keys: self::ring('a'));
+            $rotated = Bus::connect($broker, keys: self::ring('b', 'a', 'b'))->handlers(self::paying($pay));
+            $rotated->declare(self::QUEUE);
+            $sender->send(new PayByCard('1', 'old'));
+            $rotated->send(new PayByCard('2', 'new'));
+            self::drain($rotated);
+            self::assertSame(['old', 'new'], $cards);
+
+            $sender->send(new PayByCard('3', 'too old'));
+            $without = Bus::connect($broker, keys: self::ring('b'))->handlers(self::paying($pay));
+            self::drain($without);
+            [$letter] = $without->deadLetters(self::QUEUE)->peek();
+            self::assertSame(MessageDecodingFailed::class, $letter->errorClass());
+            self::assertStringContainsString('at $.card expected encrypted string, found one under the key "a", which is not in the ring', $letter->errorMessage());
+            $without->deadLetters(self::QUEUE)->retry();
+            self::drain($rotated);
+            self::assertSame('too old', \end($cards));
+        });
+    }
+
+    /** @dataProvider broken */
+    public function testWhatIsNotEncryptedOrWasChangedIsParkedWithoutTellingIt(\Closure $change, string $error): void
+    {
+        $this->inRuntime(function () use ($change, $error): void {
+            $body = '';
+            $broker = new Memory();
+            $spy = new SpyTransport($broker);
+            $spy->before = static function (string $what, array $messages) use (&$body): void {
+                $body = $messages[0]->body ?? $body;
+            };
+            $bus = Bus::connect($spy, keys: self::ring('a'))->handlers(self::paying(static fn() => null));
+            $bus->declare(self::QUEUE);
+            $bus->send(new PayByCard('7', '4111111111111111'));
+            $bus->purge(self::QUEUE);
+            $data = $change(\json_decode($body, true));
+            $broker->publish([new Outgoing(PayByCard::class, \json_encode($data), [])]);
+            self::drain($bus);
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertStringContainsString($error, $letter->errorMessage());
+            self::assertStringNotContainsString('4111', $letter->errorMessage());
+        });
+    }
+
+    /** @return iterable<string, array{\Closure(array<string, mixed>): array<string, mixed>, string}> */
+    public function broken(): iterable
+    {
+        $flip = static fn(string $sealed): string => \substr($sealed, 0, -3) . ($sealed[-3] === 'A' ? 'B' : 'A') . \substr($sealed, -2);
+        yield 'plain' => [static fn(array $data): array => ['card' => '4111111111111111'] + $data, 'found one that is not encrypted'];
+        yield 'changed' => [static fn(array $data): array => ['card' => $flip($data['card'])] + $data, 'found one that the key "a" does not open'];
+        yield 'of another property' => [static fn(array $data): array => ['card' => $data['note']] + $data, 'found one that the key "a" does not open'];
+        yield 'cut' => [static fn(array $data): array => ['card' => 'weft1:a:AAAA'] + $data, 'found one that the key "a" does not open'];
+        yield 'no key' => [static fn(array $data): array => ['card' => 'weft1:'] + $data, 'found one without the id of a key'];
+    }
+
+    public function testPlainValuesAreTakenWhereThatIsSaid(): void
+    {
+        $this->inRuntime(function (): void {
+            $broker = new Memory();
+            $seen = null;
+            $bus = Bus::connect($broker, keys: self::ring('a'))->handlers(new class ($seen) {
+                public function __construct(private ?string &$seen) {}
+
+                #[CommandHandler]
+                public function migrate(Migrated $command): void
+                {
+                    $this->seen = $command->card;
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $broker->publish([new Outgoing(Migrated::class, '{"card":"plain"}', [])]);
+            self::drain($bus);
+            self::assertSame('plain', $seen);
+        });
+    }
+
+    public function testAMessageWithoutARingARingWithoutItsKeyAndAKeyInPlainTextAreRefused(): void
+    {
+        $key = KeyRing::generate();
+        foreach (
+            [
+            'is #[Encrypted]: give Bus::connect() a KeyRing' => static fn() => Bus::connect('memory:')->messages(PayByCard::class),
+            'which is encrypted; a key travels in plain text' => static fn() => Bus::connect('memory:', keys: self::ring('a'))->messages(OrderedBySecret::class),
+            'The current key "b" is not in the ring' => static fn() => new KeyRing('b', ['a' => $key]),
+            'The key "a" must be a string of 32 bytes' => static fn() => new KeyRing('a', ['a' => 'short']),
+            'The id of a key has 1 to 64' => static fn() => new KeyRing('a:b', ['a:b' => $key]),
+            ] as $message => $make
+        ) {
+            try {
+                $make();
+                self::fail("{$message} was taken");
+            } catch (\ValueError | InvalidMessageClass $error) {
+                self::assertStringContainsString($message, $error->getMessage());
+                self::assertStringNotContainsString($key, $error->getMessage());
+            }
+        }
+    }
+
+    public function testADumpOfARingDoesNotTellItsKeys(): void
+    {
+        $key = KeyRing::generate();
+        $ring = new KeyRing('a', ['a' => $key]);
+
+        self::assertStringNotContainsString($key, \print_r($ring, true));
+        $this->expectException(\Error::class);
+        \serialize($ring);
+    }
+
+    private static function ring(string $current, string ...$ids): KeyRing
+    {
+        $keys = [];
+        foreach ($ids === [] ? [$current] : $ids as $id) {
+            $keys[$id] = \hash('sha256', $id, true);
+        }
+
+        return new KeyRing($current, $keys);
+    }
+
+    private static function paying(\Closure $pay): object
+    {
+        return new class ($pay) {
+            public function __construct(private readonly \Closure $pay) {}
+
+            #[CommandHandler]
+            public function pay(PayByCard $command): void
+            {
+                ($this->pay)($command);
+            }
+        };
+    }
+}
+
+final class PayByCard
+{
+    /** @param list<int> $limits */
+    public function __construct(
+        public readonly string $customer,
+        #[Encrypted]
+        public readonly string $card,
+        #[Encrypted]
+        public readonly array $limits = [],
+        #[Encrypted]
+        public readonly ?string $note = null,
+    ) {}
+}
+
+final class Migrated
+{
+    public function __construct(
+        #[Encrypted(acceptPlain: true)]
+        public readonly string $card,
+    ) {}
+}
+
+#[OrderedBy('card')]
+final class OrderedBySecret
+{
+    public function __construct(
+        #[Encrypted]
+        public readonly string $card,
+    ) {}
+}
