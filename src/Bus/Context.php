@@ -197,6 +197,12 @@ final class Context
         $this->violations = $violations;
     }
 
+    /** Whether somebody waits for what the handler returns, see {@see Bus::request()}. */
+    public function wantsReply(): bool
+    {
+        return isset($this->delivery->headers[Header::REPLY_TO]);
+    }
+
     /** @internal */
     public function delivery(): Delivery
     {

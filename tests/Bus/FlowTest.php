@@ -435,10 +435,10 @@ final class FlowTest extends BusTestCase
 
                 return $sum / $samples;
             };
-            delay(1.0);
+            delay(2.0);
             $usual = $inFlight(0.5);
             $slow = true;
-            delay(2.5);
+            delay(3.0);
             $reduced = $inFlight(0.5);
             self::assertGreaterThan(10.0, $usual);
             self::assertLessThan(0.7 * $usual, $reduced);

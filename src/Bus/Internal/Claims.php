@@ -16,18 +16,21 @@ use Weft\Bus\MessageDecodingFailed;
  */
 final class Claims
 {
-    public function __construct(private readonly ?ClaimCheck $check) {}
+    /** Bytes that a body may have and travel. */
+    public readonly int $above;
+
+    public function __construct(private readonly ?ClaimCheck $check)
+    {
+        $this->above = $check->above ?? \PHP_INT_MAX;
+    }
 
     /**
      * @param string $id of the message
-     * @return string|null what travels instead of the body; null when the body does
+     * @return string what travels instead of the body
      */
-    public function leave(string $id, string $body): ?string
+    public function leave(string $id, string $body): string
     {
-        if ($this->check === null || \strlen($body) <= $this->check->above) {
-            return null;
-        }
-        $this->check->store->put($id, $body);
+        $this->check?->store->put($id, $body);
 
         // With the hash two bodies stay two.
         return \json_encode(['weft-claim' => $id, 'bytes' => \strlen($body), 'sha256' => \hash('sha256', $body)], \JSON_THROW_ON_ERROR);

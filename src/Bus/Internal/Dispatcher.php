@@ -180,7 +180,9 @@ final class Dispatcher
         $calls = $outages = 0;
         while (true) {
             $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
-            $message = $this->setup->decoder->decode($handler->message, $delivery);
+            $message = isset($delivery->headers[Header::SCHEMA_VERSION]) || isset($delivery->headers[Header::CLAIM]) || $handler->message->version !== 1
+                ? $this->setup->decoder->decode($handler->message, $delivery)
+                : $handler->message->decode($delivery->body);
             try {
                 return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);
             } catch (AlreadyHandled) {

@@ -53,12 +53,12 @@ final class Envelopes
         }
 
         $body = $class->encode($message);
-        $ticket = $this->claims->leave($headers[Header::MESSAGE_ID], $body);
-        if ($ticket !== null) {
+        if (\strlen($body) > $this->claims->above) {
+            $body = $this->claims->leave($headers[Header::MESSAGE_ID], $body);
             $headers[Header::CLAIM] = $headers[Header::MESSAGE_ID];
         }
 
-        return new Outgoing($class->type, $ticket ?? $body, $headers, mustRoute: $kind === Kind::Command);
+        return new Outgoing($class->type, $body, $headers, mustRoute: $kind === Kind::Command);
     }
 
     /** @return array<string, string> */

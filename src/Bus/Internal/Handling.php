@@ -75,12 +75,12 @@ final class Handling
                 : $this->suspicion->guard($delivery, $worker, fn() => $this->dispatcher->dispatch($delivery, $worker));
             $this->observer === null || $this->tell(fn() => $this->observer->handled($delivery->type, (\hrtime(true) - $started) / 1e9));
 
-            $worker->succeeded();
+            $worker->places->breaker?->succeeded();
 
             return Outcome::Handled;
         } catch (Interrupted) {
             $worker->free($delivery);
-            $worker->undecided();
+            $worker->places->breaker?->undecided();
             $failing === null && $this->consumer->requeue($delivery);
 
             return Outcome::GivenBack;
@@ -91,7 +91,7 @@ final class Handling
             }
             $worker->free($delivery);
 
-            $worker->failed($thrown instanceof Failure ? $thrown->error : $thrown);
+            $worker->places->breaker?->failed($thrown instanceof Failure ? $thrown->error : $thrown);
 
             return $this->fail($delivery, $thrown instanceof Failure ? $thrown : new Failure($thrown), $failing) ? Outcome::Failed : Outcome::GivenBack;
         } finally {
@@ -114,15 +114,15 @@ final class Handling
                 $failed = $this->batches->dispatch($handler, $deliveries, $worker);
             };
             $this->suspicion === null || !$deliveries[0]->redelivered ? $handle() : $this->suspicion->guard($deliveries[0], $worker, $handle);
-            \count($failed) === \count($deliveries) || $worker->succeeded();
+            \count($failed) === \count($deliveries) || $worker->places->breaker?->succeeded();
             foreach ($failed as [$delivery, $failure]) {
-                $worker->failed($failure->error);
+                $worker->places->breaker?->failed($failure->error);
                 $this->fail($delivery, $failure);
             }
             $this->tellOfBatch($deliveries, \array_column($failed, 0), (\hrtime(true) - $started) / 1e9);
         } catch (Interrupted) {
             $worker->free($deliveries[0]);
-            $worker->undecided();
+            $worker->places->breaker?->undecided();
             \array_walk($deliveries, $this->consumer->requeue(...));
         } catch (\Throwable $thrown) {
             if (!$worker->isForced()) {

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 use Weft\Bus\Context;
-use Weft\Bus\Header;
 use Weft\Bus\Internal\Ledger\AlreadyHandled;
 use Weft\Bus\Internal\Ledger\Delayed;
 use Weft\Bus\Internal\Ledger\Entry;
@@ -83,7 +82,8 @@ final class Invoker
         if ($entry !== null && $context->redelivered() && $entry->wasHandled()) {
             throw new AlreadyHandled();
         }
-        $this->answer($outbox, $context, ($handler->invoke)($message, $context, null));
+        $returned = ($handler->invoke)($message, $context, null);
+        $context->wantsReply() && $this->answer($outbox, $context, $returned);
         if ($entry === null) {
             $this->keep($outbox);
         } elseif ($outbox->close() !== [] || $outbox->putOff() !== []) {
@@ -98,9 +98,7 @@ final class Invoker
     /** Encodes the reply now: one that cannot travel fails its handler. */
     private function answer(Outbox $outbox, Context $context, mixed $value): void
     {
-        if ($context->header(Header::REPLY_TO) !== null) {
-            $outbox->answer = $this->setup->answers->of($context->delivery(), $value);
-        }
+        $outbox->answer = $this->setup->answers->of($context->delivery(), $value);
     }
 
     private function note(Transaction $transaction, Entry $entry, Outbox $outbox): void
@@ -134,7 +132,8 @@ final class Invoker
         try {
             $entry?->open($transaction);
             $context->joins($transaction);
-            $this->answer($outbox, $context, ($handler->invoke)($message, $context, $transaction));
+            $returned = ($handler->invoke)($message, $context, $transaction);
+            $context->wantsReply() && $this->answer($outbox, $context, $returned);
             if (!$transaction->isOpen()) {
                 throw new TransactionFinished("{$handler->name}() committed or rolled back the Transaction it was given; the bus does");
             }

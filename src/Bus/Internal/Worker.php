@@ -4,10 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
-use Weft\Bus\Internal\Batch\Collector;
 use Weft\Bus\Internal\Flow\Breaker;
-use Weft\Bus\Internal\Flow\Gradient;
-use Weft\Bus\Internal\Flow\Turns;
+use Weft\Bus\Internal\Flow\Places;
 use Weft\Bus\Internal\Ordering\Lanes;
 use Weft\Bus\Internal\Ordering\Order;
 use Weft\Bus\Internal\Ordering\Unordered;
@@ -32,46 +30,31 @@ final class Worker
     private const SIGINT = 2;
     private const SIGTERM = 15;
 
-    /** Seconds an empty queue is watched, when asked to stop once it is empty. */
-    private const LINGER = 0.1;
-
     /** @var array<int|string, Task> not settled yet, by delivery tag; those that replay a key by its name */
     private array $tasks = [];
-
-    /** @var array<int, true> whose handlers run; what is left for the others is to be confirmed and acknowledged */
-    private array $running = [];
 
     private int $started = 0;
     private bool $stopping = false;
     private bool $forced = false;
-    /** Null where the number of handlers is given. */
-    private readonly ?Gradient $gradient;
+    /** Of handlers; of the deliveries that have none the messages are to be confirmed and acknowledged. */
+    public readonly Places $places;
 
-    /** Handlers that may run at once, where that is given. */
-    private readonly int $most;
-
-    /** @var array<int, int> when handlers were started, in nanoseconds, by delivery tag; only with a gradient */
-    private array $startedAt = [];
-
-    private readonly Turns $turns;
-    private readonly Collector $collector;
+    private readonly Intake $intake;
     private readonly Wakeup $ended;
 
     /** @param Order|null $order null where no messages are in an order */
     public function __construct(
         private readonly Consumer $consumer,
         private readonly Handling $handling,
-        private readonly Handlers $handlers,
-        private readonly Transport $transport,
-        private readonly string $queue,
+        Handlers $handlers,
+        Transport $transport,
+        string $queue,
         private readonly Consumption $options,
         private readonly ?Order $order,
-        private readonly ?Breaker $breaker,
+        ?Breaker $breaker,
     ) {
-        $this->gradient = $options->concurrency === null ? new Gradient(\hrtime(true) / 1e9) : null;
-        $this->most = $options->concurrency ?? 0;
-        $this->turns = new Turns();
-        $this->collector = new Collector($handlers);
+        $this->places = new Places($options->concurrency, $breaker);
+        $this->intake = new Intake($consumer, $transport, $queue, $options, $handlers, $order?->lanes, $this);
         $this->ended = new Wakeup("the end of a handler of queue \"{$queue}\"");
     }
 
@@ -83,7 +66,7 @@ final class Worker
             scope(function (): void {
                 $attend = $this->order === null ? null : async($this->order->attend(...), $this);
                 try {
-                    $this->feed();
+                    $this->intake->feed();
                     $this->finish();
                 } finally {
                     $attend?->cancel('the queue is no longer consumed');
@@ -128,35 +111,53 @@ final class Worker
     /** The handlers of a delivery have ended: others may run while its messages are confirmed. */
     public function free(Delivery $delivery): void
     {
-        if (isset($this->running[$delivery->tag])) {
-            $this->gradient === null || $this->measure($delivery->tag, $this->gradient);
-            unset($this->running[$delivery->tag]);
+        if ($this->places->free($delivery->tag)) {
             $this->ended->notify();
         }
     }
 
-    /** A message was handled. */
-    public function succeeded(): void
+    /** Whether nothing is in flight. */
+    public function isIdle(): bool
     {
-        $this->breaker?->succeeded();
+        return $this->tasks === [];
     }
 
-    /** A message was not handled and has gone its way. */
-    public function failed(\Throwable $thrown): void
+    /** Whether with so many more the limit is reached. */
+    public function isLast(int $more): bool
     {
-        $this->breaker?->failed($thrown);
+        return $this->options->limit !== null && $this->started + $more >= $this->options->limit;
     }
 
-    /** A message goes back to its queue, and not because of it. */
-    public function undecided(): void
+    /** Waits for a place and starts the handling of a delivery. */
+    public function start(Delivery $delivery): void
     {
-        $this->breaker?->undecided();
+        $this->awaitPlace() && $this->launch($delivery);
     }
 
-    /** Handlers that may run at once now. */
-    public function limit(): int
+    /**
+     * The same for many at a time.
+     *
+     * @param non-empty-list<Delivery> $deliveries
+     */
+    public function startBatch(Handler $handler, array $deliveries): void
     {
-        return $this->gradient->limit ?? $this->most;
+        if ($this->awaitPlace()) {
+            $tag = $deliveries[0]->tag;
+            $this->places->take($tag);
+            $this->tasks[$tag] = async($this->handleBatch(...), $handler, $deliveries);
+            $this->count(\count($deliveries));
+        }
+    }
+
+    /** @return bool whether another handler may run; false when the worker stops */
+    public function awaitPlace(): bool
+    {
+        while (!$this->stopping && !$this->places->isFree()) {
+            $left = $this->places->left();
+            $this->ended->wait($left === null ? null : \microtime(true) + $left);
+        }
+
+        return !$this->stopping;
     }
 
     /** Handles what has waited for a key that was released, unless the key is busy: then it is looked for again. */
@@ -178,123 +179,16 @@ final class Worker
         });
     }
 
-    private function feed(): void
+    private function launch(Delivery $delivery): void
     {
-        while (!$this->stopping) {
-            $deliveries = $this->consumer->next($this->options->prefetch, $this->patience());
-            if ($deliveries === [] && $this->options->stopWhenEmpty && !$this->startRipe(true) && $this->tasks === [] && $this->transport->depth($this->queue) === 0) {
-                // Messages on their way to this consumer are neither ready in the queue nor here yet.
-                $deliveries = $this->consumer->next($this->options->prefetch, self::LINGER);
-                if ($deliveries === []) {
-                    return;
-                }
-            }
-            $this->start($deliveries);
-            $this->startRipe(false);
-        }
+        $this->places->take($delivery->tag);
+        $this->tasks[$delivery->tag] = async($this->handle(...), $delivery);
+        $this->count(1);
     }
 
-    /** Seconds to wait for messages; null for ever. */
-    private function patience(): ?float
+    private function count(int $started): void
     {
-        $linger = $this->options->stopWhenEmpty ? self::LINGER : null;
-        $due = $this->collector->due();
-
-        return $due === null ? $linger : \max(0.0, \min($linger ?? \INF, $due - \microtime(true)));
-    }
-
-    /** @param list<Delivery> $deliveries those not started when it is time to stop go back with the consumer's close */
-    private function start(array $deliveries): void
-    {
-        foreach ($deliveries as $delivery) {
-            if (Turns::concern($delivery)) {
-                $this->startInTurns($deliveries);
-
-                return;
-            }
-        }
-        foreach ($deliveries as $delivery) {
-            $this->startOne($delivery);
-            if ($this->stopping) {
-                return;
-            }
-        }
-    }
-
-    /**
-     * What arrives meanwhile may come first.
-     *
-     * @param list<Delivery> $deliveries
-     */
-    private function startInTurns(array $deliveries): void
-    {
-        \array_walk($deliveries, $this->turns->add(...));
-        while (!$this->stopping && !$this->turns->isEmpty()) {
-            $this->awaitPlace();
-            $arrived = $this->stopping ? [] : $this->consumer->next($this->options->prefetch, 0.0);
-            \array_walk($arrived, $this->turns->add(...));
-            $next = $this->stopping ? null : $this->turns->take();
-            $next === null || $this->startOne($next);
-            $this->startRipe(false);
-        }
-    }
-
-    private function startOne(Delivery $delivery): void
-    {
-        $batching = $this->handlers->hasBatches ? $this->collector->handler($delivery) : null;
-        if ($batching === null || $delivery->redelivered) {
-            $this->order !== null && !$this->order->lanes->enter($delivery) || $this->begin([$delivery], $batching);
-        } elseif (($full = $this->collector->add($batching, $delivery)) !== []) {
-            $this->begin($full, $batching);
-        } elseif ($this->options->limit !== null && $this->started + $this->collector->count() >= $this->options->limit) {
-            $this->startRipe(true);
-        }
-    }
-
-    /** @return bool whether batches were started */
-    private function startRipe(bool $all): bool
-    {
-        if ($this->collector->due() === null) {
-            return false;
-        }
-        $ripe = $this->collector->ripe($all);
-        foreach ($ripe as $batch) {
-            $this->begin($batch, $this->collector->handler($batch[0]));
-        }
-
-        return $ripe !== [];
-    }
-
-    /**
-     * @param non-empty-list<Delivery> $deliveries
-     * @param Handler|null             $batching   null for one delivery by itself
-     */
-    private function begin(array $deliveries, ?Handler $batching): void
-    {
-        $this->awaitPlace();
-        if (!$this->stopping) {
-            $this->launch($deliveries, $batching);
-        }
-    }
-
-    /** Waits until another handler may run, or the worker stops. */
-    private function awaitPlace(): void
-    {
-        while (!$this->stopping && (\count($this->running) >= ($this->gradient->limit ?? $this->most) || $this->breaker?->holds())) {
-            $left = $this->breaker?->left();
-            $this->ended->wait($left === null ? null : \microtime(true) + $left);
-        }
-    }
-
-    /** @param non-empty-list<Delivery> $deliveries */
-    private function launch(array $deliveries, ?Handler $batching): void
-    {
-        $tag = $deliveries[0]->tag;
-        $this->running[$tag] = true;
-        $this->gradient === null || $this->startedAt[$tag] = \hrtime(true);
-        $this->breaker?->started();
-        $this->tasks[$tag] = $batching === null ? async($this->handle(...), $deliveries[0]) : async($this->handleBatch(...), $batching, $deliveries);
-        $this->started += \count($deliveries);
+        $this->started += $started;
         if ($this->options->limit !== null && $this->started >= $this->options->limit) {
             $this->stop();
         }
@@ -326,7 +220,7 @@ final class Worker
     {
         $next = $this->order?->lanes->leave($key);
         if ($next !== null && !$this->stopping) {
-            $this->launch([$next], null);
+            $this->launch($next);
         }
     }
 
@@ -340,17 +234,10 @@ final class Worker
         }
     }
 
-    private function measure(int $tag, Gradient $gradient): void
-    {
-        $now = \hrtime(true);
-        $gradient->ended(($now - $this->startedAt[$tag]) / 1e9, \count($this->running), $now / 1e9);
-        unset($this->startedAt[$tag]);
-    }
-
     private function leave(Delivery $delivery): void
     {
-        $this->gradient === null || !isset($this->startedAt[$delivery->tag]) || $this->measure($delivery->tag, $this->gradient);
-        unset($this->tasks[$delivery->tag], $this->running[$delivery->tag]);
+        $this->places->free($delivery->tag);
+        unset($this->tasks[$delivery->tag]);
         $this->ended->notify();
     }
 

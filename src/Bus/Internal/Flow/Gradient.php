@@ -36,7 +36,7 @@ final class Gradient
 
     /** Seconds in which what is normal follows half of the way to calls that take longer, and to those that take less. */
     private const UP = 60.0;
-    private const DOWN = 0.5;
+    private const DOWN = 0.2;
 
     public int $limit;
 

@@ -20,12 +20,6 @@ final class Turns
 
     private int $count = 0;
 
-    /** Whether a delivery may have to overtake others or be overtaken. */
-    public static function concern(Delivery $delivery): bool
-    {
-        return isset($delivery->headers[Header::PRIORITY]) || isset($delivery->headers[Header::FAIR_KEY]);
-    }
-
     public function add(Delivery $delivery): void
     {
         $priority = (int) ($delivery->headers[Header::PRIORITY] ?? Priority::NORMAL);
