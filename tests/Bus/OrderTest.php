@@ -10,6 +10,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\EventListener;
 use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\NoHandler;
 use Weft\Bus\OrderedBy;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport;
@@ -19,11 +20,14 @@ use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Bus\Fixtures\Withdraw;
+use Weft\Tests\Cli\Weft;
 
 use function Weft\async;
 use function Weft\delay;
+use function Weft\run;
 use function Weft\timeout;
 
 require_once __DIR__ . '/Fixtures/ordered.php';
@@ -250,6 +254,111 @@ final class OrderTest extends BusTestCase
             self::assertSame(\range(1, 40), \array_column($seen, 1));
             self::assertCount(2, \array_unique(\array_column($seen, 0)));
         });
+    }
+
+    /** @dataProvider places */
+    public function testWhateverFailsEachKeyIsHandledInItsOrderAndNothingIsLost(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $seed = \random_int(1, 1_000_000);
+            \mt_srand($seed);
+            $seen = $failures = [];
+            $bus = Bus::connect($transport, $database, retry: new Retry())->handlers(self::accounts(static function (object $message) use (&$seen, &$failures): void {
+                delay(\mt_rand(0, 2) / 1000);
+                $name = "{$message->account} {$message->number}";
+                if (($failures[$name] ?? 0) < 2 && \mt_rand(1, 100) <= 8) {
+                    $failures[$name] = ($failures[$name] ?? 0) + 1;
+                    throw new \DomainException('once in a while');
+                }
+                $seen[$message->account][] = $message->number;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::interleaved(keys: 25, messages: 20));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 16, signals: false));
+            while (\array_sum(\array_map('count', $seen)) < 500) {
+                $bus->deadLetters(self::QUEUE)->count() > 0 && $bus->deadLetters(self::QUEUE)->retry();
+                delay(0.05);
+            }
+            $bus->stop();
+            $consumer->await();
+
+            foreach ($seen as $account => $numbers) {
+                self::assertSame(\range(1, 20), $numbers, "account {$account}, seed {$seed}");
+            }
+            self::assertNotSame([], $failures);
+            self::assertSame([[], 0, 0], [$bus->blockedKeys(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE)]);
+            $bus->close();
+            $database->close();
+        }, 60.0);
+    }
+
+    public function testAMessageThatCannotBeParkedHoldsItsKeyUntilItCan(): void
+    {
+        $this->inRuntime(function (): void {
+            $spy = new SpyTransport(new Memory());
+            $spy->parkingFails = 1;
+            $seen = [];
+            $bus = Bus::connect($spy, Database::connect($this->dsn()))->handlers(self::accounts(static function (object $message) use (&$seen): void {
+                $seen[] = $message->number;
+                if ($message->number === 1) {
+                    throw new \DomainException('no');
+                }
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll([new Deposit('a', 1), new Deposit('a', 2)]);
+            self::drain($bus);
+
+            self::assertSame([1, 1], $seen);
+            self::assertSame([1, 1], [$bus->deadLetters(self::QUEUE)->count(), $bus->blockedKeys(self::QUEUE)[0]->waiting]);
+        });
+    }
+
+    public function testWhatWaitsForAHandlerThatIsGoneIsParkedWhenItsTurnComes(): void
+    {
+        $this->inRuntime(function (): void {
+            [$transport, $database] = $this->place('sqlite');
+            $bus = Bus::connect($transport, $database)->handlers(self::accounts(static fn() => throw new \DomainException('no')));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll([new Deposit('a', 1), new Deposit('a', 2)]);
+            self::drain($bus);
+
+            $without = Bus::connect(Sqlite::on($database), $database)->handlers(self::storing(static fn() => null));
+            $without->releaseKey(self::QUEUE, 'account:a');
+            $consumer = async(static fn() => $without->consume(self::QUEUE, signals: false));
+            timeout(10.0, static function () use ($without): void {
+                while ($without->deadLetters(self::QUEUE)->count() < 2) {
+                    delay(0.05);
+                }
+            });
+            $without->stop();
+            $consumer->await();
+            self::assertSame(NoHandler::class, $without->deadLetters(self::QUEUE)->peek()[1]->errorClass());
+        });
+    }
+
+    public function testTheCommandsShowAndReleaseBlockedKeys(): void
+    {
+        \putenv("WEFT_TEST_FILE={$this->folder}/ordered.db");
+        $fixture = \dirname(__DIR__) . '/Cli/Fixtures/ordered.php';
+        try {
+            run(static function () use ($fixture): void {
+                $bus = (require $fixture)();
+                $bus->declare(self::QUEUE);
+                $bus->sendAll([new Deposit('a', 1), new Deposit('a', 2), new Deposit('b', 2)]);
+                self::drain($bus);
+                $bus->close();
+            });
+            $shown = Weft::run(['keys', $fixture, self::QUEUE]);
+            self::assertSame(0, $shown->exitCode, $shown->errors);
+            self::assertMatchesRegularExpression('/account:a +\| [\da-f-]{36} \| \d{4}-\d\d-\d\dT[\d:+]+ \| 1 +\| no +\|/', $shown->output);
+            self::assertStringNotContainsString('account:b', $shown->output);
+            self::assertSame([1, "The key account:b is not blocked.\n"], [($run = Weft::run(['keys:release', $fixture, self::QUEUE, 'account:b']))->exitCode, $run->output]);
+            self::assertSame([0, "released\n"], [($run = Weft::run(['keys:release', $fixture, self::QUEUE, 'account:a']))->exitCode, $run->output]);
+            self::assertStringContainsString('| yes', Weft::run(['keys', $fixture, self::QUEUE])->output);
+        } finally {
+            \putenv('WEFT_TEST_FILE');
+        }
     }
 
     public function testWhatHasNoKeyIsInNoOrder(): void

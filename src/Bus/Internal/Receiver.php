@@ -128,7 +128,7 @@ final class Receiver
     private function work(string $queue, Consumption $options): int
     {
         $this->declare($queue);
-        if (!$this->setup->handlers->hasOrdered) {
+        if (!$this->setup->handlers->hasOrdered && !$this->setup->ledger?->keys->anyOf($queue)) {
             return $this->receive($queue, $options);
         }
         $ledger = $this->setup->ledger ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: give Bus::connect() one");

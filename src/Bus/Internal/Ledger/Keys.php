@@ -45,6 +45,12 @@ final class Keys
         $this->database->execute('DELETE FROM weft_keys WHERE queue = ? AND order_key = ?', [$queue, $key]);
     }
 
+    /** Whether any key of a queue is blocked. */
+    public function anyOf(string $queue): bool
+    {
+        return $this->database->execute('SELECT 1 FROM weft_keys WHERE queue = ? LIMIT 1', [$queue])->value() !== null;
+    }
+
     /** @return array<string, array{head: string, released: bool}> by key */
     public function state(string $queue): array
     {
