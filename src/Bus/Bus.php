@@ -41,11 +41,12 @@ final class Bus
     }
 
     /**
-     * @param string|Transport        $transport `amqp://user:password@host:5672/vhost`, `amqps://…`, `sqlite:path.db`,
+     * @param string|Transport        $transport `amqp://user:password@host:5672/vhost`, `amqps://…`,
+     *                                           `postgres://user:password@host:5432/database`, `sqlite:path.db`,
      *                                           `memory:`, or a transport with options of its own
      * @param Database|null           $database  where handlers with a Transaction parameter run theirs, and where is
-     *                                           noted what was handled and sent; when an SQLite transport names the same
-     *                                           file, messages commit together with them
+     *                                           noted what was handled and sent; when the messages are in the same
+     *                                           PostgreSQL database or SQLite file, they commit together with them
      * @param Publishing              $publishing when what handlers publish leaves
      * @param Retry                   $retry     how messages are tried again whose failure may pass by itself
      * @param Recording               $recording how long is remembered what was handled

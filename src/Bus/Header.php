@@ -34,7 +34,7 @@ final class Header
     /** `command` on commands, absent on events. */
     public const KIND = 'weft-kind';
 
-    /** 0 to 9, the highest first; absent means 4. See {@see Priority}. */
+    /** 0 to 9, the highest first; absent means 4. On RabbitMQ it is the AMQP property `priority`. See {@see Priority}. */
     public const PRIORITY = 'weft-priority';
 
     /** When nobody needs the message any more, in milliseconds since 1970 by the sender's clock. See {@see Expires}. */

@@ -7,6 +7,8 @@ namespace Weft\Tests\Bus;
 use Weft\Bus\Bus;
 use Weft\Bus\CrashedTooOften;
 use Weft\Bus\Recording;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\Servers;
 
@@ -30,11 +32,26 @@ final class CrashTest extends BusTestCase
         }
     }
 
-    public function testItIsParkedAfterSoManyCrashesWhoeverHandledItAndItsNeighboursAreNot(): void
+    /** @return iterable<string, array{string, int}> */
+    public static function brokers(): iterable
     {
-        $this->inRuntime(function (): void {
+        yield 'classic queue' => ['classic', 2];
+        yield 'classic queue, six workers' => ['classic', 6];
+        yield 'quorum queue, six workers' => ['quorum', 6];
+        yield 'PostgreSQL, six workers' => ['postgres', 6];
+    }
+
+    /** @dataProvider brokers */
+    public function testItIsParkedAfterSoManyCrashesWhoeverHandledItAndItsNeighboursAreNot(string $kind, int $workers): void
+    {
+        $this->inRuntime(function () use ($kind, $workers): void {
             $database = $this->database();
-            $bus = Bus::connect($this->brokerDsn(), $database, recording: new Recording(crashes: self::CRASHES));
+            $broker = match ($kind) {
+                'classic' => $this->brokerDsn(),
+                'quorum' => RabbitMq::connect($this->brokerDsn(), queue: RabbitMqQueue::quorum()),
+                'postgres' => $this->databaseDsn(),
+            };
+            $bus = Bus::connect($broker, $database, recording: new Recording(crashes: self::CRASHES));
             $bus->handlers(self::storing(static fn() => null))->declare(self::QUEUE);
             $bus->sendAll((static function (): iterable {
                 for ($id = 1; $id <= 300; $id++) {
@@ -43,9 +60,11 @@ final class CrashTest extends BusTestCase
             })());
             $deaths = 0;
             while ($bus->deadLetters(self::QUEUE)->count() === 0 || self::effects($database) < 299) {
-                $deaths += $this->replace(2);
+                $deaths += $this->replace($workers, $kind);
                 delay(0.05);
             }
+            // Whoever died since the last look.
+            $deaths += $this->replace(0, $kind);
 
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
             self::assertSame([CrashedTooOften::class, 1], [$letter->errorClass(), $bus->deadLetters(self::QUEUE)->count()]);
@@ -59,7 +78,7 @@ final class CrashTest extends BusTestCase
     }
 
     /** @return int how many have died since */
-    private function replace(int $size): int
+    private function replace(int $size, string $kind): int
     {
         $deaths = 0;
         foreach ($this->processes as $index => $process) {
@@ -71,7 +90,7 @@ final class CrashTest extends BusTestCase
         }
         while (\count($this->processes) < $size) {
             \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
-            $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . '/Fixtures/crashing.php', $this->brokerDsn(), $this->databaseDsn(), (string) self::CRASHES];
+            $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . '/Fixtures/crashing.php', $kind, $this->brokerDsn(), $this->databaseDsn(), (string) self::CRASHES];
             $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
             self::assertIsResource($process);
             $this->processes[] = $process;

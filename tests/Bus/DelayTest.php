@@ -9,11 +9,13 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 
@@ -31,9 +33,17 @@ final class DelayTest extends BusTestCase
         yield 'memory, no database' => [static fn(): Bus => Bus::connect(new Memory())];
         yield 'SQLite' => [static fn(self $test): Bus => Bus::connect(Sqlite::connect($test->dsn()))];
         yield 'RabbitMQ and PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->brokerDsn(), $test->database())];
+        yield 'PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->databaseDsn(), $test->database())];
     }
 
-    /** @dataProvider buses */
+    public static function busesAndLadders(): iterable
+    {
+        yield from self::buses();
+        yield 'RabbitMQ alone' => [static fn(self $test): Bus => Bus::connect($test->brokerDsn())];
+        yield 'RabbitMQ alone, quorum queues' => [static fn(self $test): Bus => Bus::connect(RabbitMq::connect($test->brokerDsn(), queue: RabbitMqQueue::quorum()))];
+    }
+
+    /** @dataProvider busesAndLadders */
     public function testAShortDelayBehindALongOneIsOnTime(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
@@ -69,7 +79,7 @@ final class DelayTest extends BusTestCase
         });
     }
 
-    /** @dataProvider buses */
+    /** @dataProvider busesAndLadders */
     public function testATimeThatIsOverMeansNow(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
@@ -189,10 +199,10 @@ final class DelayTest extends BusTestCase
         });
     }
 
-    public function testABrokerWithoutADatabaseSaysThatItCannotPutOff(): void
+    public function testATransportWithoutADatabaseSaysThatItCannotPutOff(): void
     {
         $this->inRuntime(function (): void {
-            $bus = Bus::connect(RabbitMq::connect($this->brokerDsn()));
+            $bus = Bus::connect(new SpyTransport(new Memory()));
             try {
                 $bus->publish(new CustomerStored('1'), delay: 1.0);
                 self::fail('it was put off');

@@ -9,14 +9,16 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\EventListener;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\PostgresSchema;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 
 use function Weft\delay;
 
-/** Consumers in processes of their own, killed while they work. */
+/** Consumers in processes of their own, killed while they work. The broker is in the handlers' database. */
 final class KilledConsumersTest extends BusTestCase
 {
+    use PostgresSchema;
     use TemporaryDatabase;
 
     /** What the queue is filled up with while there is somebody left to kill, so that nobody runs out of work before. */
@@ -26,6 +28,15 @@ final class KilledConsumersTest extends BusTestCase
     /** @var list<resource> */
     private array $processes = [];
 
+    private string $driver;
+
+    /** @return iterable<string, array{string, string}> and a query for how many messages consumers hold */
+    public static function databases(): iterable
+    {
+        yield 'SQLite' => ['sqlite', 'SELECT count(*) FROM weft_claims'];
+        yield 'PostgreSQL' => ['postgres', 'SELECT count(consumer_id) FROM weft_messages'];
+    }
+
     protected function tearDown(): void
     {
         foreach ($this->processes as $process) {
@@ -34,8 +45,10 @@ final class KilledConsumersTest extends BusTestCase
         }
     }
 
-    public function testEachEffectHappensExactlyOnceHoweverManyConsumersAreKilled(): void
+    /** @dataProvider databases */
+    public function testEachEffectHappensExactlyOnceHoweverManyConsumersAreKilled(string $driver): void
     {
+        $this->driver = $driver;
         $this->inRuntime(function (): void {
             [$database, $bus] = $this->filled(self::COMMANDS);
             $sent = self::COMMANDS;
@@ -64,16 +77,18 @@ final class KilledConsumersTest extends BusTestCase
         }, deadline: 60.0);
     }
 
-    public function testALivingConsumerTakesOverFromAKilledOne(): void
+    /** @dataProvider databases */
+    public function testALivingConsumerTakesOverFromAKilledOne(string $driver, string $held): void
     {
-        $this->inRuntime(function (): void {
+        $this->driver = $driver;
+        $this->inRuntime(function () use ($held): void {
             [$database, $bus] = $this->filled(2_000);
             $this->start();
             while (self::rows($database, 'customers') === 0) {
                 delay(0.01);
             }
             \posix_kill(\proc_get_status($this->processes[0])['pid'], 9);
-            $held = self::rows($database, 'weft_claims');
+            $held = $database->execute($held)->value();
             $this->start();
             while ($this->running() > 0) {
                 delay(0.05);
@@ -89,10 +104,10 @@ final class KilledConsumersTest extends BusTestCase
     /** @return array{Database, Bus} */
     private function filled(int $commands): array
     {
-        $database = Database::connect($this->dsn());
+        $database = Database::connect($this->location());
         $database->execute('CREATE TABLE customers (id TEXT PRIMARY KEY, process INTEGER)');
         $database->execute('CREATE TABLE heard (id TEXT)');
-        $bus = Bus::connect($this->dsn(), $database)->handlers(new class {
+        $bus = Bus::connect($this->location(), $database)->handlers(new class {
             #[CommandHandler]
             public function store(StoreCustomer $command): void {}
 
@@ -108,7 +123,7 @@ final class KilledConsumersTest extends BusTestCase
     private function start(): void
     {
         $extension = (string) \getenv('WEFT_EXTENSION');
-        $command = [\PHP_BINARY, ...($extension === '' ? self::loaded() : ['-d', "extension={$extension}"]), __DIR__ . '/Fixtures/consumer.php', $this->dsn()];
+        $command = [\PHP_BINARY, ...($extension === '' ? self::loaded() : ['-d', "extension={$extension}"]), __DIR__ . '/Fixtures/consumer.php', $this->location()];
         $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
         self::assertIsResource($process);
         $this->processes[] = $process;
@@ -125,6 +140,11 @@ final class KilledConsumersTest extends BusTestCase
         }
 
         return [];
+    }
+
+    private function location(): string
+    {
+        return $this->driver === 'sqlite' ? $this->dsn() : $this->databaseDsn();
     }
 
     private function running(): int

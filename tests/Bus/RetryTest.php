@@ -42,6 +42,8 @@ final class RetryTest extends BusTestCase
         yield 'memory, no database' => [static fn(): Bus => Bus::connect(new Memory())];
         yield 'SQLite' => [static fn(self $test): Bus => Bus::connect(Sqlite::connect($test->dsn()))];
         yield 'RabbitMQ and PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->brokerDsn(), $test->database())];
+        yield 'RabbitMQ alone' => [static fn(self $test): Bus => Bus::connect($test->brokerDsn())];
+        yield 'PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->databaseDsn(), $test->database())];
     }
 
     /** @dataProvider buses */

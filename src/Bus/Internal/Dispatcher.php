@@ -187,6 +187,8 @@ final class Dispatcher
                 return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);
             } catch (AlreadyHandled) {
                 $this->progress->duplicates++;
+                // The transaction that would have acknowledged it was undone.
+                $enlist?->ack($delivery);
                 $answer = isset($delivery->headers[Header::REPLY_TO])
                     ? $this->setup->answers->ofFailure($delivery, new AlreadyHandled('it was handled before, and replies are not kept'))
                     : null;

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal;
 
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
@@ -21,11 +22,12 @@ final class Dsn
     {
         return match (\strstr($dsn, ':', true)) {
             'amqp', 'amqps' => RabbitMq::connect($dsn),
+            'postgres', 'postgresql' => Postgres::connect($dsn),
             'sqlite' => Sqlite::connect($dsn, $database),
             'memory' => new Memory(),
             // Only the scheme is repeated: the rest may hold a password.
-            false => throw new \ValueError('The DSN of a bus starts with amqp:, amqps:, sqlite: or memory:, got one without a scheme'),
-            default => throw new \ValueError('The DSN of a bus starts with amqp:, amqps:, sqlite: or memory:, got ' . \strstr($dsn, ':', true) . ':'),
+            false => throw new \ValueError('The DSN of a bus starts with amqp:, amqps:, postgres:, sqlite: or memory:, got one without a scheme'),
+            default => throw new \ValueError('The DSN of a bus starts with amqp:, amqps:, postgres:, sqlite: or memory:, got ' . \strstr($dsn, ':', true) . ':'),
         };
     }
 }

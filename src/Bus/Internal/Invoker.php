@@ -49,7 +49,7 @@ final class Invoker
     {
         $outbox = new Outbox($this->setup->envelopes, $this->setup->progress, $this->direct, $this->delays);
         $context = new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name);
-        $entry = $enlist === null && $handler->kind !== Kind::Query ? $this->ledger?->entry($delivery, $handler->name, $this->queue) : null;
+        $entry = ($enlist === null || $enlist->mayRepeat()) && $handler->kind !== Kind::Query ? $this->ledger?->entry($delivery, $handler->name, $this->queue) : null;
         $this->setup->current->set($context);
         try {
             $this->run($handler, $message, $context, $outbox, $entry, $enlist === null ? null : function (Transaction $transaction) use ($enlist, $delivery, $outbox): void {

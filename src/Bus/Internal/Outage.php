@@ -91,7 +91,8 @@ final class Outage
         }
     }
 
-    private static function isOne(\Throwable $thrown): bool
+    /** Whether it passes by itself once the server is back. */
+    public static function isOne(\Throwable $thrown): bool
     {
         for ($error = $thrown; $error !== null; $error = $error->getPrevious()) {
             if ($error instanceof ConnectionFailed || $error instanceof ConnectionLost) {

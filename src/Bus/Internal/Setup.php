@@ -22,8 +22,8 @@ use Weft\Bus\Retry;
 use Weft\Bus\Timeout;
 use Weft\Bus\Transport;
 use Weft\Bus\Validator;
-use Weft\Bus\Transport\Memory;
-use Weft\Bus\Transport\Sqlite;
+use Weft\Bus\Transport\DatabaseTransport;
+use Weft\Bus\Transport\DelayingTransport;
 use Weft\Runtime\Local;
 use Weft\Sql\Database;
 
@@ -78,10 +78,10 @@ final class Setup
         $this->progress = new Progress();
         $this->current = new Local();
         $this->retries = new RetryPolicy($retry);
-        $ledgers = $database ?? ($transport instanceof Sqlite ? $transport->database() : null);
+        $ledgers = $database ?? ($transport instanceof DatabaseTransport ? $transport->database() : null);
         $this->ledger = $ledgers === null ? null : new Ledger($ledgers, $transport, $this->envelopes, $recording, $logger);
         $this->rates = new Rates($ledgers);
-        $this->delays = $this->ledger?->delayed ?? ($transport instanceof Memory ? $transport->delays() : null);
+        $this->delays = $this->ledger?->delayed ?? ($transport instanceof DelayingTransport ? $transport->delays() : null);
     }
 
     /** The context of the handler that called, directly or from a task it has started. */

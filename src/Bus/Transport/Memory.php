@@ -12,7 +12,7 @@ use Weft\Bus\UndefinedQueue;
 use Weft\Bus\UnroutableMessage;
 
 /** A broker inside one process, for tests: the same prefetch, acknowledgement and redelivery, nothing durable. */
-final class Memory implements TemporaryQueues
+final class Memory implements DelayingTransport, TemporaryQueues
 {
     /** @var array<string, MemoryQueue> */
     private array $queues = [];

@@ -9,12 +9,17 @@ use Weft\Amqp\AmqpException;
 use Weft\Amqp\InvalidDsn;
 use Weft\Amqp\Refused;
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Delays;
 use Weft\Bus\Internal\RabbitMq\ConnectionLog;
+use Weft\Bus\Internal\RabbitMq\Ladder;
 use Weft\Bus\Internal\RabbitMq\Publishing;
 use Weft\Bus\Internal\RabbitMq\RabbitMqConsumer;
+use Weft\Bus\Internal\RabbitMq\Subscription;
+use Weft\Bus\TopologyConflict;
 use Weft\Bus\TransportFailed;
 use Weft\Bus\UndefinedQueue;
 use Weft\Native\AmqpConnection;
+use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
 
 use function Weft\all;
@@ -26,9 +31,10 @@ use function Weft\all;
  * Publishing and consuming have a connection each, because a broker that is short of memory or disk stops reading from
  * those that publish, acknowledgements included. Whatever consumers need, declarations too, goes over theirs. Both recover by themselves; what was unconfirmed is sent again.
  */
-final class RabbitMq implements ReportingTransport, TemporaryQueues
+final class RabbitMq implements ReportingTransport, DelayingTransport, TemporaryQueues
 {
     private const NOT_FOUND = 404;
+    private const PRECONDITION_FAILED = 406;
 
     /** Milliseconds a temporary queue lives without a consumer: longer than a broker takes to restart. */
     private const TEMPORARY = 300_000;
@@ -42,25 +48,41 @@ final class RabbitMq implements ReportingTransport, TemporaryQueues
     /** @var array<int, RabbitMqConsumer> not closed yet */
     private array $consumers = [];
 
-    private bool $closed = false;
+    /** @var array<string, array<string, true>> types by queue, of what was declared here */
+    private array $declared = [];
 
+    private bool $closed = false;
+    private readonly Ladder $ladder;
+
+    /** @param array<string, RabbitMqQueue> $queues */
     private function __construct(
         private readonly string $dsn,
         private readonly AmqpConnection $connection,
         private readonly Publishing $publishing,
-    ) {}
+        private readonly RabbitMqQueue $queue,
+        private readonly array $queues,
+    ) {
+        $this->ladder = new Ladder($connection, $publishing, $queue->type === 'quorum');
+    }
 
     /**
      * @param string       $dsn        `amqp://user:password@host:5672/vhost` or `amqps://…`
      * @param bool         $persistent whether the broker keeps messages on disk; without, they do not survive its restart.
      *                                 Dead letters are always persistent
      * @param int<1, max>  $window     most messages that may wait for their confirmation at once
+     * @param RabbitMqQueue|null           $queue  what kind of queue is declared; null means classic
+     * @param array<string, RabbitMqQueue> $queues the same for single queues, by name
      *
      * @throws InvalidDsn
      * @throws TransportFailed when the broker cannot be reached, or refuses user, password or virtual host
      */
-    public static function connect(string $dsn, bool $persistent = true, int $window = 1000): self
-    {
+    public static function connect(
+        string $dsn,
+        bool $persistent = true,
+        int $window = 1000,
+        ?RabbitMqQueue $queue = null,
+        array $queues = [],
+    ): self {
         $connection = self::open($dsn);
 
         try {
@@ -70,26 +92,26 @@ final class RabbitMq implements ReportingTransport, TemporaryQueues
             throw new TransportFailed("Cannot declare the exchanges \"" . Publishing::COMMANDS . '" and "' . Publishing::EVENTS . "\": {$exception->getMessage()}", $exception);
         }
 
-        return new self($dsn, $connection, new Publishing($connection, $persistent, $window));
+        $queue ??= RabbitMqQueue::classic();
+        $prioritises = \array_filter([$queue, ...\array_values($queues)], static fn(RabbitMqQueue $queue): bool => isset($queue->arguments['x-max-priority'])) !== [];
+
+        return new self($dsn, $connection, new Publishing($connection, $persistent, $window, $prioritises), $queue, $queues);
     }
 
+    /** @throws TopologyConflict when there is such a queue with other arguments */
     public function declare(string $queue, array $types): void
     {
-        $queues = [];
-        foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
-            $queues[] = ['name' => $name, 'durable' => true, 'arguments' => ['x-queue-type' => 'classic']];
-        }
-        $bindings = [];
+        $this->declared[$queue] = ($this->declared[$queue] ?? []) + \array_fill_keys($types, true);
+        $dead = DeadLetters::queueOf($queue);
+        $arguments = [$queue => $this->optionsOf($queue)->arguments, $dead => $this->optionsOf($queue)->dead];
+        $bindings = Ladder::bindings($queue, $types);
         foreach ($types as $type) {
             foreach (self::EXCHANGES as $exchange) {
                 $bindings[] = ['exchange' => $exchange['name'], 'queue' => $queue, 'routingKey' => $type];
             }
         }
-        try {
-            Scheduler::await($this->consuming()->declare(self::EXCHANGES, $queues, $bindings));
-        } catch (AmqpException $exception) {
-            throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
-        }
+        $this->declareQueue($dead, $arguments[$dead], []);
+        $this->declareQueue($queue, $arguments[$queue], $bindings);
     }
 
     /** It goes by itself five minutes after nobody consumes it any more. */
@@ -126,12 +148,23 @@ final class RabbitMq implements ReportingTransport, TemporaryQueues
 
     public function consume(string $queue, int $prefetch): Consumer
     {
+        $options = $this->optionsOf($queue);
+        $subscription = new Subscription(
+            fn(): AmqpConsumer => Scheduler::await($this->consuming()->consume($queue, $prefetch, false, $options->consuming())),
+            function () use ($queue): bool {
+                $known = $this->declared[$queue] ?? null;
+                $known === null || $this->declare($queue, \array_map(strval(...), \array_keys($known)));
+
+                return $known !== null;
+            },
+            $options->isStream(),
+        );
         try {
-            $native = Scheduler::await($this->consuming()->consume($queue, $prefetch, false, []));
+            $subscription->open();
         } catch (AmqpException $exception) {
             throw self::failed($queue, $exception);
         }
-        $consumer = new RabbitMqConsumer($native, $this->publishing, $queue, $prefetch, $this->forget(...));
+        $consumer = new RabbitMqConsumer($subscription, $this->publishing, $queue, $prefetch, $this->forget(...));
 
         return $this->consumers[\spl_object_id($consumer)] = $consumer;
     }
@@ -177,6 +210,35 @@ final class RabbitMq implements ReportingTransport, TemporaryQueues
     public function status(): array
     {
         return ['publishing' => $this->connection->status(), 'consuming' => $this->consuming?->status()];
+    }
+
+    /** @internal messages wait in queues of the broker where there is no database */
+    public function delays(): Delays
+    {
+        return $this->ladder;
+    }
+
+    private function optionsOf(string $queue): RabbitMqQueue
+    {
+        return $this->queues[$queue] ?? $this->queue;
+    }
+
+    /**
+     * @param array<string, mixed> $arguments
+     * @param list<array<string, mixed>> $bindings
+     */
+    private function declareQueue(string $queue, array $arguments, array $bindings): void
+    {
+        \ksort($arguments);
+        try {
+            Scheduler::await($this->consuming()->declare([...self::EXCHANGES, ...Ladder::ARRIVALS], [['name' => $queue, 'durable' => true, 'arguments' => $arguments]], $bindings));
+        } catch (AmqpException $exception) {
+            if ($exception instanceof Refused && $exception->getCode() === self::PRECONDITION_FAILED) {
+                throw new TopologyConflict("Queue \"{$queue}\" exists with other arguments than " . \json_encode(['durable' => true] + $arguments, \JSON_UNESCAPED_SLASHES)
+                    . ": {$exception->getMessage()}", $exception);
+            }
+            throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
     }
 
     private function consuming(): AmqpConnection

@@ -18,7 +18,7 @@ use Weft\Sql\Transaction;
  * When the handlers' database is the same file, their effects, what they publish and the acknowledgement are one
  * transaction: each effect happens exactly once.
  */
-final class Sqlite implements TemporaryQueues
+final class Sqlite implements DatabaseTransport, TemporaryQueues
 {
     /** @var \WeakMap<SqliteConsumer, true> one that is dropped lets go of its lock, and so of its messages */
     private readonly \WeakMap $consumers;
@@ -95,28 +95,16 @@ final class Sqlite implements TemporaryQueues
         return $this->store->depth($this->store->queueId($queue));
     }
 
-    /** @internal whether transactions of this database reach the broker's tables */
     public function shares(Database $database): bool
     {
         return $this->store->shares($database);
     }
 
-    /**
-     * Publishes as part of a transaction of a shared database.
-     *
-     * @internal
-     *
-     * @param string|null    $queue    into this one only; null for all that are bound to the type
-     * @param list<Outgoing> $messages
-     *
-     * @throws \Weft\Bus\UnroutableMessage|\Weft\Bus\UndefinedQueue
-     */
     public function publishIn(Transaction $transaction, ?string $queue, array $messages): void
     {
         $queue === null ? $this->store->publishIn($transaction, $messages) : $this->store->putIn($transaction, $this->store->queueId($queue), $messages);
     }
 
-    /** @internal where the broker's tables are */
     public function database(): Database
     {
         return $this->store->database;

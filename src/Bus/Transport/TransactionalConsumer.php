@@ -14,6 +14,12 @@ interface TransactionalConsumer extends Consumer
     public function shares(Database $database): bool;
 
     /**
+     * Whether the queue may hold a message twice under one id, because a sender whose connection broke could not know that the first
+     * had arrived. Then the bus recognises what it has handled, as with a broker elsewhere.
+     */
+    public function mayRepeat(): bool;
+
+    /**
      * Adds publishing and acknowledgement to a transaction of a shared database. After its commit {@see settled()} must be
      * called; after a rollback the delivery is still unacknowledged.
      *

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* php consumer.php <sqlite DSN>: handles what is in the queue "customers" of a broker that shares the handlers' database. */
+/* php consumer.php <DSN>: handles what is in the queue "customers" of a broker that shares the handlers' database. */
 
 namespace Weft\Tests\Bus\Fixtures;
 

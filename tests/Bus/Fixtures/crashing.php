@@ -2,13 +2,15 @@
 
 declare(strict_types=1);
 
-/* php crashing.php BROKER DATABASE CRASHES: handles the queue "customers" until it comes to the one that kills it. */
+/* php crashing.php classic|quorum|postgres BROKER DATABASE CRASHES: handles the queue "customers" until it comes to the one that kills it. */
 
 namespace Weft\Tests\Bus\Fixtures;
 
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Recording;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
@@ -18,14 +20,20 @@ require __DIR__ . '/../../../autoload.php';
 require __DIR__ . '/messages.php';
 
 run(static function () use ($argv): void {
-    $database = Database::connect($argv[2]);
-    $bus = Bus::connect($argv[1], $database, recording: new Recording(crashes: (int) $argv[3]))->handlers(new class {
+    [, $kind, $broker, $dsn, $crashes] = $argv;
+    $database = Database::connect($dsn);
+    $transport = match ($kind) {
+        'classic' => $broker,
+        'quorum' => RabbitMq::connect($broker, queue: RabbitMqQueue::quorum()),
+        'postgres' => $dsn,
+    };
+    $bus = Bus::connect($transport, $database, recording: new Recording(crashes: (int) $crashes))->handlers(new class {
         #[CommandHandler]
         public function store(StoreCustomer $command, Transaction $transaction): void
         {
             $transaction->execute('INSERT INTO effects VALUES (?, ?)', [$command->id, 'stored']);
             if ($command->id === 'crash') {
-                \posix_kill(\getmypid(), \SIGKILL);
+                \posix_kill(\getmypid(), \SIGSEGV);
             }
         }
     });

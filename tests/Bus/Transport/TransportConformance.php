@@ -380,7 +380,8 @@ abstract class TransportConformance extends TestCase
             } catch (PublishFailed) {
             }
             $consumer->close();
-            self::assertSame(1, $transport->depth("{$this->queue()}.dead"));
+            // A replicated queue takes a moment until it knows.
+            self::assertCount(1, $this->drain($transport, 'queue', '.dead'));
         });
     }
 
@@ -484,9 +485,9 @@ abstract class TransportConformance extends TestCase
     }
 
     /** @return list<string> bodies of everything in the queue, acknowledged */
-    protected function drain(Transport $transport, string $queue = 'queue'): array
+    protected function drain(Transport $transport, string $queue = 'queue', string $suffix = ''): array
     {
-        $consumer = $transport->consume($this->queue($queue), 500);
+        $consumer = $transport->consume($this->queue($queue) . $suffix, 500);
         $bodies = [];
         while (($batch = $consumer->next(500, wait: self::SOON)) !== []) {
             foreach ($batch as $delivery) {

@@ -6,8 +6,8 @@ namespace Weft\Bus\Internal\Ledger;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Transport;
+use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\Transport\Sqlite;
 use Weft\Bus\UnroutableMessage;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
@@ -28,7 +28,7 @@ final class Courier
     private readonly Dialect $dialect;
 
     /** The transport again, when its messages are in the same database. */
-    private readonly ?Sqlite $shared;
+    private readonly ?DatabaseTransport $shared;
 
     public function __construct(
         private readonly Database $database,
@@ -37,7 +37,7 @@ final class Courier
         private readonly string $table,
     ) {
         $this->dialect = new Dialect($database);
-        $this->shared = $transport instanceof Sqlite && $transport->shares($database) ? $transport : null;
+        $this->shared = $transport instanceof DatabaseTransport && $transport->shares($database) ? $transport : null;
     }
 
     /**

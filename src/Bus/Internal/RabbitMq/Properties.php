@@ -29,10 +29,19 @@ final class Properties
     ];
 
     /** What a foreign sender may set and a dead letter keeps as it is. */
-    private const KEPT = ['contentEncoding' => true, 'priority' => true, 'replyTo' => true, 'appId' => true, 'timestamp' => true];
+    private const KEPT = ['contentEncoding' => true, 'replyTo' => true, 'appId' => true, 'timestamp' => true];
 
     /** What must not be sent again as a property. */
     private const TOLD = ['expiration' => Header::EXPIRATION, 'userId' => Header::USER_ID];
+
+    /**
+     * What the broker writes on its way through queues. A message that took it along when it is sent again would be taken for one that
+     * goes round in a circle, and such ones RabbitMQ drops.
+     */
+    private const OF_THE_WAY = [
+        'x-death' => true, 'x-first-death-exchange' => true, 'x-first-death-queue' => true, 'x-first-death-reason' => true,
+        'x-last-death-exchange' => true, 'x-last-death-queue' => true, 'x-last-death-reason' => true, 'x-delivery-count' => true,
+    ];
 
     /** Those of the {@see NAMES} that hold an id. */
     private const IDS = [Header::MESSAGE_ID, Header::CORRELATION_ID];
@@ -40,7 +49,7 @@ final class Properties
     /**
      * Of a message that goes through the exchange of its kind, routed by its type.
      *
-     * @return array{array<string, string>, array<string, string>} headers and properties
+     * @return array{array<string, string>, array<string, string|int>} headers and properties
      */
     public static function routed(Outgoing $message): array
     {
@@ -73,15 +82,18 @@ final class Properties
     /**
      * @param array{int, bool, string, string, string, array<string, mixed>|string, array<string, mixed>} $fields as the
      *        extension delivers them
+     * @param array<string, mixed> $extra of the delivery
      */
-    public static function delivery(array $fields): Delivery
+    public static function delivery(array $fields, array $extra = []): Delivery
     {
         [$tag, $redelivered, $exchange, $key, $body, $headers, $properties] = $fields;
         if (\is_string($headers)) {
             // What does not follow the protocol cannot be read; the body may still be.
             $headers = [];
         }
-        $extra = [];
+        if ($headers !== []) {
+            $headers = \array_diff_key($headers, self::OF_THE_WAY);
+        }
         foreach ($headers as $name => $value) {
             if (!\is_string($value)) {
                 $extra['headers'][$name] = $value;
@@ -105,6 +117,9 @@ final class Properties
                 $headers[$header] = $properties[$property];
             }
         }
+        if (isset($properties['priority'])) {
+            $headers[Header::PRIORITY] = (string) $properties['priority'];
+        }
         foreach (self::IDS as $header) {
             if (isset($headers[$header])) {
                 $headers[$header] = longId($headers[$header]);
@@ -119,7 +134,7 @@ final class Properties
 
     /**
      * @param array<string, mixed> $headers
-     * @return array{array<string, mixed>, array<string, string>} headers and properties
+     * @return array{array<string, mixed>, array<string, string|int>} headers and properties
      */
     private static function split(array $headers): array
     {
@@ -129,6 +144,10 @@ final class Properties
                 $properties[$property] = $headers[$header];
                 unset($headers[$header]);
             }
+        }
+        if (isset($headers[Header::PRIORITY])) {
+            $properties['priority'] = \max(0, \min(255, (int) $headers[Header::PRIORITY]));
+            unset($headers[Header::PRIORITY]);
         }
         foreach (self::IDS as $header) {
             $property = self::NAMES[$header];

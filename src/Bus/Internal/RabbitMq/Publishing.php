@@ -8,6 +8,7 @@ use Weft\Amqp\AmqpException;
 use Weft\Amqp\Unroutable;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Kind;
+use Weft\Bus\Priority;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UndefinedQueue;
@@ -36,10 +37,12 @@ final class Publishing
     /** @var list<AmqpPublisher> for batches, not in use: on a channel of its own a batch knows which failures are its own */
     private array $idle = [];
 
+    /** @param bool $prioritises whether a queue may have priorities */
     public function __construct(
         private readonly AmqpConnection $connection,
         private readonly bool $persistent,
         private readonly int $window,
+        private readonly bool $prioritises,
     ) {}
 
     /**
@@ -100,6 +103,22 @@ final class Publishing
     }
 
     /**
+     * Sends a message through an exchange of the transport's own, persistent and confirmed.
+     *
+     * @throws PublishFailed
+     */
+    public function through(string $exchange, string $key, Outgoing $message): void
+    {
+        try {
+            $publisher = $this->single ??= $this->open(true);
+            $must = new Outgoing($message->type, $message->body, $message->headers, mustRoute: true);
+            Scheduler::await($this->hand($publisher, $exchange, $key, $must, Properties::direct($message), true, true));
+        } catch (AmqpException $exception) {
+            throw new PublishFailed("Cannot publish to exchange \"{$exchange}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
+    /**
      * @param list<int> $operations
      * @throws AmqpException the first failure, once all have ended
      */
@@ -150,8 +169,13 @@ final class Publishing
     {
         $isCommand = ($message->headers[Header::KIND] ?? null) === Kind::Command->value;
         $exchange = $isCommand ? self::COMMANDS : self::EVENTS;
+        $envelope = Properties::routed($message);
+        if ($this->prioritises) {
+            // To the broker a message without a priority would be one of the lowest.
+            $envelope[1] += ['priority' => Priority::NORMAL];
+        }
 
-        return $this->hand($publisher, $exchange, $message->type, $message, Properties::routed($message), $this->persistent, $watch);
+        return $this->hand($publisher, $exchange, $message->type, $message, $envelope, $this->persistent, $watch);
     }
 
     /**

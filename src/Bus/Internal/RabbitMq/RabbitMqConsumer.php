@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Amqp\AmqpException;
+use Weft\Amqp\ConsumerCancelled;
 use Weft\Amqp\UsageError;
+use Weft\Bus\BusException;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Wakeup;
@@ -15,7 +17,6 @@ use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\TransportFailed;
 use Weft\Bus\UndefinedQueue;
-use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
 
@@ -27,19 +28,25 @@ final class RabbitMqConsumer implements Consumer
     /** Bytes of a header that is kept when not all fit. */
     private const SHORT = 2_000;
 
+    /** Among what is extra in a delivery: which subscription it is from, unless that is the first. */
+    private const NUMBER = 'subscription';
+
     private readonly Wakeup $arrival;
 
     /** @var list<array> fetched by a wait that was over before they came */
     private array $fetched = [];
 
+    /** @var list<Delivery> of a stream, given back and to be handled again */
+    private array $again = [];
+
     private ?Task $fetch = null;
-    private ?AmqpException $failure = null;
+    private AmqpException|BusException|null $failure = null;
     private bool $stopped = false;
     private bool $closed = false;
 
     /** @param \Closure(self): void $forget */
     public function __construct(
-        private readonly AmqpConsumer $native,
+        private readonly Subscription $subscription,
         private readonly Publishing $publishing,
         private readonly string $queue,
         private readonly int $prefetch,
@@ -52,9 +59,14 @@ final class RabbitMqConsumer implements Consumer
     {
         $until = $wait === null ? null : \microtime(true) + $wait;
         while (!$this->stopped) {
+            if ($this->again !== []) {
+                return \array_splice($this->again, 0, $max);
+            }
             $fields = $this->fetched !== [] ? \array_splice($this->fetched, 0, $max) : $this->fetch($max);
             if ($fields !== []) {
-                return \array_map(Properties::delivery(...), $fields);
+                return $this->subscription->number === 1
+                    ? \array_map(Properties::delivery(...), $fields)
+                    : \array_map(fn(array $delivery): Delivery => Properties::delivery($delivery, [self::NUMBER => $this->subscription->number]), $fields);
             }
             if (!$this->arrival->wait($until)) {
                 break;
@@ -69,13 +81,18 @@ final class RabbitMqConsumer implements Consumer
         if ($publish !== []) {
             $this->publishing->confirmed($publish);
         }
-        // False when the connection was lost meanwhile: the broker delivers the message again.
-        $this->native->ack($delivery->tag);
+        $this->subscription->ack($delivery->tag, self::number($delivery));
     }
 
     public function requeue(Delivery $delivery): void
     {
-        $this->native->nack($delivery->tag, true);
+        if ($this->subscription->isStream) {
+            // A log takes nothing back; what was read from it can be handled again here.
+            $this->again[] = new Delivery($delivery->tag, $delivery->type, $delivery->body, $delivery->headers, true, $delivery->extra);
+            $this->arrival->notify();
+        } else {
+            $this->subscription->giveBack($delivery->tag, self::number($delivery));
+        }
     }
 
     public function park(Delivery $delivery, array $headers): void
@@ -86,7 +103,7 @@ final class RabbitMqConsumer implements Consumer
             // All headers share one frame, and those of the message may have filled it nearly up.
             $this->bury($delivery, self::reduced($headers));
         }
-        $this->native->ack($delivery->tag);
+        $this->subscription->ack($delivery->tag, self::number($delivery));
     }
 
     public function stop(): void
@@ -97,11 +114,11 @@ final class RabbitMqConsumer implements Consumer
         $this->stopped = true;
         $this->arrival->notify();
         try {
-            Scheduler::await($this->native->cancel());
+            $this->subscription->cancel();
             $this->giveBack($this->fetched);
             // What the extension has but nobody asked for yet goes to other consumers now, not when the last handler ends.
             do {
-                $left = $this->native->next($this->prefetch);
+                $left = $this->subscription->next($this->prefetch);
                 $left = \is_int($left) ? Scheduler::await($left) : $left;
                 $this->giveBack($left);
             } while ($left !== []);
@@ -123,7 +140,7 @@ final class RabbitMqConsumer implements Consumer
         $this->fetch?->cancel('the consumer is closed');
         ($this->forget)($this);
         try {
-            Scheduler::await($this->native->close());
+            $this->subscription->close();
         } catch (AmqpException) {
             // Without a connection the broker gives everything back by itself.
         }
@@ -164,7 +181,11 @@ final class RabbitMqConsumer implements Consumer
             return [];
         }
         try {
-            $here = $this->native->next($max);
+            $here = $this->subscription->next($max);
+        } catch (ConsumerCancelled $cancelled) {
+            $this->fetch = detach($this->reopen(...), $cancelled);
+
+            return [];
         } catch (AmqpException $exception) {
             throw new TransportFailed("Cannot consume queue \"{$this->queue}\": {$exception->getMessage()}", $exception);
         }
@@ -184,6 +205,8 @@ final class RabbitMqConsumer implements Consumer
         try {
             $arrived = Scheduler::await($operation);
             $this->stopped ? $this->giveBack($arrived) : \array_push($this->fetched, ...$arrived);
+        } catch (ConsumerCancelled $cancelled) {
+            $this->reopen($cancelled);
         } catch (AmqpException $exception) {
             $this->failure = $exception;
         } finally {
@@ -192,11 +215,32 @@ final class RabbitMqConsumer implements Consumer
         }
     }
 
+    /** The queue is gone. What waits in it is lost to everybody; what comes from now on must find it again. */
+    private function reopen(ConsumerCancelled $cancelled): void
+    {
+        try {
+            if (!$this->stopped && !$this->subscription->reopen()) {
+                $this->failure = $cancelled;
+            }
+            $this->fetched = [];
+        } catch (AmqpException | BusException $exception) {
+            $this->failure = $exception;
+        } finally {
+            $this->fetch = null;
+            $this->arrival->notify();
+        }
+    }
+
+    private static function number(Delivery $delivery): int
+    {
+        return $delivery->extra[self::NUMBER] ?? 1;
+    }
+
     /** @param list<array> $deliveries as the extension made them */
     private function giveBack(array $deliveries): void
     {
-        foreach ($deliveries as [$tag]) {
-            $this->native->nack($tag, true);
+        foreach ($this->subscription->isStream ? [] : $deliveries as [$tag]) {
+            $this->subscription->giveBack($tag, $this->subscription->number);
         }
     }
 }

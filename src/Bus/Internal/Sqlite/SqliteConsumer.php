@@ -111,6 +111,11 @@ final class SqliteConsumer implements TransactionalConsumer
         return $this->store->shares($database);
     }
 
+    public function mayRepeat(): bool
+    {
+        return false;
+    }
+
     public function enlist(Transaction $transaction, Delivery $delivery, array $publish): void
     {
         $this->store->settleIn($transaction, $delivery, $publish);

@@ -1,0 +1,255 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Postgres;
+
+use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Ledger\Headers;
+use Weft\Bus\Internal\Outage;
+use Weft\Bus\PublishFailed;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Bus\TransportFailed;
+use Weft\Bus\UndefinedQueue;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+use function Weft\shield;
+
+/** @internal */
+final class PostgresConsumer implements TransactionalConsumer
+{
+    /** Seconds between two attempts to reach a server that is away. */
+    private const FIRST_PAUSE = 0.05;
+    private const LONGEST_PAUSE = 2.0;
+
+    /** What was settled before, or is another's: neither a message nor a consumer has the number 0. */
+    private const NOBODYS = [0, 0];
+
+    /** Its id on the server, in the session in which it was entered. */
+    private int $id = 0;
+    private int $session = 0;
+
+    /**
+     * Of deliveries that are not settled, by tag: the message's id, and its own when it took it.
+     *
+     * @var array<int, array{int, int}>
+     */
+    private array $unsettled = [];
+
+    /** @var array<int, true> by tag, whose handlers have published something in their transactions */
+    private array $published = [];
+
+    private int $lastTag = 0;
+
+    /** Whether there was something the last time. */
+    private bool $probably = true;
+
+    private bool $away = false;
+    private float $pause = self::FIRST_PAUSE;
+    private bool $stopped = false;
+    private bool $closed = false;
+
+    /** @param \Closure(self): void $forget */
+    public function __construct(
+        private readonly Store $store,
+        private readonly Presence $presence,
+        private readonly Arrivals $arrivals,
+        private readonly Settlements $settlements,
+        private readonly Vacuum $vacuum,
+        private readonly Publisher $publisher,
+        private readonly Notices $notices,
+        private readonly string $queueName,
+        private readonly int $queue,
+        private readonly int $prefetch,
+        private readonly \Closure $forget,
+    ) {}
+
+    public function next(int $max, ?float $wait = null): array
+    {
+        $until = $wait === null ? null : \microtime(true) + $wait;
+        while (!$this->stopped) {
+            $generation = $this->arrivals->generation();
+            $deliveries = $this->take($max);
+            if ($deliveries !== []) {
+                return $deliveries;
+            }
+            if (($until !== null && \microtime(true) >= $until) || $this->stopped) {
+                break;
+            }
+            $this->arrivals->wait($this->away ? \min($until ?? \INF, \microtime(true) + $this->pause) : $until, $generation);
+        }
+
+        return [];
+    }
+
+    public function ack(Delivery $delivery, array $publish = []): void
+    {
+        [$id, $consumer] = $this->unsettled[$delivery->tag] ?? self::NOBODYS;
+        if ($publish !== []) {
+            $this->publisher->with($publish, fn(Transaction $transaction) => $this->store->settleIn($transaction, $consumer, $id));
+        } elseif ($id !== 0) {
+            $this->settlements->ack($consumer, $id);
+        }
+        $this->forget($delivery);
+    }
+
+    public function requeue(Delivery $delivery): void
+    {
+        [$id, $consumer] = $this->unsettled[$delivery->tag] ?? self::NOBODYS;
+        if ($id !== 0) {
+            $this->settlements->giveBack($consumer, $id);
+            $this->forget($delivery);
+        }
+    }
+
+    public function park(Delivery $delivery, array $headers): void
+    {
+        try {
+            $dead = $this->store->queueId(DeadLetters::queueOf($this->queueName));
+            [$id, $consumer] = $this->unsettled[$delivery->tag] ?? self::NOBODYS;
+            $this->store->move($consumer, $id, $dead, $headers);
+        } catch (SqlException | UndefinedQueue $exception) {
+            throw new PublishFailed("Cannot park a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
+        }
+        $this->forget($delivery);
+    }
+
+    public function shares(Database $database): bool
+    {
+        return $this->store->shares($database);
+    }
+
+    public function mayRepeat(): bool
+    {
+        return true;
+    }
+
+    public function enlist(Transaction $transaction, Delivery $delivery, array $publish): void
+    {
+        if ($publish !== []) {
+            $this->publisher->in($transaction, $publish);
+            $this->published[$delivery->tag] = true;
+        }
+        [$id, $consumer] = $this->unsettled[$delivery->tag] ?? self::NOBODYS;
+        $this->store->settleIn($transaction, $consumer, $id);
+        if ($this->closed) {
+            throw new PublishFailed("The consumer of \"{$this->queueName}\" was closed while it handled a message, which went back to the queue");
+        }
+    }
+
+    public function settled(Delivery $delivery): void
+    {
+        $this->forget($delivery);
+        $this->vacuum->died(1);
+        if (isset($this->published[$delivery->tag])) {
+            unset($this->published[$delivery->tag]);
+            $this->arrivals->wake();
+        }
+    }
+
+    public function stop(): void
+    {
+        $this->stopped = true;
+        $this->arrivals->wake();
+    }
+
+    public function close(): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->stop();
+        $this->closed = true;
+        shield(function (): void {
+            $this->settlements->close();
+            try {
+                // Also of a session that is over: somebody else may not have noticed yet.
+                $this->id === 0 || $this->store->release($this->id);
+            } catch (SqlException) {
+                // The lock goes with the session, and then others give back what it had.
+            }
+            $this->arrivals->wake();
+        });
+        ($this->forget)($this);
+    }
+
+    /** @return list<Delivery> */
+    private function take(int $max): array
+    {
+        if ($this->settlements->failure !== null) {
+            throw $this->failed($this->settlements->failure);
+        }
+        $room = \min($max, $this->prefetch - \count($this->unsettled));
+        if ($room < 1) {
+            return [];
+        }
+        try {
+            $rows = shield(fn(): array => $this->claim($room));
+        } catch (SqlException $exception) {
+            if (!Outage::isOne($exception)) {
+                throw $this->failed($exception);
+            }
+            $this->gone($exception);
+
+            return [];
+        }
+        if ($this->away) {
+            [$this->away, $this->pause] = [false, self::FIRST_PAUSE];
+            $this->notices->notice("PostgreSQL is back, queue \"{$this->queueName}\" is consumed again");
+        }
+
+        return $rows;
+    }
+
+    /** @return list<Delivery> */
+    private function claim(int $room): array
+    {
+        if ($this->session === 0 || $this->session !== $this->presence->session()) {
+            $this->id = $this->presence->enter($this->queue);
+            $this->session = $this->presence->session();
+        }
+        // Only a look, as long as there was nothing the last time.
+        if (!$this->probably && !$this->store->hasReady($this->queue)) {
+            return [];
+        }
+        $rows = $this->store->claim($this->queue, $this->id, $room, $this->unsettled === [] ? null : \min(\array_column($this->unsettled, 0)));
+        $this->probably = $rows !== [];
+        $deliveries = [];
+        foreach ($rows as $row) {
+            $this->unsettled[++$this->lastTag] = [$row['id'], $this->id];
+            $deliveries[] = new Delivery($this->lastTag, $row['type'], $row['body'], Headers::decode($row['headers']), $row['redelivered']);
+        }
+
+        return $deliveries;
+    }
+
+    private function gone(SqlException $exception): void
+    {
+        if (!$this->away) {
+            $this->away = true;
+            $this->notices->warn("PostgreSQL is away, queue \"{$this->queueName}\" waits: {$exception->getMessage()}");
+        } else {
+            $this->pause = \min(self::LONGEST_PAUSE, 2 * $this->pause);
+        }
+    }
+
+    private function forget(Delivery $delivery): void
+    {
+        if (!isset($this->unsettled[$delivery->tag])) {
+            return;
+        }
+        unset($this->unsettled[$delivery->tag]);
+        // Not for every place that is free: messages are taken several at a time.
+        if (\count($this->unsettled) === $this->prefetch - \max(1, $this->prefetch >> 2)) {
+            $this->arrivals->wake();
+        }
+    }
+
+    private function failed(SqlException $exception): TransportFailed
+    {
+        return new TransportFailed("Cannot consume queue \"{$this->queueName}\": {$exception->getMessage()}", $exception);
+    }
+}

@@ -1,0 +1,171 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Postgres;
+
+use Weft\Bus\Internal\Wakeup;
+use Weft\Bus\PublishFailed;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UnroutableMessage;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+use function Weft\shield;
+
+/**
+ * Puts messages into the table. What several tasks publish while one statement is under way goes with the next one, so that they share
+ * a commit.
+ *
+ * @internal
+ */
+final class Publisher
+{
+    /** Messages of one transaction. */
+    private const BATCH = 1000;
+
+    /** @var list<Publication> */
+    private array $waiting = [];
+
+    private bool $working = false;
+    private readonly Wakeup $done;
+
+    public function __construct(
+        private readonly Store $store,
+        private readonly Arrivals $arrivals,
+    ) {
+        $this->done = new Wakeup('messages on their way to PostgreSQL');
+    }
+
+    /**
+     * @param iterable<Outgoing> $messages
+     * @throws UnroutableMessage|PublishFailed
+     */
+    public function publish(iterable $messages): void
+    {
+        $lost = null;
+        $batch = [];
+        foreach ($messages as $message) {
+            $batch[] = $message;
+            if (\count($batch) === self::BATCH) {
+                $lost = $this->batch($batch) ?? $lost;
+                $batch = [];
+            }
+        }
+        $lost = $batch === [] ? $lost : $this->batch($batch) ?? $lost;
+        if ($lost !== null) {
+            throw $this->store->nowhere($lost);
+        }
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @throws PublishFailed|\Weft\Bus\UndefinedQueue
+     */
+    public function put(string $queue, array $messages): void
+    {
+        $this->guard("to queue \"{$queue}\"", fn() => $this->store->insertInto($this->store->database, $queue, $messages));
+        $this->arrivals->wake();
+    }
+
+    /**
+     * Publishes in one transaction with what the closure does.
+     *
+     * @param list<Outgoing>             $messages
+     * @param \Closure(Transaction): mixed $work
+     * @throws UnroutableMessage|PublishFailed nothing has happened
+     */
+    public function with(array $messages, \Closure $work): void
+    {
+        $this->guard('', fn() => $this->store->database->transaction(function (Transaction $transaction) use ($messages, $work): void {
+            $this->in($transaction, $messages);
+            $work($transaction);
+        }));
+        $this->arrivals->wake();
+    }
+
+    /**
+     * Publishes as part of a transaction whose end is up to the caller.
+     *
+     * @param list<Outgoing> $messages
+     * @throws UnroutableMessage nothing was published
+     */
+    public function in(Transaction $transaction, array $messages): void
+    {
+        $lost = $this->store->unroutable($messages);
+        if ($lost !== null) {
+            throw $this->store->nowhere($lost);
+        }
+        $this->store->insert($transaction, $messages);
+    }
+
+    /**
+     * @param non-empty-list<Outgoing> $messages
+     * @return Outgoing|null one that must be routed and has no queue
+     */
+    private function batch(array $messages): ?Outgoing
+    {
+        $lost = $this->guard('', fn(): ?Outgoing => $this->store->unroutable($messages));
+        $this->waiting[] = $publication = new Publication($messages);
+        while (!$publication->done) {
+            $this->working ? $this->done->wait() : $this->work();
+        }
+        if ($publication->failure !== null) {
+            throw $publication->failure instanceof SqlException
+                ? new PublishFailed("Cannot publish in PostgreSQL: {$publication->failure->getMessage()}", $publication->failure)
+                : $publication->failure;
+        }
+
+        return $lost;
+    }
+
+    private function work(): void
+    {
+        $this->working = true;
+        $publications = $this->waiting;
+        $this->waiting = [];
+        try {
+            shield(fn() => $this->insert($publications));
+        } finally {
+            $this->working = false;
+            $this->done->notify();
+            $this->arrivals->wake();
+        }
+    }
+
+    /** @param list<Publication> $publications */
+    private function insert(array $publications): void
+    {
+        $messages = \array_merge(...\array_column($publications, 'messages'));
+        try {
+            $this->store->insertAll($messages);
+        } catch (\Throwable $thrown) {
+            if (\count($publications) > 1) {
+                // Whoever is to blame fails alone.
+                foreach ($publications as $publication) {
+                    $this->insert([$publication]);
+                }
+
+                return;
+            }
+            $publications[0]->failure = $thrown;
+        }
+        foreach ($publications as $publication) {
+            $publication->done = true;
+        }
+    }
+
+    /**
+     * @template T
+     * @param \Closure(): T $work
+     * @return T
+     */
+    private function guard(string $where, \Closure $work): mixed
+    {
+        try {
+            return $work();
+        } catch (SqlException $exception) {
+            throw new PublishFailed(\rtrim("Cannot publish {$where}") . " in PostgreSQL: {$exception->getMessage()}", $exception);
+        }
+    }
+}

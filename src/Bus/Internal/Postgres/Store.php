@@ -1,0 +1,335 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Postgres;
+
+use Weft\Bus\DeadLetters;
+use Weft\Bus\Header;
+use Weft\Bus\Priority;
+use Weft\Bus\Internal\Ledger\Headers;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UndefinedQueue;
+use Weft\Bus\UnroutableMessage;
+use Weft\Sql\Bytes;
+use Weft\Sql\Connection;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+/**
+ * Statements on the broker's tables.
+ *
+ * @internal
+ */
+final class Store
+{
+    /** Messages and bytes of one INSERT. */
+    private const ROWS = 1000;
+    private const BYTES = 4 << 20;
+
+    /** A number is given to each row after they are sorted. */
+    private const INSERT = 'INSERT INTO weft_messages (id, type, headers, body) SELECT (m.queue_id::bigint << ' . Schema::QUEUE_BITS . ') + (m.rank << '
+        . Schema::NUMBER_BITS . ") + nextval('weft_message_numbers'), m.type, m.headers, m.body FROM ";
+
+    private const ROWS_GIVEN = 'unnest(?::text[], ?::bigint[], ?::text[], ?::bytea[]) WITH ORDINALITY AS r(type, rank, headers, body, place)';
+
+    private const INSERT_ROUTED = self::INSERT . '(SELECT r.*, b.queue_id FROM ' . self::ROWS_GIVEN . ' JOIN weft_bindings b ON b.type = r.type ORDER BY r.place) m';
+
+    /** The queue is not deleted before the messages are there to be deleted with it. */
+    private const INSERT_INTO = 'WITH q AS MATERIALIZED (SELECT id FROM weft_queues WHERE name = ? FOR SHARE) '
+        . self::INSERT . '(SELECT q.id AS queue_id, r.* FROM q, ' . self::ROWS_GIVEN . ' ORDER BY r.place) m';
+
+    /**
+     * The consumer's own row is locked first: whoever takes it for dead and gives its messages to others waits until this
+     * is over, and after that this finds it gone and takes nothing.
+     */
+    private const CLAIM = 'WITH me AS MATERIALIZED (SELECT id FROM weft_consumers WHERE id = ?::int FOR UPDATE),
+        ready AS MATERIALIZED (SELECT id FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL AND EXISTS (SELECT 1 FROM me)
+            ORDER BY id LIMIT ?::int FOR UPDATE SKIP LOCKED),
+        taken AS (UPDATE weft_messages m SET consumer_id = ?::int FROM ready WHERE m.id = ready.id
+            RETURNING m.id, m.type, m.headers, m.body, m.redelivered),
+        noted AS (UPDATE weft_consumers c SET first = least(?::bigint, t.first), last = greatest(c.last, t.last)
+            FROM (SELECT min(id) AS first, max(id) AS last FROM ready HAVING count(*) > 0) t WHERE c.id = ?::int)
+        SELECT id, type, headers, body, redelivered FROM taken ORDER BY id';
+
+    /**
+     * Fails when the message is somebody else's by now, and takes the transaction along: whoever lost it must not commit an effect
+     * that another has had. A text that is no number is the one way to raise an error with a text of our own.
+     */
+    private const SETTLE = "WITH gone AS (DELETE FROM weft_messages WHERE id = ? AND consumer_id = ?::int RETURNING 1)
+        SELECT CASE count(*) WHEN 1 THEN 0 ELSE ('another consumer has the message, rows: ' || count(*))::int END FROM gone";
+
+    /**
+     * How a transaction begins that need not survive a crash of the server. Few rows are looked for by their key, however many the
+     * planner believes there are.
+     */
+    private const LAZILY = "SELECT set_config('synchronous_commit', 'off', true), set_config('enable_seqscan', 'off', true),
+        set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)";
+
+    /** @var array<string, true> types that have a queue; bindings are never taken away */
+    private array $routed = [];
+
+    /** @var \WeakMap<Database, bool> */
+    private \WeakMap $shared;
+
+    private ?string $identity = null;
+
+    public function __construct(public readonly Database $database)
+    {
+        $this->shared = new \WeakMap();
+    }
+
+    /** @throws SqlException when the other cannot be asked */
+    public function shares(Database $other): bool
+    {
+        return $this->shared[$other] ??= $other === $this->database || ($other->driver() === $this->database->driver() && self::identityOf($other) === $this->identity());
+    }
+
+    /** @param list<string> $types */
+    public function declare(string $queue, array $types): void
+    {
+        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types): void {
+            $transaction->execute("SELECT pg_advisory_xact_lock(hashtext('weft tables'))");
+            foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
+                // The smallest that is free: queues for replies come and go.
+                $transaction->execute('INSERT INTO weft_queues (id, name) SELECT coalesce((SELECT min(f.id) FROM (SELECT 1 AS id UNION ALL SELECT id + 1 FROM weft_queues) f
+                    WHERE NOT EXISTS (SELECT 1 FROM weft_queues q WHERE q.id = f.id)), 1), ?
+                    WHERE NOT EXISTS (SELECT 1 FROM weft_queues WHERE name = ?)', [$name, $name]);
+            }
+            $transaction->execute('INSERT INTO weft_bindings (type, queue_id) SELECT t.type, q.id FROM weft_queues q, unnest(?::text[]) AS t(type)
+                WHERE q.name = ? ON CONFLICT DO NOTHING', [$types, $queue]);
+        });
+    }
+
+    /** Deletes a queue, its dead letters and everything in them. */
+    public function drop(string $queue): void
+    {
+        foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
+            $this->database->transaction(static function (Transaction $transaction) use ($name): void {
+                $id = $transaction->execute('DELETE FROM weft_queues WHERE name = ? RETURNING id', [$name])->value();
+                $id === null || $transaction->execute('DELETE FROM weft_messages WHERE id >= ? AND id < ?', self::range($id));
+            });
+        }
+    }
+
+    /** @throws UndefinedQueue */
+    public function queueId(string $queue): int
+    {
+        return $this->database->execute('SELECT id FROM weft_queues WHERE name = ?', [$queue])->value()
+            ?? throw self::undefined($queue);
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @return Outgoing|null the first that must be routed and has no queue
+     */
+    public function unroutable(array $messages): ?Outgoing
+    {
+        foreach ($messages as $message) {
+            if ($message->mustRoute && !isset($this->routed[$message->type])) {
+                if ($this->database->execute('SELECT 1 FROM weft_bindings WHERE type = ? LIMIT 1', [$message->type])->value() === null) {
+                    return $message;
+                }
+                $this->routed[$message->type] = true;
+            }
+        }
+
+        return null;
+    }
+
+    /**
+     * Publishes to every queue that is bound.
+     *
+     * @param list<Outgoing> $messages
+     */
+    public function insert(Connection $connection, array $messages): void
+    {
+        foreach (self::chunks($messages) as $columns) {
+            $connection->execute(self::INSERT_ROUTED, $columns);
+        }
+    }
+
+    /**
+     * The same, all of them or none.
+     *
+     * @param list<Outgoing> $messages
+     */
+    public function insertAll(array $messages): void
+    {
+        \count($messages) === 1
+            ? $this->insert($this->database, $messages)
+            : $this->database->transaction(fn(Transaction $transaction) => $this->insert($transaction, $messages));
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @throws UndefinedQueue
+     */
+    public function insertInto(Connection $connection, string $queue, array $messages): void
+    {
+        foreach (self::chunks($messages) as $columns) {
+            if ($connection->execute(self::INSERT_INTO, [$queue, ...$columns])->affected() === 0) {
+                throw self::undefined($queue);
+            }
+        }
+    }
+
+    /** Whether there is something nobody has taken; writes nothing. */
+    public function hasReady(int $queue): bool
+    {
+        return $this->database->execute('SELECT EXISTS (SELECT 1 FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL ORDER BY id LIMIT 1)', self::range($queue))->value();
+    }
+
+    public function depth(int $queue): int
+    {
+        return $this->database->execute('SELECT count(*) FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL', self::range($queue))->value();
+    }
+
+    /**
+     * Takes up to `$max` messages, those of the highest priority first and then the oldest.
+     *
+     * @param int|null $first the smallest id of those the consumer has
+     * @return list<array{id: int, type: string, headers: string, body: string, redelivered: bool}> empty also when the consumer
+     *         counts as dead
+     */
+    public function claim(int $queue, int $consumer, int $max, ?int $first): array
+    {
+        return $this->lazily(fn(Transaction $transaction): array
+            => $transaction->execute(self::CLAIM, [$consumer, ...self::range($queue), $max, $consumer, $first, $consumer])->rows());
+    }
+
+    /**
+     * Deletes what the consumer has handled. What is another's by now stays.
+     *
+     * @param list<int> $ids
+     */
+    public function delete(int $consumer, array $ids): void
+    {
+        $this->lazily(static fn(Transaction $transaction)
+            => $transaction->execute('DELETE FROM weft_messages WHERE id = ANY(?::bigint[]) AND consumer_id = ?::int', [$ids, $consumer]));
+    }
+
+    /** @param list<int> $ids */
+    public function giveBack(int $consumer, array $ids): void
+    {
+        $this->lazily(static fn(Transaction $transaction)
+            => $transaction->execute('UPDATE weft_messages SET consumer_id = NULL, redelivered = TRUE WHERE id = ANY(?::bigint[]) AND consumer_id = ?::int', [$ids, $consumer]));
+    }
+
+    /**
+     * Moves a message into another queue. Does nothing when it is another consumer's by now.
+     *
+     * @param array<string, string> $headers
+     */
+    public function move(int $consumer, int $id, int $queue, array $headers): void
+    {
+        $this->database->execute(
+            'UPDATE weft_messages SET id = (?::bigint << ' . Schema::QUEUE_BITS . ') + (' . Schema::HIGHEST_PRIORITY . '::bigint << ' . Schema::NUMBER_BITS . ")
+                + nextval('weft_message_numbers'), headers = ?, consumer_id = NULL, redelivered = FALSE WHERE id = ? AND consumer_id = ?::int",
+            [$queue, Headers::encode($headers), $id, $consumer],
+        );
+    }
+
+    /** The transaction fails when the message is another consumer's by now. */
+    public function settleIn(Transaction $transaction, int $consumer, int $id): void
+    {
+        $transaction->execute(self::SETTLE, [$id, $consumer]);
+    }
+
+    /** Gives all that a consumer has to others, and forgets it. */
+    public function release(int $consumer): void
+    {
+        $this->lazily(static fn(Transaction $transaction) => self::releaseIn($transaction, [$consumer]));
+    }
+
+    /** @return int how many dead consumers there were */
+    public function releaseDead(): int
+    {
+        return $this->lazily(static function (Transaction $transaction): int {
+            $dead = $transaction->execute('SELECT id FROM weft_consumers WHERE ' . Presence::isDead('id'))->column();
+            if ($dead !== []) {
+                self::releaseIn($transaction, $dead);
+            }
+
+            return \count($dead);
+        });
+    }
+
+    public function nowhere(Outgoing $message): UnroutableMessage
+    {
+        return new UnroutableMessage("No queue in this PostgreSQL database is declared for commands of type \"{$message->type}\"");
+    }
+
+    private static function undefined(string $queue): UndefinedQueue
+    {
+        return new UndefinedQueue("Queue \"{$queue}\" is not declared in this PostgreSQL database");
+    }
+
+    /** @param list<int> $consumers */
+    private static function releaseIn(Transaction $transaction, array $consumers): void
+    {
+        $transaction->execute('SELECT id FROM weft_consumers WHERE id = ANY(?::int[]) ORDER BY id FOR UPDATE', [$consumers]);
+        $transaction->execute('UPDATE weft_messages m SET consumer_id = NULL, redelivered = TRUE FROM weft_consumers c
+            WHERE c.id = ANY(?::int[]) AND m.id BETWEEN c.first AND c.last AND m.consumer_id = c.id', [$consumers]);
+        $transaction->execute('DELETE FROM weft_consumers WHERE id = ANY(?::int[])', [$consumers]);
+    }
+
+    /**
+     * For what a server that crashes may forget: it takes the consumers' connections along, and then nobody has taken anything.
+     *
+     * @template T
+     * @param \Closure(Transaction): T $work
+     * @return T
+     */
+    private function lazily(\Closure $work): mixed
+    {
+        return $this->database->transaction(static function (Transaction $transaction) use ($work): mixed {
+            $transaction->execute(self::LAZILY);
+
+            return $work($transaction);
+        });
+    }
+
+    /** @return array{int, int} the first id of a queue, and the first after it */
+    private static function range(int $queue): array
+    {
+        return [$queue << Schema::QUEUE_BITS, ($queue + 1) << Schema::QUEUE_BITS];
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @return iterable<array{list<string>, list<int>, list<string>, list<Bytes>}> columns
+     */
+    private static function chunks(array $messages): iterable
+    {
+        $columns = [[], [], [], []];
+        $bytes = 0;
+        foreach ($messages as $message) {
+            if (\count($columns[0]) === self::ROWS || $bytes > self::BYTES) {
+                yield $columns;
+                $columns = [[], [], [], []];
+                $bytes = 0;
+            }
+            $columns[0][] = $message->type;
+            $columns[1][] = Schema::HIGHEST_PRIORITY - \max(0, \min(Schema::HIGHEST_PRIORITY, (int) ($message->headers[Header::PRIORITY] ?? Priority::NORMAL)));
+            $columns[2][] = Headers::encode($message->headers);
+            $columns[3][] = new Bytes($message->body);
+            $bytes += \strlen($message->body);
+        }
+        if ($columns[0] !== []) {
+            yield $columns;
+        }
+    }
+
+    private function identity(): string
+    {
+        return $this->identity ??= self::identityOf($this->database);
+    }
+
+    /** The same for two connections exactly if they reach the same tables of the same running server. */
+    private static function identityOf(Database $database): string
+    {
+        return (string) $database->execute("SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), current_database(), to_regclass('weft_messages')::oid)")->value();
+    }
+}

@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Postgres;
+
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+
+use function Weft\detach;
+
+/**
+ * Keeps the messages' table small. Autovacuum looks once a minute, in which a busy queue leaves a million dead rows; so whoever
+ * acknowledges vacuums after so many, one process at a time.
+ *
+ * @internal
+ */
+final class Vacuum
+{
+    private const AFTER = 10_000;
+
+    private int $dead = 0;
+    private bool $running = false;
+
+    public function __construct(private readonly Database $database) {}
+
+    public function died(int $rows): void
+    {
+        $this->dead += $rows;
+        if ($this->dead >= self::AFTER && !$this->running) {
+            $this->dead = 0;
+            $this->running = true;
+            detach($this->run(...));
+        }
+    }
+
+    private function run(): void
+    {
+        try {
+            // Whoever finds another one at it passes: SKIP_LOCKED. Shortening the file would lock out everybody else.
+            $this->database->execute('VACUUM (SKIP_LOCKED, TRUNCATE FALSE) weft_messages');
+        } catch (SqlException) {
+            // An account that does not own the table leaves it to autovacuum; a server that is away has other worries.
+        } finally {
+            $this->running = false;
+        }
+    }
+}

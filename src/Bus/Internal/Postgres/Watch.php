@@ -1,0 +1,68 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Postgres;
+
+use Weft\Bus\Internal\Outage;
+use Weft\Runtime\Task;
+use Weft\Sql\SqlException;
+
+use function Weft\delay;
+use function Weft\detach;
+
+/**
+ * Looks once a second, while there are consumers here, whether their session still lives and which of all consumers are dead.
+ *
+ * @internal
+ */
+final class Watch
+{
+    /** Seconds between two looks, and the part of that which is random. */
+    private const INTERVAL = 1.0;
+
+    private ?Task $task = null;
+    private int $users = 0;
+
+    public function __construct(
+        private readonly Store $store,
+        private readonly Presence $presence,
+        private readonly Arrivals $arrivals,
+        private readonly Notices $notices,
+    ) {}
+
+    public function begin(): void
+    {
+        if ($this->users++ === 0) {
+            $this->task = detach($this->run(...));
+        }
+    }
+
+    public function end(): void
+    {
+        if (--$this->users === 0) {
+            $this->task?->cancel('nothing is consumed any more');
+            $this->task = null;
+        }
+    }
+
+    private function run(): never
+    {
+        while (true) {
+            try {
+                $had = $this->presence->session();
+                $this->presence->check();
+                if ($had !== 0 && $this->presence->session() === 0) {
+                    $this->notices->warn('The connection that says that consumers live was lost: what they had may be delivered to others');
+                }
+                if ($this->store->releaseDead() > 0) {
+                    $this->arrivals->wake();
+                }
+            } catch (SqlException $exception) {
+                Outage::isOne($exception) || $this->notices->warn("Dead consumers cannot be looked for: {$exception->getMessage()}");
+            }
+            // At random, so that the processes do not look all at once.
+            delay(self::INTERVAL * (0.75 + \lcg_value() / 2));
+        }
+    }
+}

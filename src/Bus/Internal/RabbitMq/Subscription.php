@@ -1,0 +1,129 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\RabbitMq;
+
+use Weft\Amqp\AmqpException;
+use Weft\Amqp\ConnectionLost;
+use Weft\Native\AmqpConsumer;
+use Weft\Runtime\Internal\Scheduler;
+
+use function Weft\delay;
+
+/**
+ * A consumer of the extension and, when its queue was deleted, the next one. Tags of deliveries begin anew with each, so whoever
+ * settles says which one the delivery is from.
+ *
+ * @internal
+ */
+final class Subscription
+{
+    /** Seconds before a queue that was deleted is declared again, so that two who disagree do not keep the broker busy. */
+    private const FIRST_PAUSE = 0.5;
+    private const LONGEST_PAUSE = 10.0;
+
+    /** A queue that lived for so many seconds was not deleted again at once. */
+    private const CALM = 60.0;
+
+    private ?AmqpConsumer $native = null;
+
+    /** Which one it is, from 1. */
+    public int $number = 0;
+
+    private float $pause = self::FIRST_PAUSE;
+    private float $openedAt = 0.0;
+
+    /**
+     * @param \Closure(): AmqpConsumer $consume
+     * @param \Closure(): bool         $declare the queue again; false when it is not known how
+     * @param bool $isStream whose deliveries cannot be given back
+     */
+    public function __construct(
+        private readonly \Closure $consume,
+        private readonly \Closure $declare,
+        public readonly bool $isStream,
+    ) {}
+
+    /** @throws AmqpException */
+    public function open(): void
+    {
+        $this->native = ($this->consume)();
+        $this->number++;
+        $this->openedAt = \hrtime(true) / 1e9;
+    }
+
+    /**
+     * Declares a queue that was deleted and consumes again.
+     *
+     * @return bool false when it is not known how the queue is declared
+     * @throws AmqpException|\Weft\Bus\BusException when the broker refuses
+     */
+    public function reopen(): bool
+    {
+        $this->pause = \hrtime(true) / 1e9 - $this->openedAt > self::CALM ? self::FIRST_PAUSE : $this->pause;
+        while (true) {
+            delay($this->pause);
+            $this->pause = \min(self::LONGEST_PAUSE, 2 * $this->pause);
+            try {
+                if (!($this->declare)()) {
+                    return false;
+                }
+                $this->open();
+
+                return true;
+            } catch (AmqpException | \Weft\Bus\TransportFailed $exception) {
+                if (!($exception instanceof ConnectionLost || $exception->getPrevious() instanceof ConnectionLost)) {
+                    throw $exception;
+                }
+            }
+        }
+    }
+
+    /**
+     * @return int|list<array> deliveries as the extension makes them, or the operation that ends with some
+     * @throws AmqpException
+     */
+    public function next(int $max): int|array
+    {
+        return $this->native()->next($max);
+    }
+
+    /**
+     * Does nothing when the delivery is from before the queue was deleted, or before the connection was lost: then the broker has
+     * forgotten it, or delivers it again.
+     */
+    public function ack(int $tag, int $number): void
+    {
+        if ($number === $this->number) {
+            $this->native()->ack($tag);
+        }
+    }
+
+    /** As {@see ack()}. */
+    public function giveBack(int $tag, int $number): void
+    {
+        if ($number === $this->number) {
+            $this->native()->nack($tag, true);
+        }
+    }
+
+    /** @throws AmqpException */
+    public function cancel(): void
+    {
+        Scheduler::await($this->native()->cancel());
+    }
+
+    /** @throws AmqpException */
+    public function close(): void
+    {
+        Scheduler::await($this->native()->close());
+    }
+
+    private function native(): AmqpConsumer
+    {
+        \assert($this->native !== null);
+
+        return $this->native;
+    }
+}

@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Transport;
+
+use Weft\Bus\Transport;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+
+/** A transport whose messages lie in tables, so that transactions of the same database can put some there. */
+interface DatabaseTransport extends Transport
+{
+    /** Whether transactions of this database reach the broker's tables. */
+    public function shares(Database $database): bool;
+
+    /**
+     * Publishes as part of a transaction of a shared database.
+     *
+     * @param string|null    $queue    into this one only; null for all that are bound to the type
+     * @param list<Outgoing> $messages
+     *
+     * @throws \Weft\Bus\UnroutableMessage|\Weft\Bus\UndefinedQueue
+     */
+    public function publishIn(Transaction $transaction, ?string $queue, array $messages): void;
+
+    /** Where the broker's tables are. */
+    public function database(): Database;
+}

@@ -1,0 +1,234 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Transport;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\Postgres\Arrivals;
+use Weft\Bus\Internal\Postgres\Notices;
+use Weft\Bus\Internal\Postgres\PostgresConsumer;
+use Weft\Bus\Internal\Postgres\Presence;
+use Weft\Bus\Internal\Postgres\Publisher;
+use Weft\Bus\Internal\Postgres\Schema;
+use Weft\Bus\Internal\Postgres\Settlements;
+use Weft\Bus\Internal\Postgres\Store;
+use Weft\Bus\Internal\Postgres\Vacuum;
+use Weft\Bus\Internal\Postgres\Watch;
+use Weft\Bus\TransportFailed;
+use Weft\Pool\PoolOptions;
+use Weft\Sql\Database;
+use Weft\Sql\Driver;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+/**
+ * A broker in tables `weft_*` of a PostgreSQL database, for those who have no other.
+ *
+ * Any number of processes anywhere. What a killed consumer held is delivered again within about a second, what a vanished
+ * machine held within half a minute. When the handlers' transactions reach the same tables, their effects, what they publish and
+ * the acknowledgement are one transaction: each effect happens exactly once.
+ *
+ * Messages of the highest priority ({@see \Weft\Bus\Header::PRIORITY}, 0 to 9) leave first. `docs/bus.md` says how it works.
+ */
+final class Postgres implements DatabaseTransport, ReportingTransport, TemporaryQueues
+{
+    /** One says that the consumers live; the others take, publish and acknowledge. */
+    private const CONNECTIONS = 4;
+
+    /** Fewer would let one wait for the other. */
+    private const LEAST_CONNECTIONS = 3;
+
+    private readonly Presence $presence;
+    private readonly Arrivals $arrivals;
+    private readonly Publisher $publisher;
+    private readonly Settlements $settlements;
+    private readonly Vacuum $vacuum;
+    private readonly Watch $watch;
+    private readonly Notices $notices;
+
+    /** @var array<int, PostgresConsumer> not closed yet */
+    private array $consumers = [];
+
+    private bool $closed = false;
+
+    private function __construct(
+        private readonly Store $store,
+        private readonly ?Database $owned,
+    ) {
+        $this->presence = new Presence($store->database);
+        $this->arrivals = new Arrivals();
+        $this->notices = new Notices();
+        $this->publisher = new Publisher($store, $this->arrivals);
+        $this->vacuum = new Vacuum($store->database);
+        $this->settlements = new Settlements($store, $this->vacuum, $this->arrivals->wake(...));
+        $this->watch = new Watch($store, $this->presence, $this->arrivals, $this->notices);
+    }
+
+    /**
+     * Opens four connections at most, beside those of the handlers' database.
+     *
+     * @param string $dsn `postgres://user:password@host:5432/database`, as for a {@see Database}; a pooler between must keep sessions
+     *
+     * @throws \Weft\Sql\InvalidDsn
+     * @throws TransportFailed when the database cannot be reached or the tables cannot be made
+     */
+    public static function connect(string $dsn): self
+    {
+        $database = Database::connect($dsn, new PoolOptions(size: self::CONNECTIONS, name: 'broker'));
+        try {
+            return new self(self::prepared($database), $database);
+        } catch (\Throwable $thrown) {
+            $database->close();
+            throw $thrown;
+        }
+    }
+
+    /**
+     * Keeps the broker's tables in a database that is open already, and does not close it. While something is consumed, one of
+     * its connections is in use all the time.
+     *
+     * @throws \ValueError when it is no PostgreSQL, or its pool has room for less than three connections
+     * @throws TransportFailed
+     */
+    public static function on(Database $database): self
+    {
+        if ($database->driver() !== Driver::Postgres) {
+            throw new \ValueError("The PostgreSQL transport needs a PostgreSQL database, got one of {$database->driver()->name}");
+        }
+        $size = $database->stats()['size'] ?? self::LEAST_CONNECTIONS;
+        if ($size < self::LEAST_CONNECTIONS) {
+            throw new \ValueError('The PostgreSQL transport needs a pool of at least ' . self::LEAST_CONNECTIONS . " connections, got one of {$size}");
+        }
+
+        return new self(self::prepared($database), null);
+    }
+
+    public function declare(string $queue, array $types): void
+    {
+        try {
+            $this->store->declare($queue, $types);
+        } catch (SqlException $exception) {
+            throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
+    public function openTemporary(string $queue): void
+    {
+        $this->declare($queue, []);
+    }
+
+    public function dropTemporary(string $queue): void
+    {
+        try {
+            $this->store->drop($queue);
+        } catch (SqlException $exception) {
+            throw new TransportFailed("Cannot delete queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
+    public function publish(iterable $messages, bool $confirmed = true): void
+    {
+        $this->publisher->publish($messages);
+    }
+
+    public function put(string $queue, array $messages): void
+    {
+        $this->publisher->put($queue, $messages);
+    }
+
+    public function publishIn(Transaction $transaction, ?string $queue, array $messages): void
+    {
+        $queue === null
+            ? $this->publisher->in($transaction, $messages)
+            : $this->store->insertInto($transaction, $queue, $messages);
+    }
+
+    public function consume(string $queue, int $prefetch): Consumer
+    {
+        $id = $this->queueId($queue);
+        $consumer = new PostgresConsumer(
+            $this->store,
+            $this->presence,
+            $this->arrivals,
+            $this->settlements,
+            $this->vacuum,
+            $this->publisher,
+            $this->notices,
+            $queue,
+            $id,
+            $prefetch,
+            $this->forget(...),
+        );
+        $this->watch->begin();
+
+        return $this->consumers[\spl_object_id($consumer)] = $consumer;
+    }
+
+    public function depth(string $queue): int
+    {
+        $id = $this->queueId($queue);
+        try {
+            return $this->store->depth($id);
+        } catch (SqlException $exception) {
+            throw new TransportFailed("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
+    public function shares(Database $database): bool
+    {
+        return $this->store->shares($database);
+    }
+
+    public function database(): Database
+    {
+        return $this->store->database;
+    }
+
+    /** That the server is away, and back. */
+    public function report(LoggerInterface $logger): void
+    {
+        $this->notices->follow($logger);
+    }
+
+    public function close(): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->closed = true;
+        foreach ($this->consumers as $consumer) {
+            $consumer->close();
+        }
+        $this->presence->leave();
+        $this->owned?->close();
+    }
+
+    private function forget(PostgresConsumer $consumer): void
+    {
+        if (isset($this->consumers[\spl_object_id($consumer)])) {
+            unset($this->consumers[\spl_object_id($consumer)]);
+            $this->watch->end();
+        }
+    }
+
+    private function queueId(string $queue): int
+    {
+        try {
+            return $this->store->queueId($queue);
+        } catch (SqlException $exception) {
+            throw new TransportFailed("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
+    private static function prepared(Database $database): Store
+    {
+        try {
+            Schema::ensure($database);
+        } catch (SqlException $exception) {
+            throw new TransportFailed("Cannot open the broker in PostgreSQL: {$exception->getMessage()}", $exception);
+        }
+
+        return new Store($database);
+    }
+}

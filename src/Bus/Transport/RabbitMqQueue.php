@@ -1,0 +1,133 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Transport;
+
+/**
+ * What kind of queue {@see RabbitMq} declares. The type is always written out, so that no default of a broker or a virtual host
+ * decides.
+ */
+final class RabbitMqQueue
+{
+    /** No broker counts so far: the bus itself decides when a message was tried often enough. */
+    private const NO_DELIVERY_LIMIT = 2_000_000_000;
+
+    /**
+     * @param array<string, mixed> $arguments
+     * @param array<string, mixed> $dead      of the dead-letter queue
+     * @param string|int|\DateTimeInterface|null $offset where consumers of a stream begin
+     */
+    private function __construct(
+        public readonly string $type,
+        public readonly array $arguments,
+        public readonly array $dead,
+        private readonly string|int|\DateTimeInterface|null $offset = null,
+    ) {}
+
+    /**
+     * Lives on one node, and is the fastest.
+     *
+     * @param int<0, 9> $priorities highest {@see \Weft\Bus\Header::PRIORITY} that makes a difference; 0 for none. Each costs the
+     *                              broker a queue of its own
+     * @param bool $singleActiveConsumer only one consumer gets messages, another when that is gone: handled one after the other
+     *                                   with a concurrency of 1
+     * @param array<string, mixed> $arguments others that RabbitMQ knows, as `x-overflow`
+     */
+    public static function classic(int $priorities = 0, bool $singleActiveConsumer = false, array $arguments = []): self
+    {
+        if ($priorities < 0 || $priorities > 9) {
+            throw new \ValueError("Priorities of a queue go up to 9 at most, got {$priorities}");
+        }
+        $own = ($priorities === 0 ? [] : ['x-max-priority' => $priorities]) + self::single($singleActiveConsumer);
+
+        return new self('classic', $own + self::other($arguments) + ['x-queue-type' => 'classic'], ['x-queue-type' => 'classic']);
+    }
+
+    /**
+     * Replicated: as long as most nodes live, nothing that was confirmed is lost.
+     *
+     * No delivery limit, since the bus counts attempts itself: RabbitMQ 4 would drop what was given back twenty times.
+     *
+     * @param bool $singleActiveConsumer as in {@see classic()}
+     * @param int<1, max>|null $replicas how many nodes keep it; null leaves that to the broker
+     * @param array<string, mixed> $arguments
+     */
+    public static function quorum(bool $singleActiveConsumer = false, ?int $replicas = null, array $arguments = []): self
+    {
+        if ($replicas !== null && $replicas < 1) {
+            throw new \ValueError("A quorum queue has at least 1 replica, got {$replicas}");
+        }
+        $common = ['x-queue-type' => 'quorum', 'x-delivery-limit' => self::NO_DELIVERY_LIMIT]
+            + ($replicas === null ? [] : ['x-quorum-initial-group-size' => $replicas]);
+
+        return new self('quorum', self::single($singleActiveConsumer) + self::other($arguments) + $common, $common);
+    }
+
+    /**
+     * A log that keeps its messages: every consumer reads all of it from where it begins, and acknowledging removes nothing. For
+     * listeners that want to hear again what was published before; a command in a stream would be handled by every consumer.
+     *
+     * Where a consumer has got to is not remembered: one that begins at an offset again hears again what came after, and with a
+     * database recognises what it has handled. The header `x-stream-offset` of a message says where it stands.
+     *
+     * @param 'first'|'last'|'next'|int|\DateTimeInterface $offset where consumers begin: with the oldest, the last chunk, what comes
+     *        from now on, an offset, or a time
+     * @param int<1, max>|null $maxBytes what is older is deleted, segment by segment
+     * @param float|null $maxAge seconds
+     * @param array<string, mixed> $arguments
+     */
+    public static function stream(string|int|\DateTimeInterface $offset = 'next', ?int $maxBytes = null, ?float $maxAge = null, array $arguments = []): self
+    {
+        if (\is_string($offset) && !\in_array($offset, ['first', 'last', 'next'], true)) {
+            throw new \ValueError("A stream is read from first, last or next, an offset or a time, got \"{$offset}\"");
+        }
+        if (($maxBytes ?? 1) < 1 || ($maxAge !== null && !($maxAge >= 1.0 && $maxAge < 1e10))) {
+            throw new \ValueError('A stream keeps at least 1 byte and 1 second, got ' . ($maxBytes ?? 'no') . ' bytes and ' . ($maxAge ?? 'no') . ' seconds');
+        }
+        $own = ($maxBytes === null ? [] : ['x-max-length-bytes' => $maxBytes]) + ($maxAge === null ? [] : ['x-max-age' => (int) \ceil($maxAge) . 's']);
+
+        return new self(
+            'stream',
+            $own + self::other($arguments) + ['x-queue-type' => 'stream'],
+            ['x-queue-type' => 'classic'],
+            $offset,
+        );
+    }
+
+    public function isStream(): bool
+    {
+        return $this->type === 'stream';
+    }
+
+    /** @return array<string, mixed> arguments of a consumer that begins now */
+    public function consuming(): array
+    {
+        if ($this->offset instanceof \DateTimeInterface) {
+            $seconds = \time() - $this->offset->getTimestamp();
+
+            return ['x-stream-offset' => $seconds <= 0 ? 'next' : "{$seconds}s"];
+        }
+
+        return $this->offset === null ? [] : ['x-stream-offset' => $this->offset];
+    }
+
+    /** @return array<string, bool> */
+    private static function single(bool $singleActiveConsumer): array
+    {
+        return $singleActiveConsumer ? ['x-single-active-consumer' => true] : [];
+    }
+
+    /**
+     * @param array<string, mixed> $arguments
+     * @return array<string, mixed>
+     */
+    private static function other(array $arguments): array
+    {
+        if (isset($arguments['x-queue-type'])) {
+            throw new \ValueError('The type of a queue is said by RabbitMqQueue::classic(), quorum() and stream(), not by an argument');
+        }
+
+        return $arguments;
+    }
+}

@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus\Fixtures;
+
+use Weft\Sql\Database;
+
+/** A schema of PostgreSQL for one test. */
+trait PostgresSchema
+{
+    private string $schema;
+
+    /** @before */
+    protected function makeSchema(): void
+    {
+        $this->schema = 'test_' . \bin2hex(\random_bytes(4));
+        $database = Database::connect(self::setting('DATABASE_URL'));
+        $database->execute("CREATE SCHEMA {$this->schema}");
+        $database->close();
+    }
+
+    /** @after */
+    protected function dropSchema(): void
+    {
+        $database = Database::connect(self::setting('DATABASE_URL'));
+        $database->execute("DROP SCHEMA {$this->schema} CASCADE");
+        $database->close();
+    }
+
+    private function databaseDsn(string $name = ''): string
+    {
+        $dsn = self::setting('DATABASE_URL');
+
+        return $dsn . (\str_contains($dsn, '?') ? '&' : '?') . 'options=' . \rawurlencode("-c search_path={$this->schema}")
+            . ($name === '' ? '' : "&application_name={$name}");
+    }
+
+    protected static function setting(string $name): string
+    {
+        $value = \getenv($name);
+        self::assertNotFalse($value, "{$name} is not set: run `make services`");
+
+        return $value;
+    }
+}

@@ -1,0 +1,153 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\NotCancellable;
+use Weft\Bus\Retry;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\RabbitMqQueue;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
+
+use function Weft\async;
+use function Weft\delay;
+
+/** Messages that wait in queues of RabbitMQ, since the bus has no database. */
+final class LadderTest extends BusTestCase
+{
+    use Servers;
+
+    public function testHundredsOfDelaysAreOnTimeAndOnceEach(): void
+    {
+        $this->inRuntime(function (): void {
+            $late = [];
+            $bus = Bus::connect($this->brokerDsn())->handlers(self::listening(static function (CustomerStored $event) use (&$late): void {
+                [$id, $due] = \explode(' ', $event->id);
+                $late[$id][] = \microtime(true) - (float) $due;
+            }));
+            $bus->declare(self::QUEUE);
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            $bus->publish(new CustomerStored('hour 0'), delay: 3600.0);
+            $sending = \array_map(static fn(int $part): object => async(static function () use ($bus, $part): void {
+                for ($id = $part; $id < 600; $id += 20) {
+                    $seconds = \random_int(20, 3_000) / 1000;
+                    $bus->publish(new CustomerStored($id . ' ' . (\microtime(true) + $seconds)), delay: $seconds);
+                }
+            }), \range(0, 19));
+            \array_map(static fn(object $task) => $task->await(), $sending);
+            while (\count($late) < 600) {
+                delay(0.01);
+            }
+            delay(0.3);
+            $bus->stop();
+            $consuming->await();
+            $bus->close();
+
+            self::assertSame(600, \array_sum(\array_map('count', $late)));
+            $all = \array_merge(...$late);
+            \sort($all);
+            self::assertGreaterThan(-0.002, $all[0], 'none came too early');
+            self::assertLessThan(1.0, $all[(int) (0.99 * \count($all))]);
+        });
+    }
+
+    public function testAMessageThatFailsAgainAndAgainComesBackAsOftenAsTheRuleSays(): void
+    {
+        $this->inRuntime(function (): void {
+            $handler = new class {
+                /** @var list<int> */
+                public array $attempts = [];
+
+                #[CommandHandler]
+                #[Retry(delayed: 6, delay: 0.02, multiplier: 1.0, jitter: 0.0)]
+                public function store(StoreCustomer $command, Context $context): void
+                {
+                    $this->attempts[] = $context->failedAttempts();
+                    throw new \DomainException('no');
+                }
+            };
+            $bus = Bus::connect($this->brokerDsn())->handlers($handler);
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(1));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            while ($bus->progress()->parked === 0) {
+                delay(0.01);
+            }
+            $bus->stop();
+            $consuming->await();
+
+            // RabbitMQ drops a message that comes by the same queue twice, had it still written on it that it was there.
+            self::assertSame([0, 1, 2, 3, 4, 5, 6], $handler->attempts);
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame([], \array_filter(\array_keys($letter->headers), static fn(string $name): bool => \str_starts_with($name, 'x-')));
+            $bus->close();
+        });
+    }
+
+    public function testOnlyTheQueueInWhichItFailedGetsItBack(): void
+    {
+        $this->inRuntime(function (): void {
+            $fails = Bus::connect($this->brokerDsn(), retry: new Retry(delayed: 1, delay: 0.05))->handlers(self::listening(static function (): void {
+                static $calls = 0;
+                $calls++ === 0 && throw new class ('no') extends \RuntimeException implements \Weft\Bus\Recoverable {};
+            }));
+            $fails->declare('one');
+            $other = Bus::connect($this->brokerDsn())->handlers(self::listening(static fn() => null));
+            $other->declare('two');
+            $fails->publish(new CustomerStored('1'));
+            $consuming = async(static fn(): int => $fails->consume('one'));
+            while ($fails->progress()->events === 0) {
+                delay(0.01);
+            }
+            $fails->stop();
+            $consuming->await();
+
+            self::assertSame([1, 1], [$fails->progress()->retried, $other->depth('two')]);
+            $fails->close();
+            $other->close();
+        });
+    }
+
+    public function testACommandThatNobodyTakesWhenItIsDueWaitsInAQueueOfItsOwn(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect(RabbitMq::connect($this->brokerDsn(), queue: RabbitMqQueue::quorum()));
+            $bus->send(self::customer(1), delay: 0.02);
+            $bus->publish(new CustomerStored('an event may have no listener'), delay: 0.02);
+            while ($bus->depth('weft.unrouted') === 0) {
+                delay(0.02);
+            }
+            delay(0.2);
+
+            self::assertSame(1, $bus->depth('weft.unrouted'));
+            $bus->close();
+        });
+    }
+
+    public function testWhatCannotBeDoneWithoutADatabaseIsNamed(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect($this->brokerDsn());
+            $id = $bus->publish(new CustomerStored('1'), delay: 60.0);
+            try {
+                $bus->cancel($id);
+                self::fail('cancelled');
+            } catch (NotCancellable $refused) {
+                self::assertStringContainsString("{$id} cannot be taken back", $refused->getMessage());
+            }
+            $this->expectException(\ValueError::class);
+            $this->expectExceptionMessage('for 4294967 seconds at most, got 49999');
+            try {
+                $bus->publish(new CustomerStored('1'), delay: 5_000_000.0);
+            } finally {
+                $bus->close();
+            }
+        });
+    }
+}

@@ -1,0 +1,266 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus\Transport;
+
+use Psr\Log\AbstractLogger;
+use Weft\Bus\Header;
+use Weft\Bus\PublishFailed;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Transport\Postgres;
+use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Bus\TransportFailed;
+use Weft\Pool\PoolOptions;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+use Weft\Tests\Bus\Fixtures\PostgresSchema;
+
+use function Weft\async;
+use function Weft\delay;
+
+final class PostgresTest extends TransportConformance
+{
+    use PostgresSchema;
+
+    protected function connect(): Transport
+    {
+        return Postgres::connect($this->databaseDsn('weft-transport'));
+    }
+
+    public function testMessagesOfHigherPriorityAreDeliveredFirst(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $message = fn(string $body, ?string $priority): Outgoing
+                => new Outgoing($this->type('a'), $body, $priority === null ? [] : [Header::PRIORITY => $priority]);
+            $transport->publish([$message('1', null), $message('2', '3'), $message('3', '9'), $message('4', '77'), $message('5', '0'), $message('6', '5')]);
+
+            self::assertSame(['3', '4', '6', '1', '2', '5'], $this->drain($transport), 'without one it is 4');
+        });
+    }
+
+    public function testAMessagePublishedOverAnotherConnectionWakesAWaitingConsumer(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $other = $this->connect();
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $consumer = $transport->consume($this->queue(), 10);
+            $started = \microtime(true);
+            $publisher = async(function () use ($other): void {
+                delay(0.2);
+                $other->publish([$this->message('a', 'late')]);
+            });
+
+            self::assertSame('late', $consumer->next(10)[0]->body);
+            self::assertLessThan(0.7, \microtime(true) - $started);
+            $publisher->await();
+            $other->close();
+        });
+    }
+
+    public function testPublishersAtTheSameTimeLoseAndMixUpNothing(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $tasks = [];
+            foreach (\range(0, 99) as $task) {
+                $tasks[] = async(function () use ($transport, $task): void {
+                    foreach (\range(0, 9) as $i) {
+                        $transport->publish([$this->message('a', (string) ($task * 10 + $i))]);
+                    }
+                });
+            }
+            foreach ($tasks as $task) {
+                $task->await();
+            }
+
+            $bodies = \array_map('intval', $this->drain($transport));
+            foreach (\range(0, 99) as $task) {
+                self::assertSame(\range($task * 10, $task * 10 + 9), \array_values(\array_filter($bodies, static fn(int $body): bool => \intdiv($body, 10) === $task)));
+            }
+        });
+    }
+
+    public function testOneMessageThatTheServerRefusesFailsAlone(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $failures = [];
+            $tasks = [];
+            foreach (['good', 'bad', 'fine'] as $name) {
+                $tasks[] = async(function () use ($transport, $name, &$failures): void {
+                    try {
+                        $transport->publish([new Outgoing($name === 'bad' ? "no\0type" : $this->type('a'), $name, [])]);
+                    } catch (PublishFailed $failed) {
+                        $failures[$name] = $failed->getMessage();
+                    }
+                });
+            }
+            foreach ($tasks as $task) {
+                $task->await();
+            }
+            self::assertSame(['bad'], \array_keys($failures));
+            self::assertStringContainsString('NUL', $failures['bad']);
+            self::assertSame(['good', 'fine'], $this->drain($transport));
+        });
+    }
+
+    public function testTheConnectionThatSaysAConsumerLivesKeepsVacuumFromNothing(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1')]);
+            $consumer = $transport->consume($this->queue(), 10);
+            $this->take($consumer, 1);
+            $database = Database::connect($this->databaseDsn());
+
+            $sessions = $database->execute("SELECT backend_xid::text AS xid, backend_xmin::text AS xmin FROM pg_stat_activity
+                WHERE application_name = 'weft-transport' AND state = 'idle in transaction'")->rows();
+            self::assertSame([['xid' => null, 'xmin' => null]], $sessions);
+            $database->close();
+        });
+    }
+
+    public function testWhatAConsumerHeldWhoseConnectionsAreGoneIsDeliveredToOthersWithinSeconds(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish([$this->message('a', '1'), $this->message('a', '2')]);
+            $gone = Postgres::connect($this->databaseDsn('weft-gone'));
+            $lost = $gone->consume($this->queue(), 1);
+            self::assertSame('1', $this->take($lost, 1)[0]->body);
+            $consumer = $transport->consume($this->queue(), 10);
+            self::assertSame('2', $this->take($consumer, 1)[0]->body);
+            $started = \microtime(true);
+            $this->cut('weft-gone');
+
+            [$delivery] = $this->take($consumer, 1);
+            self::assertSame(['1', true], [$delivery->body, $delivery->redelivered]);
+            self::assertLessThan(3.0, \microtime(true) - $started);
+            $gone->close();
+        });
+    }
+
+    public function testWhoeverWasTakenForDeadSettlesNothingAnyMore(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $database = Database::connect($this->databaseDsn());
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->publish(\array_map(fn(int $i): Outgoing => $this->message('a', (string) $i), \range(1, 4)));
+            $gone = Postgres::connect($this->databaseDsn('weft-gone'));
+            $lost = $gone->consume($this->queue(), 4);
+            [$acked, $parked, $requeued, $enlisted] = $this->take($lost, 4);
+            $consumer = $transport->consume($this->queue(), 10);
+            $this->cut('weft-gone', "state = 'idle in transaction'");
+            $again = $this->take($consumer, 4);
+
+            \assert($lost instanceof TransactionalConsumer);
+            $lost->ack($acked);
+            $lost->park($parked, []);
+            $lost->requeue($requeued);
+            try {
+                $database->transaction(static fn($transaction) => $lost->enlist($transaction, $enlisted, []));
+                self::fail('settled');
+            } catch (SqlException $exception) {
+                self::assertStringContainsString('another consumer has the message', $exception->getMessage());
+            }
+            $gone->close();
+
+            self::assertSame([0, 0], [$transport->depth($this->queue()), $transport->depth("{$this->queue()}.dead")]);
+            foreach ($again as $delivery) {
+                $consumer->ack($delivery);
+            }
+            $consumer->close();
+            self::assertSame(0, $database->execute('SELECT count(*) FROM weft_messages')->value());
+            $database->close();
+        });
+    }
+
+    public function testAConsumerGoesOnWhenEveryConnectionWasCut(): void
+    {
+        $this->on(function (): void {
+            $transport = Postgres::connect($this->databaseDsn('weft-cut'));
+            $log = new class extends AbstractLogger {
+                /** @var list<string> */
+                public array $lines = [];
+
+                public function log($level, $message, array $context = []): void
+                {
+                    $this->lines[] = "{$level}: {$message}";
+                }
+            };
+            $reporting = async(fn() => $transport->report($log));
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $consumer = $transport->consume($this->queue(), 10);
+            $waiting = async(fn(): array => $this->take($consumer, 2));
+            delay(0.2);
+            $this->cut('weft-cut');
+            delay(1.6);
+            $transport->publish([$this->message('a', '1'), $this->message('a', '2')]);
+
+            self::assertSame(['1', '2'], \array_map(static fn(Delivery $delivery): string => $delivery->body, $waiting->await()));
+            self::assertStringContainsString('warning: ', \implode("\n", $log->lines));
+            $reporting->cancel();
+            $transport->close();
+        });
+    }
+
+    public function testTheTableStaysSmallHoweverManyMessagesGoThroughIt(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $database = Database::connect($this->databaseDsn());
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $consumer = $transport->consume($this->queue(), 500);
+            $body = \str_repeat('x', 1000);
+            $size = static fn(): int => $database->execute("SELECT pg_total_relation_size('weft_messages')")->value();
+            $sizes = [];
+            foreach (\range(1, 32) as $wave) {
+                $transport->publish(\array_map(fn(int $i): Outgoing => $this->message('a', $body), \range(1, 1000)));
+                for ($taken = 0; $taken < 1000; $taken += \count($batch)) {
+                    $batch = $consumer->next(500, wait: 5.0);
+                    \array_map($consumer->ack(...), $batch);
+                }
+                $sizes[] = $size();
+            }
+
+            // Each is there twice, as it was sent and as it was taken: all 32,000 would be 85 MB.
+            self::assertLessThan(48_000_000, \max($sizes), \implode(' ', $sizes));
+            self::assertLessThan(1.2 * $sizes[15], $sizes[31], \implode(' ', $sizes));
+            $consumer->close();
+            $database->close();
+        });
+    }
+
+    public function testADatabaseOfAnotherKindAndAPoolThatIsTooSmallAreRefused(): void
+    {
+        try {
+            Postgres::on(Database::connect('sqlite::memory:'));
+            self::fail('taken');
+        } catch (\ValueError $error) {
+            self::assertStringContainsString('needs a PostgreSQL database, got one of Sqlite', $error->getMessage());
+        }
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('needs a pool of at least 3 connections, got one of 2');
+
+        Postgres::on(Database::connect($this->databaseDsn(), new PoolOptions(size: 2)));
+    }
+
+    public function testAServerThatIsNotThereIsNamed(): void
+    {
+        $this->expectException(TransportFailed::class);
+        $this->expectExceptionMessageMatches('/Cannot open the broker in PostgreSQL: .*127\.0\.0\.1:1/');
+
+        Postgres::connect('postgres://nobody@127.0.0.1:1/nothing');
+    }
+
+    /** Ends connections on the server's side. */
+    private function cut(string $application, string $which = 'TRUE'): void
+    {
+        $database = Database::connect(self::setting('DATABASE_URL'));
+        $database->execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = ? AND {$which}", [$application]);
+        $database->close();
+    }
+}
