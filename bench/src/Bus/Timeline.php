@@ -7,8 +7,10 @@ namespace Weft\Bench\Bus;
 /** How many messages the broker had taken, delivered and had acknowledged at moments of a run. */
 final class Timeline
 {
+    /** A sample costs the broker about 4 ms of CPU. */
     private const INTERVAL_SECONDS = 0.2;
-    private const MOST_SAMPLES = 300;
+    private const MOST_SAMPLES = 100;
+    private const LAST_SECONDS = 2.0;
 
     /** @var list<array{float, int, int, int}> second, published, delivered, acknowledged */
     private array $samples = [];
@@ -34,10 +36,30 @@ final class Timeline
         }
     }
 
+    /**
+     * Takes the last sample, and waits for it.
+     *
+     * @param float $elapsed seconds the run has taken
+     */
+    public function finish(float $elapsed): void
+    {
+        $deadline = microtime(true) + self::LAST_SECONDS;
+        $this->counters?->close();
+        $this->counters?->ask();
+        while ($this->counters !== null && microtime(true) < $deadline) {
+            $counts = $this->counters->answer();
+            if ($counts !== null) {
+                $this->samples[] = [$elapsed, ...array_values($counts)];
+                break;
+            }
+            usleep(2_000);
+        }
+        $this->counters?->close();
+    }
+
     /** @return array{seconds: list<float>, published: list<int>, delivered: list<int>, acknowledged: list<int>}|null since the first sample; null without any */
     public function toArray(): ?array
     {
-        $this->counters?->close();
         if (count($this->samples) < 2) {
             return null;
         }
@@ -55,7 +77,10 @@ final class Timeline
     private function thinOut(): void
     {
         if (count($this->samples) >= self::MOST_SAMPLES) {
-            $this->samples = array_values(array_filter($this->samples, static fn (int $i): bool => $i % 2 === 0, ARRAY_FILTER_USE_KEY));
+            // The first is what the others are counted from, the last is the newest.
+            $last = array_key_last($this->samples);
+            $stays = static fn (int $i): bool => $i === 0 || ($last - $i) % 2 === 0;
+            $this->samples = array_values(array_filter($this->samples, $stays, ARRAY_FILTER_USE_KEY));
             $this->interval *= 2;
         }
     }

@@ -48,6 +48,7 @@ final class Turn
             $tick === null || $tick($elapsed);
         });
         $servers = $idle === null ? null : $ground->cpu()?->since($idle);
+        $timeline->finish($usage->seconds);
         $report = Report::parse($usage->output);
 
         return Run::finished($contender, $this->commands, $usage, $servers, $report, $ground->inspect($report), $timeline->toArray());

@@ -27,7 +27,7 @@ final class Console
     ) {
         $this->isTerminal = stream_isatty(STDERR);
         $this->started = microtime(true);
-        fwrite(STDERR, "\n=== {$this->line()}\n");
+        fwrite(STDERR, "\n=== $name" . ($left === [] ? '' : '; then ' . implode(', ', $left)) . "\n");
     }
 
     public function say(string $text): void
