@@ -245,12 +245,13 @@ export function timelines(caption, contenders) {
     return chart;
 }
 
-/** Differences of counts as rates, each at the end of its interval. */
+/** Differences of counts as rates, each at the end of its interval; the first also at its start. */
 function rates(timeline, name) {
-    return timeline.seconds.slice(1).map((second, i) => ({
+    const ends = timeline.seconds.slice(1).map((second, i) => ({
         second,
         rate: (timeline[name][i + 1] - timeline[name][i]) / (second - timeline.seconds[i]),
     }));
+    return [{ ...ends[0], second: timeline.seconds[0] }, ...ends];
 }
 
 /** The highest rate of a series, for the table beside a time line. */

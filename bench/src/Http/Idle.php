@@ -48,7 +48,7 @@ final class Idle
     /** What came out, in a few words. */
     public function outcome(): string
     {
-        return $this->failure() !== null ? "FAILED: {$this->failure()}" : "{$this->row()[2]} KiB each";
+        return $this->failure() !== null ? "not measured: {$this->failure()}" : "{$this->row()[2]} KiB each";
     }
 
     /** @return list<string> */

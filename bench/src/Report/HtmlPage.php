@@ -21,7 +21,7 @@ final class HtmlPage
         $results = $sources->load();
         $data = ['from' => $sources->name, 'titles' => Summary::TITLES, 'tiles' => (new Summary($results))->tiles(), 'results' => $results];
         Build::npm("{$this->root}/bench/report");
-        $process = proc_open(['node', "{$this->root}/bench/report/build.mjs", $path], [['pipe', 'r'], STDOUT, STDERR], $pipes)
+        $process = proc_open(['node', "{$this->root}/bench/report/build.mjs", $path], [['pipe', 'r']], $pipes)
             ?: throw new BenchmarkException('cannot start node');
         fwrite($pipes[0], json_encode($data, JSON_THROW_ON_ERROR | JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES | JSON_PRESERVE_ZERO_FRACTION));
         fclose($pipes[0]);

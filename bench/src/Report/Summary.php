@@ -114,7 +114,7 @@ final class Summary
         return new Tile(
             sprintf('%.1f×', $on / $off),
             'the requests with the pool that there are without',
-            $detail . ($failed === 0 ? '' : ", $failed runs failed"),
+            $detail . ($failed === 0 ? '' : ", $failed of " . count($pooled) . ' runs failed'),
         );
     }
 
