@@ -1,0 +1,105 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\EventSourcing;
+
+use Weft\Bus\Context;
+use Weft\Bus\MessageDecodingFailed;
+use Weft\EventSourcing\Internal\AggregateClass;
+use Weft\EventSourcing\Internal\History;
+use Weft\Sql\Transaction;
+
+/**
+ * The aggregates of one class: loaded from their events, saved as what they have recorded.
+ *
+ * @template T of object
+ */
+final class Aggregates
+{
+    private readonly AggregateClass $class;
+
+    /**
+     * @param class-string<T> $class marked with {@see AggregateRoot}
+     *
+     * @throws InvalidAggregate
+     * @throws \Weft\Bus\InvalidMessageClass when one of its events, or with snapshots one of its properties, cannot be stored
+     */
+    public function __construct(private readonly EventStore $store, string $class)
+    {
+        $this->class = AggregateClass::of($class);
+        $store->know(...$this->class->events());
+    }
+
+    /**
+     * @return T
+     *
+     * @throws AggregateNotFound
+     * @throws UnknownEvent
+     * @throws EventInvalid
+     */
+    public function load(Transaction $transaction, string $id): object
+    {
+        return $this->find($transaction, $id) ?? throw new AggregateNotFound("No event of {$this->class->class} \"{$id}\" was ever recorded");
+    }
+
+    /** @return T|null */
+    public function find(Transaction $transaction, string $id): ?object
+    {
+        $stream = $this->class->stream($id);
+        [$snapshot, $rows] = $this->store->storage()->load($transaction, $stream, $this->class->state === null ? 0 : $this->class->state->version);
+        if ($snapshot === null && $rows === []) {
+            return null;
+        }
+        $aggregate = $snapshot === null ? $this->class->blank() : $this->restore($stream, $snapshot);
+        $history = History::of($aggregate);
+        foreach ($rows as $row) {
+            $this->class->apply($aggregate, $this->store->events()->read($row)->event);
+            $history->version = $row['version'];
+        }
+
+        return $aggregate;
+    }
+
+    /**
+     * Stores what an aggregate has recorded since it was loaded, saved or made.
+     *
+     * @param T            $aggregate
+     * @param Context|null $context publishes the events: they leave if and only if the transaction of its handler commits
+     *
+     * @throws StreamConflict when somebody else has saved it meanwhile; the transaction cannot be used any more
+     */
+    public function save(Transaction $transaction, object $aggregate, ?Context $context = null): void
+    {
+        if ($aggregate::class !== $this->class->class) {
+            throw new \ValueError("These are the aggregates of {$this->class->class}, got one of " . $aggregate::class);
+        }
+        $history = History::of($aggregate);
+        if ($history->recorded === []) {
+            return;
+        }
+        $stream = $this->class->streamOf($aggregate);
+        $before = $history->version;
+        $version = $this->store->append($transaction, $stream, $before, $history->recorded, $context);
+        $every = $this->class->options->snapshotEvery;
+        if ($this->class->state !== null && \intdiv($version, (int) $every) > \intdiv($before, (int) $every)) {
+            $this->store->storage()->snapshot($transaction, $stream, $version, $this->class->state->version, $this->class->state->encode($aggregate));
+        }
+        $history->version = $version;
+        $history->recorded = [];
+    }
+
+    /** @param array<string, mixed> $snapshot */
+    private function restore(string $stream, array $snapshot): object
+    {
+        \assert($this->class->state !== null);
+        try {
+            $aggregate = $this->class->state->decode($snapshot['state']);
+        } catch (MessageDecodingFailed $failed) {
+            throw new EventInvalid("The snapshot of stream \"{$stream}\" does not fit {$this->class->class}, whose #[AggregateRoot] must get another version: {$failed->getMessage()}", $failed);
+        }
+        History::of($aggregate)->version = $snapshot['version'];
+
+        return $aggregate;
+    }
+}

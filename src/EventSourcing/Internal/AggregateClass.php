@@ -1,0 +1,133 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\EventSourcing\Internal;
+
+use Weft\Bus\Internal\Codec\Compiler;
+use Weft\Bus\Internal\Codec\MessageClass;
+use Weft\EventSourcing\AggregateRoot;
+use Weft\EventSourcing\Applies;
+use Weft\EventSourcing\InvalidAggregate;
+use Weft\EventSourcing\RecordsEvents;
+
+/**
+ * One aggregate class: what its attribute says, and which method applies which event.
+ *
+ * @internal
+ */
+final class AggregateClass
+{
+    /** @var array<class-string, self> */
+    private static array $known = [];
+
+    public readonly AggregateRoot $options;
+
+    /** Codes its properties for snapshots; null where it has none. */
+    public readonly ?MessageClass $state;
+
+    /** @var array<class-string, \Closure(object, object): void> by class of the event */
+    private readonly array $apply;
+
+    private readonly \Closure $id;
+
+    /** @param class-string $class */
+    private function __construct(public readonly string $class)
+    {
+        $reflection = \class_exists($class) ? new \ReflectionClass($class) : throw new InvalidAggregate("Class {$class} does not exist");
+        $attribute = $reflection->getAttributes(AggregateRoot::class)[0] ?? null;
+        if ($attribute === null || !\in_array(RecordsEvents::class, self::traits($reflection), true)) {
+            throw new InvalidAggregate("Class {$class} is no aggregate: it needs the attribute #[AggregateRoot] and the trait RecordsEvents");
+        }
+        $this->options = $attribute->newInstance();
+        if (!$reflection->hasProperty($this->options->id)) {
+            throw new InvalidAggregate("Aggregate {$class} has no property \${$this->options->id}, which is to hold its id");
+        }
+        $id = $this->options->id;
+        $this->id = \Closure::bind(static fn(object $aggregate): mixed => $aggregate->$id ?? null, null, $reflection->getProperty($id)->class);
+        $this->apply = self::appliers($reflection);
+        $this->state = $this->options->snapshotEvery === null ? null : new MessageClass($class, $this->options->name, $this->options->version, (new Compiler())->shape($class));
+    }
+
+    /** @param class-string $class */
+    public static function of(string $class): self
+    {
+        return self::$known[$class] ??= new self($class);
+    }
+
+    /** @return list<class-string> of events that it applies */
+    public function events(): array
+    {
+        return \array_keys($this->apply);
+    }
+
+    public function apply(object $aggregate, object $event): void
+    {
+        $apply = $this->apply[$event::class] ?? null;
+        $apply === null || $apply($aggregate, $event);
+    }
+
+    /** @return object without properties, as events will fill it */
+    public function blank(): object
+    {
+        return (new \ReflectionClass($this->class))->newInstanceWithoutConstructor();
+    }
+
+    public function streamOf(object $aggregate): string
+    {
+        $id = ($this->id)($aggregate);
+        if (!\is_string($id) && !\is_int($id) && !$id instanceof \Stringable) {
+            throw new \Error("Aggregate {$this->class} has no id in \${$this->options->id}: its first event has to set it");
+        }
+
+        return $this->stream((string) $id);
+    }
+
+    public function stream(string $id): string
+    {
+        if ($id === '' || \strlen($id) > 139) {
+            throw new \ValueError("The id of an aggregate has 1 to 139 bytes, \"{$id}\" of {$this->class} has " . \strlen($id));
+        }
+
+        return "{$this->options->name}:{$id}";
+    }
+
+    /**
+     * @param \ReflectionClass<object> $reflection
+     * @return array<class-string, \Closure(object, object): void>
+     */
+    private static function appliers(\ReflectionClass $reflection): array
+    {
+        $appliers = [];
+        foreach ($reflection->getMethods() as $method) {
+            if ($method->getAttributes(Applies::class) === []) {
+                continue;
+            }
+            $type = $method->getNumberOfParameters() === 1 ? $method->getParameters()[0]->getType() : null;
+            if (!$type instanceof \ReflectionNamedType || $type->isBuiltin() || $method->isStatic()) {
+                throw new InvalidAggregate("Method {$method->class}::{$method->name}() cannot apply an event: it is static or has not exactly one parameter of an event's class");
+            }
+            if (isset($appliers[$type->getName()])) {
+                throw new InvalidAggregate("Two methods of {$reflection->name} apply {$type->getName()}, {$method->name}() is one");
+            }
+            $name = $method->name;
+            $appliers[$type->getName()] = \Closure::bind(static fn(object $aggregate, object $event) => $aggregate->$name($event), null, $method->class);
+        }
+
+        return $appliers;
+    }
+
+    /**
+     * @param \ReflectionClass<object> $reflection
+     * @return list<string> also those of its parents
+     */
+    private static function traits(\ReflectionClass $reflection): array
+    {
+        $traits = [];
+        for ($class = $reflection; $class !== false; $class = $class->getParentClass()) {
+            \array_push($traits, ...$class->getTraitNames());
+        }
+
+        return $traits;
+    }
+}

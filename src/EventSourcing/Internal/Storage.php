@@ -1,0 +1,178 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\EventSourcing\Internal;
+
+use Weft\Sql\Connection;
+use Weft\Sql\Database;
+use Weft\Sql\Driver;
+use Weft\Sql\Internal\Schema;
+use Weft\Sql\Transaction;
+
+/**
+ * The tables of recorded events and where the databases' SQL for them differs.
+ *
+ * Every event has a position among all. In SQLite, which has one writer, they are given out in the order of commits. In MariaDB a
+ * locked counter sees to that. In PostgreSQL transactions that commit at the same time do not wait for each other; there readers
+ * stop at a {@see Horizon}.
+ *
+ * @internal
+ */
+final class Storage
+{
+    private readonly Driver $driver;
+    private readonly Horizon $horizon;
+    private bool $isReady = false;
+
+    public function __construct(public readonly Database $database)
+    {
+        $this->driver = $database->driver();
+        $this->horizon = new Horizon();
+    }
+
+    public function prepare(): void
+    {
+        if ($this->isReady) {
+            return;
+        }
+        $schema = new Schema($this->database);
+        $schema->table('weft_events', [
+            $this->driver === Driver::Mysql ? 'position BIGINT NOT NULL PRIMARY KEY' : "position {$schema->serial()}",
+            "stream {$schema->name(200)}",
+            'version BIGINT NOT NULL',
+            "type {$schema->name(200)}",
+            'schema_version INT NOT NULL',
+            "headers {$schema->text()} NOT NULL",
+            "body {$schema->text()} NOT NULL",
+            'recorded_at BIGINT NOT NULL',
+            'UNIQUE (stream, version)',
+        ]);
+        $schema->table('weft_snapshots', ["stream {$schema->name(200)} PRIMARY KEY", 'version BIGINT NOT NULL', 'schema_version INT NOT NULL', "state {$schema->text()} NOT NULL"]);
+        $schema->table('weft_unique_values', ["name {$schema->name(100)}", "value {$schema->name(200)}", "owner {$schema->name(200)}", 'PRIMARY KEY (name, value)']);
+        $schema->table('weft_projections', ["name {$schema->name(200)} PRIMARY KEY", 'position BIGINT NOT NULL']);
+        if ($this->driver === Driver::Mysql) {
+            $schema->table('weft_event_counter', ['id TINYINT PRIMARY KEY', 'position BIGINT NOT NULL'])->with('INSERT IGNORE INTO weft_event_counter VALUES (1, 0)');
+        }
+        $schema->ensure();
+        $this->isReady = true;
+    }
+
+    /**
+     * @param list<array{string, int, string, string}> $events type, schema version, headers and body, for the versions after `$version`
+     *
+     * @throws \Weft\Sql\UniqueViolation when one of these versions is there
+     */
+    public function append(Transaction $transaction, string $stream, int $version, array $events, int $now): void
+    {
+        match ($this->driver) {
+            // A transaction has its id before it has a position: see Horizon.
+            Driver::Postgres => $transaction->execute('SELECT pg_current_xact_id()'),
+            Driver::Mysql => $transaction->execute('UPDATE weft_event_counter SET position = LAST_INSERT_ID(position + ?)', [\count($events)]),
+            Driver::Sqlite => null,
+        };
+        $before = \count($events);
+        foreach ($events as [$type, $schema, $headers, $body]) {
+            $row = [$stream, ++$version, $type, $schema, $headers, $body, $now];
+            $this->driver === Driver::Mysql
+                ? $transaction->execute('INSERT INTO weft_events (position, stream, version, type, schema_version, headers, body, recorded_at) VALUES (LAST_INSERT_ID() - ?, ?, ?, ?, ?, ?, ?, ?)', [--$before, ...$row])
+                : $transaction->execute('INSERT INTO weft_events (stream, version, type, schema_version, headers, body, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?)', $row);
+        }
+        // A conflict shows here, where it can be given its name.
+        $transaction->flush();
+    }
+
+    /** @return list<array<string, mixed>> of one stream, by version */
+    public function stream(Connection $connection, string $stream, int $after): array
+    {
+        return $connection->execute('SELECT * FROM weft_events WHERE stream = ? AND version > ? ORDER BY version', [$stream, $after])->rows();
+    }
+
+    /** @return list<array<string, mixed>> of all streams, by position; what may still get one before it is left for later */
+    public function read(int $after, int $limit): array
+    {
+        if ($this->driver !== Driver::Postgres) {
+            return $this->database->execute("SELECT * FROM weft_events WHERE position > ? ORDER BY position LIMIT {$limit}", [$after])->rows();
+        }
+        $safe = $this->horizon->within($this->look($after, $limit), $after);
+
+        // What has kept them back is over by now more often than not.
+        return $safe !== [] ? $safe : $this->horizon->within($this->look($after, $limit), $after);
+    }
+
+    /**
+     * The last snapshot of a schema version, and the events after it. One round trip.
+     *
+     * @return array{array<string, mixed>|null, list<array<string, mixed>>}
+     */
+    public function load(Transaction $transaction, string $stream, int $schema): array
+    {
+        $snapshot = $transaction->execute('SELECT version, state FROM weft_snapshots WHERE stream = ? AND schema_version = ?', [$stream, $schema]);
+        $events = $transaction->execute(
+            'SELECT * FROM weft_events WHERE stream = ? AND version > COALESCE((SELECT version FROM weft_snapshots WHERE stream = ? AND schema_version = ?), 0) ORDER BY version',
+            [$stream, $stream, $schema],
+        )->rows();
+
+        return [$snapshot->first(), $events];
+    }
+
+    public function snapshot(Transaction $transaction, string $stream, int $version, int $schema, string $state): void
+    {
+        $transaction->execute('DELETE FROM weft_snapshots WHERE stream = ?', [$stream]);
+        $transaction->execute('INSERT INTO weft_snapshots (stream, version, schema_version, state) VALUES (?, ?, ?, ?)', [$stream, $version, $schema, $state]);
+    }
+
+    /** @return bool whether it belongs to nobody else */
+    public function claim(Transaction $transaction, string $name, string $value, string $owner): bool
+    {
+        $insert = 'INTO weft_unique_values (name, value, owner) VALUES (?, ?, ?)';
+        $added = $transaction->execute($this->driver === Driver::Mysql ? "INSERT IGNORE {$insert}" : "INSERT {$insert} ON CONFLICT DO NOTHING", [$name, $value, $owner]);
+
+        return $added->affected() === 1 || $this->owner($transaction, $name, $value) === $owner;
+    }
+
+    public function owner(Connection $connection, string $name, string $value): ?string
+    {
+        // In MariaDB a plain SELECT would show what was there when the transaction began.
+        $lock = $this->driver === Driver::Mysql && $connection instanceof Transaction ? ' LOCK IN SHARE MODE' : '';
+
+        return $connection->execute("SELECT owner FROM weft_unique_values WHERE name = ? AND value = ?{$lock}", [$name, $value])->value();
+    }
+
+    public function release(Connection $connection, string $name, string $value, string $owner): bool
+    {
+        return $connection->execute('DELETE FROM weft_unique_values WHERE name = ? AND value = ? AND owner = ?', [$name, $value, $owner])->affected() === 1;
+    }
+
+    /** How far a projection is. */
+    public function reached(string $projection): int
+    {
+        return $this->database->execute('SELECT position FROM weft_projections WHERE name = ?', [$projection])->value() ?? 0;
+    }
+
+    /** @return bool false when it is not where it was: somebody else has moved it on */
+    public function move(Transaction $transaction, string $projection, int $from, int $to): bool
+    {
+        if ($from === 0) {
+            $insert = 'INTO weft_projections (name, position) VALUES (?, 0)';
+            $transaction->execute($this->driver === Driver::Mysql ? "INSERT IGNORE {$insert}" : "INSERT {$insert} ON CONFLICT DO NOTHING", [$projection]);
+        }
+
+        return $transaction->execute('UPDATE weft_projections SET position = ? WHERE name = ? AND position = ?', [$to, $projection, $from])->affected() === 1;
+    }
+
+    public function reset(string $projection): void
+    {
+        $this->database->execute('DELETE FROM weft_projections WHERE name = ?', [$projection]);
+    }
+
+    /** @return list<array<string, mixed>> each with the ends of the snapshot it was seen in */
+    private function look(int $after, int $limit): array
+    {
+        return $this->database->execute(
+            "SELECT e.*, pg_snapshot_xmin(s.snapshot)::text::bigint AS xmin, pg_snapshot_xmax(s.snapshot)::text::bigint AS xmax
+            FROM (SELECT pg_current_snapshot() AS snapshot) s, weft_events e WHERE e.position > ? ORDER BY e.position LIMIT {$limit}",
+            [$after],
+        )->rows();
+    }
+}

@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\EventSourcing;
+
+use Weft\Sql\Connection;
+use Weft\Sql\Transaction;
+
+/** Values that belong to one owner each, such as the e-mail addresses of aggregates, which their streams alone could not keep apart. */
+final class UniqueIndex
+{
+    /** @param string $name 1 to 100 bytes */
+    public function __construct(
+        private readonly EventStore $store,
+        private readonly string $name,
+    ) {
+        if ($name === '' || \strlen($name) > 100) {
+            throw new \ValueError("The name of a unique index has 1 to 100 bytes, got \"{$name}\"");
+        }
+    }
+
+    /**
+     * Takes a value as part of a transaction. Somebody else who wants it waits for the end of that. Nothing happens when it is this owner's
+     * already.
+     *
+     * @param string $value 1 to 200 bytes, compared byte by byte
+     *
+     * @throws ValueTaken when it is somebody else's; the transaction can be used further
+     */
+    public function claim(Transaction $transaction, string $value, string $owner): void
+    {
+        if (!$this->store->storage()->claim($transaction, $this->name, self::checked($value), $owner)) {
+            throw new ValueTaken("\"{$value}\" of \"{$this->name}\" belongs to somebody else, \"{$owner}\" cannot have it");
+        }
+    }
+
+    /** @return bool whether it was this owner's */
+    public function release(Connection $connection, string $value, string $owner): bool
+    {
+        return $this->store->storage()->release($connection, $this->name, self::checked($value), $owner);
+    }
+
+    public function owner(Connection $connection, string $value): ?string
+    {
+        return $this->store->storage()->owner($connection, $this->name, self::checked($value));
+    }
+
+    private static function checked(string $value): string
+    {
+        return $value !== '' && \strlen($value) <= 200 ? $value : throw new \ValueError('A unique value has 1 to 200 bytes, got ' . \strlen($value));
+    }
+}

@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Lock;
+
+/** A lock could not be had or was lost. */
+abstract class LockException extends \RuntimeException implements \Weft\Exception
+{
+    /** @param string $name of the lock */
+    public function __construct(string $message, public readonly string $name, ?\Throwable $previous = null)
+    {
+        parent::__construct($message, previous: $previous);
+    }
+}

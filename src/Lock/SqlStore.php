@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Lock;
+
+use Weft\Sql\Database;
+use Weft\Sql\Driver;
+use Weft\Sql\Internal\Schema;
+
+/**
+ * Locks in the table `weft_locks`, which is made where it is missing. Their time is the database's clock, so the clocks of
+ * the machines do not matter. A name that was locked once keeps its row, for its number must not begin anew.
+ */
+final class SqlStore implements LockStore
+{
+    private readonly string $now;
+    private bool $isReady = false;
+
+    public function __construct(private readonly Database $database)
+    {
+        // In PostgreSQL the clock of the statement's end: it may have waited for another one's row.
+        $this->now = match ($database->driver()) {
+            Driver::Postgres => 'extract(epoch FROM clock_timestamp())::float8',
+            Driver::Mysql => '(UNIX_TIMESTAMP(SYSDATE(6)) + 0e0)',
+            Driver::Sqlite => "unixepoch('subsec')",
+        };
+    }
+
+    public function acquire(string $name, string $owner, float $seconds): ?int
+    {
+        $this->prepare();
+        $insert = "INSERT INTO weft_locks (name, owner, fence, expires_at) VALUES (?, ?, 1, {$this->now} + ?)";
+        if ($this->database->driver() !== Driver::Mysql) {
+            return $this->database->execute(
+                "{$insert} ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, fence = weft_locks.fence + 1, expires_at = excluded.expires_at
+                WHERE weft_locks.expires_at <= {$this->now} RETURNING fence",
+                [$name, $owner, $seconds],
+            )->value();
+        }
+        // Each a transaction of its own: together they would lock each other's gaps.
+        $taken = $this->database->execute(
+            "UPDATE weft_locks SET owner = ?, fence = fence + 1, expires_at = {$this->now} + ? WHERE name = ? AND expires_at <= {$this->now}",
+            [$owner, $seconds, $name],
+        );
+        if ($taken->affected() === 1) {
+            return $this->database->execute('SELECT fence FROM weft_locks WHERE name = ? AND owner = ?', [$name, $owner])->value();
+        }
+
+        return $this->database->execute(\str_replace('INSERT INTO', 'INSERT IGNORE INTO', $insert), [$name, $owner, $seconds])->affected() === 1 ? 1 : null;
+    }
+
+    public function renew(string $name, string $owner, float $seconds): bool
+    {
+        $this->prepare();
+
+        return $this->database->execute(
+            "UPDATE weft_locks SET expires_at = {$this->now} + ? WHERE name = ? AND owner = ? AND expires_at > {$this->now}",
+            [$seconds, $name, $owner],
+        )->affected() === 1;
+    }
+
+    public function release(string $name, string $owner): bool
+    {
+        $this->prepare();
+
+        return $this->database->execute(
+            "UPDATE weft_locks SET owner = '', expires_at = 0 WHERE name = ? AND owner = ? AND expires_at > {$this->now}",
+            [$name, $owner],
+        )->affected() === 1;
+    }
+
+    private function prepare(): void
+    {
+        if ($this->isReady) {
+            return;
+        }
+        $schema = new Schema($this->database);
+        $schema->table('weft_locks', [
+            "name {$schema->name(200)} PRIMARY KEY",
+            "owner {$schema->name(64)}",
+            'fence BIGINT NOT NULL',
+            "expires_at {$schema->double()} NOT NULL",
+        ])->ensure();
+        $this->isReady = true;
+    }
+}

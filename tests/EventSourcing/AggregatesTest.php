@@ -1,0 +1,267 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\EventSourcing;
+
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
+use Weft\Bus\EventListener;
+use Weft\Bus\Transport\Memory;
+use Weft\EventSourcing\AggregateNotFound;
+use Weft\EventSourcing\Aggregates;
+use Weft\EventSourcing\EventInvalid;
+use Weft\EventSourcing\InvalidAggregate;
+use Weft\EventSourcing\StreamConflict;
+use Weft\EventSourcing\UniqueIndex;
+use Weft\EventSourcing\UnknownEvent;
+use Weft\EventSourcing\ValueTaken;
+use Weft\Sql\Transaction;
+use Weft\Tests\EventSourcing\Fixtures\Account;
+use Weft\Tests\EventSourcing\Fixtures\AccountOpened;
+use Weft\Tests\EventSourcing\Fixtures\Deposited;
+
+use function Weft\all;
+use function Weft\delay;
+
+final class AggregatesTest extends EventSourcingTestCase
+{
+    /** @dataProvider databases */
+    public function testAnAggregateIsWhatItsEventsHaveMadeOfIt(string $kind): void
+    {
+        $accounts = new Aggregates($this->store($kind), Account::class);
+        $database = $this->database($kind);
+        $database->transaction(function (Transaction $transaction) use ($accounts): void {
+            $account = Account::open('1', 'Zoë');
+            $account->deposit(10);
+            $accounts->save($transaction, $account);
+            $account->deposit(5);
+            $accounts->save($transaction, $account);
+            $accounts->save($transaction, $account);
+        });
+        $database->transaction(function (Transaction $transaction) use ($accounts): void {
+            $account = $accounts->load($transaction, '1');
+            $account->note('nothing changes');
+            $accounts->save($transaction, $account);
+        });
+
+        self::assertSame('1: 15 EUR', (string) $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1')));
+        $events = $this->store($kind)->stream('account:1');
+        self::assertSame([1, 2, 3, 4], \array_column($events, 'version'));
+        self::assertEquals([new AccountOpened('1', 'Zoë', 'EUR'), new Deposited(10), new Deposited(5)], \array_slice(\array_column($events, 'event'), 0, 3));
+        self::assertSame(['nothing changes'], self::contents($this->store($kind)->stream('account:1', after: 3)));
+        self::assertNull($database->transaction(static fn(Transaction $transaction): ?Account => $accounts->find($transaction, '2')));
+        $this->expectException(AggregateNotFound::class);
+        $this->expectExceptionMessage('Account "2"');
+        $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '2'));
+    }
+
+    /** @dataProvider databases */
+    public function testOfTwoWhoSaveTheSameVersionOneHasAConflictAndNothingOfIt(string $kind): void
+    {
+        $accounts = new Aggregates($this->store($kind), Account::class);
+        $database = $this->database($kind);
+        $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, Account::open('1', 'Zoë')));
+        [$one, $other] = \array_map(static fn() => $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1')), [0, 1]);
+        $one->deposit(1);
+        $other->deposit(2);
+        $other->deposit(3);
+        $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $one));
+        try {
+            $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $other));
+            self::fail('saved');
+        } catch (StreamConflict $conflict) {
+            self::assertStringContainsString('"account:1" was appended to since its version 1', $conflict->getMessage());
+        }
+        self::assertSame([AccountOpened::class, 1], self::contents($this->store($kind)->stream('account:1')));
+    }
+
+    /** @dataProvider databases */
+    public function testConcurrentDepositsThatAreTriedAgainAreAllThereOnce(string $kind): void
+    {
+        $this->inRuntime(function () use ($kind): void {
+            $database = $this->database($kind);
+            $accounts = new Aggregates($this->store($kind), Account::class);
+            $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, Account::open('1', 'Zoë')));
+            $conflicts = new \ArrayObject();
+            all(\array_map(static fn(int $amount): \Closure => static function () use ($database, $accounts, $amount, $conflicts): void {
+                do {
+                    try {
+                        $database->transaction(static function (Transaction $transaction) use ($accounts, $amount): void {
+                            $account = $accounts->load($transaction, '1');
+                            delay(0.001);
+                            $account->deposit($amount);
+                            $accounts->save($transaction, $account);
+                        });
+                        $again = false;
+                    } catch (StreamConflict | \Weft\Sql\TransactionAborted) {
+                        $again = true;
+                        $conflicts[] = $amount;
+                    }
+                } while ($again);
+            }, \range(1, 30)));
+
+            $account = $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1'));
+            self::assertSame([30, 465], [$account->deposits, $account->balance]);
+            $kind === 'sqlite' ? self::assertCount(0, $conflicts) : self::assertGreaterThan(0, \count($conflicts));
+        });
+    }
+
+    /** @dataProvider databases */
+    public function testASnapshotSparesTheEventsBeforeIt(string $kind): void
+    {
+        $accounts = new Aggregates($this->store($kind), Account::class);
+        $database = $this->database($kind);
+        $database->transaction(static function (Transaction $transaction) use ($accounts): void {
+            $account = Account::open('1', 'Zoë');
+            foreach (\range(1, 23) as $amount) {
+                $account->deposit($amount);
+                $accounts->save($transaction, $account);
+            }
+        });
+        Account::$applied = 0;
+        $account = $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1'));
+        self::assertSame([4, '1: 276 EUR'], [Account::$applied, (string) $account]);
+
+        // A snapshot of another version of the class is as good as none.
+        $database->execute('UPDATE weft_snapshots SET schema_version = 2');
+        Account::$applied = 0;
+        $account = $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1'));
+        self::assertSame([24, '1: 276 EUR'], [Account::$applied, (string) $account]);
+
+        $database->execute('UPDATE weft_snapshots SET schema_version = 1, state = ?', ['{"id":"1"}']);
+        $this->expectException(EventInvalid::class);
+        $this->expectExceptionMessage('snapshot of stream "account:1"');
+        $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1'));
+    }
+
+    /** @dataProvider databases */
+    public function testEventsOfOldVersionsAreLiftedStepByStepAndThoseFromTheFutureAreRefused(string $kind): void
+    {
+        $store = $this->store($kind)
+            ->upcast('account.opened', 1, static fn(array $data): array => ['id' => $data['number'], 'owner' => $data['name']])
+            ->upcast('account.opened', 2, static fn(array $data): array => $data + ['currency' => 'DM']);
+        $accounts = new Aggregates($store, Account::class);
+        $database = $this->database($kind);
+        foreach (['1', '2'] as $id) {
+            $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, Account::open($id, 'Zoë')));
+        }
+        $database->execute("UPDATE weft_events SET schema_version = 1, body = ? WHERE stream = 'account:1'", ['{"number":"1","name":"Zoë"}']);
+        $database->execute("UPDATE weft_events SET schema_version = 2, body = ? WHERE stream = 'account:2'", ['{"id":"2","owner":"Ada"}']);
+        self::assertSame(['1: 0 DM', '2: 0 DM'], \array_map(static fn(string $id): string => (string) $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, $id)), ['1', '2']));
+
+        $database->execute("UPDATE weft_events SET schema_version = 4 WHERE stream = 'account:1'");
+        $database->execute("UPDATE weft_events SET schema_version = 3 WHERE stream = 'account:2'");
+        try {
+            $store->stream('account:1');
+            self::fail('read');
+        } catch (UnknownEvent $unknown) {
+            self::assertStringContainsString('Event 1 of stream "account:1" is of version 4', $unknown->getMessage());
+        }
+        $this->expectException(EventInvalid::class);
+        $this->expectExceptionMessage('currency');
+        $store->stream('account:2');
+    }
+
+    /** @dataProvider databases */
+    public function testWhatAHandlerRecordsIsPublishedIfAndOnlyIfItCommits(string $kind): void
+    {
+        $this->inRuntime(function () use ($kind): void {
+            $database = $this->database($kind);
+            $accounts = new Aggregates($this->store($kind), Account::class);
+            $heard = new \ArrayObject();
+            $bus = Bus::connect(new Memory(), $database)->handlers(new class ($accounts, $heard) {
+                public function __construct(private readonly Aggregates $accounts, private readonly \ArrayObject $heard) {}
+
+                #[CommandHandler]
+                public function handle(OpenAccount $command, Transaction $transaction, Context $context): void
+                {
+                    $account = Account::open($command->id, 'Zoë');
+                    $account->deposit(7);
+                    $this->accounts->save($transaction, $account, $context);
+                    $command->fails && throw new \DomainException('no');
+                }
+
+                #[EventListener]
+                public function opened(AccountOpened $event): void
+                {
+                    $this->heard[] = "opened {$event->id}";
+                }
+
+                #[EventListener]
+                public function deposited(Deposited $event): void
+                {
+                    $this->heard[] = "deposited {$event->amount}";
+                }
+            });
+            $bus->declare('accounts');
+            $bus->send(new OpenAccount('1', fails: false));
+            $bus->send(new OpenAccount('2', fails: true));
+            $bus->consume('accounts', stopWhenEmpty: true, signals: false);
+
+            self::assertSame(['opened 1', 'deposited 7'], $heard->getArrayCopy());
+            $events = $this->store($kind)->read();
+            self::assertSame(['account:1', 'account:1'], \array_column($events, 'stream'));
+            self::assertSame($events[0]->headers['correlation-id'], $events[0]->headers['causation-id']);
+            self::assertArrayHasKey('traceparent', $events[0]->headers);
+            $bus->close();
+        });
+    }
+
+    /** @dataProvider databases */
+    public function testAUniqueValueBelongsToOneOwnerAndIsFreeAgainAfterwards(string $kind): void
+    {
+        $this->inRuntime(function () use ($kind): void {
+            $database = $this->database($kind);
+            $emails = new UniqueIndex($this->store($kind), 'email');
+            $claim = static fn(string $value, string $owner) => $database->transaction(static fn(Transaction $transaction) => $emails->claim($transaction, $value, $owner));
+            $claim('zoe@example.org', '1');
+            $claim('zoe@example.org', '1');
+            $claim('ZOE@example.org', '2');
+            $database->transaction(function (Transaction $transaction) use ($emails): void {
+                try {
+                    $emails->claim($transaction, 'zoe@example.org', '3');
+                    self::fail('claimed');
+                } catch (ValueTaken $taken) {
+                    self::assertStringContainsString('"zoe@example.org" of "email"', $taken->getMessage());
+                }
+                $emails->claim($transaction, 'three@example.org', '3');
+            });
+            self::assertSame(['1', '3', null], \array_map(static fn(string $value): ?string => $emails->owner($database, $value), ['zoe@example.org', 'three@example.org', 'nobody@example.org']));
+            self::assertFalse($emails->release($database, 'zoe@example.org', '3'));
+            self::assertTrue($emails->release($database, 'zoe@example.org', '1'));
+            $claim('zoe@example.org', '3');
+
+            $winners = all(\array_map(static fn(int $owner): \Closure => static function () use ($claim, $owner): ?int {
+                try {
+                    $claim('wanted@example.org', (string) $owner);
+
+                    return $owner;
+                } catch (ValueTaken) {
+                    return null;
+                }
+            }, \range(1, 8)));
+            self::assertCount(1, \array_filter($winners));
+        });
+    }
+
+    /** @dataProvider unusable */
+    public function testAClassThatCannotBeAnAggregateIsRefusedByName(string $class, string $why): void
+    {
+        $this->expectException(InvalidAggregate::class);
+        $this->expectExceptionMessage($why);
+        new Aggregates($this->store('sqlite'), $class);
+    }
+
+    public static function unusable(): iterable
+    {
+        yield 'no attribute' => [AccountOpened::class, 'needs the attribute #[AggregateRoot] and the trait RecordsEvents'];
+        yield 'no class' => ['Nobody', 'Class Nobody does not exist'];
+    }
+}
+
+final class OpenAccount
+{
+    public function __construct(public readonly string $id, public readonly bool $fails) {}
+}

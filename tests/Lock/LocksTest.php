@@ -1,0 +1,220 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Lock;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Lock\Lock;
+use Weft\Lock\LockLost;
+use Weft\Lock\Locks;
+use Weft\Lock\LockStore;
+use Weft\Lock\LockTaken;
+use Weft\Lock\MemoryStore;
+use Weft\Runtime\CancelledException;
+use Weft\Sql\ConnectionLost;
+
+use function Weft\async;
+use function Weft\delay;
+use function Weft\run;
+use function Weft\tasks;
+
+final class LocksTest extends TestCase
+{
+    public function testTasksOfOneProcessGetALockInTheOrderInWhichTheyAsk(): void
+    {
+        $order = new \ArrayObject();
+        run(static function () use ($order): void {
+            $locks = new Locks(new MemoryStore());
+            foreach (\range(1, 5) as $i) {
+                async(static fn() => $locks->synchronized('a', static function (Lock $lock) use ($i, $order): void {
+                    $order[] = "{$i} begins";
+                    delay(0.002);
+                    $order[] = "{$i} ends";
+                }));
+            }
+        });
+
+        self::assertSame(['1 begins', '1 ends', '2 begins', '2 ends', '3 begins', '3 ends', '4 begins', '4 ends', '5 begins', '5 ends'], $order->getArrayCopy());
+    }
+
+    public function testWhatTheSectionReturnsAndThrowsIsPassedOnAndTheLockIsFreeAfterwards(): void
+    {
+        $store = new MemoryStore();
+        $locks = new Locks($store);
+
+        self::assertSame('done', $locks->synchronized('a', static fn(): string => 'done'));
+        try {
+            $locks->synchronized('a', static fn() => throw new \DomainException('no'));
+            self::fail('nothing was thrown');
+        } catch (\DomainException $thrown) {
+            self::assertSame('no', $thrown->getMessage());
+        }
+        self::assertSame(3, $store->acquire('a', 'next', 1.0));
+    }
+
+    public function testALockLivesAsLongAsItsSectionWhateverItsTime(): void
+    {
+        run(static function (): void {
+            $store = new MemoryStore();
+            $seen = [];
+            (new Locks($store, seconds: 0.1))->synchronized('a', static function (Lock $lock) use ($store, &$seen): void {
+                for ($i = 0; $i < 20; $i++) {
+                    delay(0.02);
+                    $seen[] = [$lock->isHeld(), $store->acquire('a', 'thief', 1.0)];
+                }
+            });
+            self::assertSame(\array_fill(0, 20, [true, null]), $seen);
+            self::assertCount(1, tasks(), 'nobody renews any more');
+        });
+    }
+
+    public function testWhoDoesNotWantToWaitIsToldTheName(): void
+    {
+        $store = new MemoryStore();
+        $store->acquire('invoices', 'another process', 60.0);
+        $began = \microtime(true);
+        foreach ([0.0, 0.1] as $wait) {
+            try {
+                (new Locks($store))->synchronized('invoices', static fn() => self::fail('entered'), wait: $wait);
+                self::fail('nothing was thrown');
+            } catch (LockTaken $taken) {
+                self::assertSame('invoices', $taken->name);
+                self::assertStringContainsString('"invoices"', $taken->getMessage());
+            }
+        }
+        self::assertEqualsWithDelta(0.1, \microtime(true) - $began, 0.09);
+    }
+
+    public function testATaskThatWaitsForAnotherOfItsProcessGivesUpInTime(): void
+    {
+        run(static function (): void {
+            $locks = new Locks(new MemoryStore());
+            $holder = async(static fn() => $locks->synchronized('a', static fn() => delay(0.3)));
+            delay(0.01);
+            try {
+                $locks->synchronized('a', static fn() => self::fail('entered'), wait: 0.05);
+                self::fail('nothing was thrown');
+            } catch (LockTaken $taken) {
+                self::assertStringContainsString('other tasks of this process', $taken->getMessage());
+            }
+            self::assertFalse($holder->done());
+        });
+    }
+
+    public function testALockOfAnOwnerThatIsGoneIsTakenWhenItsTimeIsOver(): void
+    {
+        $store = new MemoryStore();
+        $store->acquire('a', 'killed', 0.2);
+        $began = \microtime(true);
+
+        self::assertSame(2, (new Locks($store))->synchronized('a', static fn(Lock $lock): int => $lock->fence));
+        self::assertEqualsWithDelta(0.3, \microtime(true) - $began, 0.15);
+    }
+
+    public function testALostLockCancelsItsSection(): void
+    {
+        $store = new class implements LockStore {
+            public bool $answers = true;
+
+            public function acquire(string $name, string $owner, float $seconds): ?int
+            {
+                return 7;
+            }
+
+            public function renew(string $name, string $owner, float $seconds): bool
+            {
+                return $this->answers;
+            }
+
+            public function release(string $name, string $owner): bool
+            {
+                return $this->answers;
+            }
+        };
+        $why = null;
+        try {
+            (new Locks($store, seconds: 0.15))->synchronized('a', static function () use ($store, &$why): void {
+                delay(0.2);
+                $store->answers = false;
+                try {
+                    delay(5.0);
+                } catch (CancelledException $why) {
+                    throw $why;
+                }
+            });
+            self::fail('nothing was thrown');
+        } catch (LockLost $lost) {
+            self::assertSame('a', $lost->name);
+            self::assertStringContainsString('number 7', $lost->getMessage());
+        }
+        self::assertInstanceOf(CancelledException::class, $why);
+    }
+
+    public function testAStoreThatCannotBeReachedForShortIsAskedAgainAndForLongTheLockIsLost(): void
+    {
+        $store = new class implements LockStore {
+            public int $failures = 3;
+            public int $asked = 0;
+
+            public function acquire(string $name, string $owner, float $seconds): ?int
+            {
+                return 1;
+            }
+
+            public function renew(string $name, string $owner, float $seconds): bool
+            {
+                $this->asked++;
+
+                return $this->failures-- <= 0 ?: throw new ConnectionLost('gone');
+            }
+
+            public function release(string $name, string $owner): bool
+            {
+                return true;
+            }
+        };
+        $locks = new Locks($store, seconds: 0.5);
+        $locks->synchronized('a', static fn() => delay(0.6));
+        self::assertGreaterThan(3, $store->asked);
+
+        $store->failures = \PHP_INT_MAX;
+        $began = \microtime(true);
+        try {
+            $locks->synchronized('a', static fn() => delay(5.0));
+            self::fail('nothing was thrown');
+        } catch (LockLost $lost) {
+            self::assertInstanceOf(ConnectionLost::class, $lost->getPrevious());
+            self::assertLessThan(0.9, \microtime(true) - $began);
+        }
+    }
+
+    public function testASectionThatComputedPastTheLocksTimeIsToldWhenItReturns(): void
+    {
+        $this->expectException(LockLost::class);
+        (new Locks(new MemoryStore(), seconds: 0.05))->synchronized('a', static function (Lock $lock): void {
+            \usleep(80_000);
+            self::assertFalse($lock->isHeld());
+        });
+    }
+
+    public function testALockIsNotReentrant(): void
+    {
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('wait for itself');
+        $locks = new Locks(new MemoryStore());
+        $locks->synchronized('a', static fn() => $locks->synchronized('a', static fn() => self::fail('entered')));
+    }
+
+    public function testNonsenseIsRefusedByName(): void
+    {
+        foreach ([static fn() => new Locks(new MemoryStore(), seconds: 0.0), static fn() => new Locks(new MemoryStore(), seconds: \NAN), static fn() => (new Locks(new MemoryStore()))->synchronized('', static fn() => null), static fn() => (new Locks(new MemoryStore()))->synchronized(\str_repeat('x', 201), static fn() => null)] as $nonsense) {
+            try {
+                $nonsense();
+                self::fail('accepted');
+            } catch (\ValueError $error) {
+                self::assertMatchesRegularExpression('/at least 0.05 seconds|1 to 200 bytes/', $error->getMessage());
+            }
+        }
+    }
+}
