@@ -23,6 +23,7 @@ use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\MariaDb;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
@@ -32,6 +33,7 @@ use function Weft\delay;
 
 final class BatchTest extends BusTestCase
 {
+    use MariaDb;
     use Servers;
     use TemporaryDatabase;
 
@@ -76,6 +78,7 @@ final class BatchTest extends BusTestCase
         yield 'memory and SQLite' => ['memory'];
         yield 'one SQLite file' => ['sqlite'];
         yield 'RabbitMQ and PostgreSQL' => ['servers'];
+        yield 'memory and MariaDB' => ['mariadb'];
     }
 
     /** @return iterable<string, array{string}> */
@@ -83,6 +86,7 @@ final class BatchTest extends BusTestCase
     {
         yield 'memory and SQLite' => ['memory'];
         yield 'RabbitMQ and PostgreSQL' => ['servers'];
+        yield 'memory and MariaDB' => ['mariadb'];
     }
 
     public function testAnItemThatFailsGoesItsWayAloneAndTheOthersAreNotRepeated(): void
@@ -327,6 +331,9 @@ final class BatchTest extends BusTestCase
     {
         if ($place === 'servers') {
             return [Transport\RabbitMq::connect($this->brokerDsn()), $this->database()];
+        }
+        if ($place === 'mariadb') {
+            return [new Memory(), $this->mariaDb()];
         }
         $database = Database::connect($this->dsn());
         $database->execute('CREATE TABLE effects (id TEXT, listener TEXT)');

@@ -19,6 +19,7 @@ use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
+use Weft\Tests\Bus\Fixtures\MariaDb;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
@@ -26,6 +27,7 @@ use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 
 final class ClaimCheckTest extends BusTestCase
 {
+    use MariaDb;
     use Servers;
     use TemporaryDatabase;
 
@@ -60,6 +62,7 @@ final class ClaimCheckTest extends BusTestCase
         yield 'a folder' => ['folder'];
         yield 'SQLite' => ['sqlite'];
         yield 'PostgreSQL' => ['postgres'];
+        yield 'MariaDB' => ['mariadb'];
     }
 
     /** @dataProvider stores */
@@ -165,6 +168,10 @@ final class ClaimCheckTest extends BusTestCase
             return new FolderStore("{$this->folder}/claims");
         }
 
-        return new DatabaseStore($name === 'sqlite' ? Database::connect($this->dsn()) : Database::connect($this->databaseDsn()));
+        return new DatabaseStore(match ($name) {
+            'sqlite' => Database::connect($this->dsn()),
+            'postgres' => Database::connect($this->databaseDsn()),
+            'mariadb' => $this->mariaDb(),
+        });
     }
 }

@@ -19,6 +19,7 @@ use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\Alarm;
 use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\Report;
+use Weft\Tests\Bus\Fixtures\MariaDb;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
@@ -31,6 +32,7 @@ require_once __DIR__ . '/Fixtures/ordered.php';
 /** What is started when, and how much of it at a time. */
 final class FlowTest extends BusTestCase
 {
+    use MariaDb;
     use Servers;
     use TemporaryDatabase;
 
@@ -283,7 +285,11 @@ final class FlowTest extends BusTestCase
             $at = [];
             $buses = $databases = [];
             for ($bus = 0; $bus < 3; $bus++) {
-                $databases[] = $own = $database === 'sqlite' ? Database::connect($this->dsn()) : $this->database(4);
+                $databases[] = $own = match ($database) {
+                    'sqlite' => Database::connect($this->dsn()),
+                    'postgres' => $this->database(4),
+                    'mariadb' => $this->mariaDb(),
+                };
                 $buses[] = $connected = Bus::connect('memory:', $own)->handlers(new class ($at) {
                     public function __construct(private array &$at) {}
 
@@ -314,6 +320,7 @@ final class FlowTest extends BusTestCase
     {
         yield 'SQLite' => ['sqlite'];
         yield 'PostgreSQL' => ['postgres'];
+        yield 'MariaDB' => ['mariadb'];
     }
 
     public function testASharedRateGoesOnAfterTheDatabasesClockWasSetBack(): void

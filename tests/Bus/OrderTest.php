@@ -19,6 +19,7 @@ use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\Deposit;
+use Weft\Tests\Bus\Fixtures\MariaDb;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
@@ -34,6 +35,7 @@ require_once __DIR__ . '/Fixtures/ordered.php';
 
 final class OrderTest extends BusTestCase
 {
+    use MariaDb;
     use Servers;
     use TemporaryDatabase;
 
@@ -72,6 +74,7 @@ final class OrderTest extends BusTestCase
         yield 'memory and SQLite' => ['memory'];
         yield 'one SQLite file' => ['sqlite'];
         yield 'RabbitMQ and PostgreSQL' => ['servers'];
+        yield 'memory and MariaDB' => ['mariadb'];
     }
 
     /** @dataProvider places */
@@ -429,6 +432,9 @@ final class OrderTest extends BusTestCase
     {
         if ($place === 'servers') {
             return [RabbitMq::connect($this->brokerDsn()), $this->database()];
+        }
+        if ($place === 'mariadb') {
+            return [new Memory(), $this->mariaDb()];
         }
         $database = Database::connect($this->dsn());
 
