@@ -38,7 +38,8 @@ final class Lease
         private readonly string $name,
         private readonly LoggerInterface $logger,
     ) {
-        $this->owner = \bin2hex(\random_bytes(16));
+        // For people who look: which process of which machine.
+        $this->owner = \substr((string) \gethostname(), 0, 30) . ' ' . \getmypid() . ' ' . \bin2hex(\random_bytes(8));
     }
 
     /** Tries once; has to be called again and again. */

@@ -1,0 +1,107 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
+use Weft\Tests\Bus\Fixtures\Deposit;
+use Weft\Tests\Bus\Fixtures\Servers;
+
+use function Weft\delay;
+
+require_once __DIR__ . '/Fixtures/ordered.php';
+
+/** Processes that consume messages that are in order, killed while they work. */
+final class KilledOrderTest extends BusTestCase
+{
+    use Servers;
+
+    private const KEYS = 20;
+    private const MESSAGES = 100;
+
+    /** @var list<resource> */
+    private array $processes = [];
+
+    protected function tearDown(): void
+    {
+        foreach ($this->processes as $process) {
+            \proc_terminate($process, 9);
+            \proc_close($process);
+        }
+    }
+
+    public function testTheOneThatStandsByGoesOnInOrderWithEachEffectOnce(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $database->execute('CREATE TABLE deposits (place BIGINT GENERATED ALWAYS AS IDENTITY, account VARCHAR(20), number INT)');
+            $bus = Bus::connect($this->brokerDsn(), $database)->handlers(new class {
+                #[CommandHandler]
+                public function deposit(Deposit $command): void {}
+            });
+            $bus->declare(self::QUEUE);
+            $bus->sendAll((static function (): iterable {
+                for ($number = 1; $number <= self::MESSAGES; $number++) {
+                    for ($key = 1; $key <= self::KEYS; $key++) {
+                        yield new Deposit("a{$key}", $number);
+                    }
+                }
+            })());
+            $count = static fn(): int => $database->execute('SELECT count(*) FROM deposits')->value();
+            $this->start();
+            $this->start();
+            foreach ([400, 1100] as $killAt) {
+                while ($count() < $killAt) {
+                    delay(0.01);
+                }
+                $this->start();
+                $owner = $database->execute("SELECT owner FROM weft_leases WHERE name = 'queue customers'")->value();
+                $this->kill((int) \explode(' ', $owner)[1]);
+            }
+            while ($count() < self::KEYS * self::MESSAGES) {
+                delay(0.05);
+            }
+            delay(0.5);
+
+            $rows = $database->execute('SELECT account, number FROM deposits ORDER BY place')->rows();
+            self::assertCount(self::KEYS * self::MESSAGES, $rows);
+            $seen = [];
+            foreach ($rows as $row) {
+                $seen[$row['account']][] = $row['number'];
+            }
+            foreach ($seen as $account => $numbers) {
+                self::assertSame(\range(1, self::MESSAGES), $numbers, "account {$account}");
+            }
+            self::assertSame([[], 0], [$bus->blockedKeys(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
+            $bus->close();
+            $database->close();
+        }, 90.0);
+    }
+
+    private function kill(int $pid): void
+    {
+        foreach ($this->processes as $index => $process) {
+            if (\proc_get_status($process)['pid'] === $pid) {
+                \proc_terminate($process, 9);
+                \proc_close($process);
+                unset($this->processes[$index]);
+
+                return;
+            }
+        }
+        self::fail("{$pid} is none of the processes that consume");
+    }
+
+    private function start(): void
+    {
+        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
+        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . '/Fixtures/depositing.php', $this->brokerDsn(), $this->databaseDsn()];
+        $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
+        self::assertIsResource($process);
+        $this->processes[] = $process;
+        // The first has it before the next one wants it.
+        delay(0.5);
+    }
+}
