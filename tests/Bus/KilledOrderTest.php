@@ -19,7 +19,7 @@ final class KilledOrderTest extends BusTestCase
     use Servers;
 
     private const KEYS = 20;
-    private const MESSAGES = 100;
+    private const MESSAGES = 200;
 
     /** @var list<resource> */
     private array $processes = [];
@@ -52,13 +52,17 @@ final class KilledOrderTest extends BusTestCase
             $count = static fn(): int => $database->execute('SELECT count(*) FROM deposits')->value();
             $this->start();
             $this->start();
-            foreach ([400, 1100] as $killAt) {
-                while ($count() < $killAt) {
+            $owner = static fn(): int => (int) (\explode(' ', (string) $database->execute("SELECT owner FROM weft_locks WHERE name = 'queue customers'")->value())[1] ?? 0);
+            $killed = 0;
+            for ($round = 1; $round <= 2; $round++) {
+                $before = $count();
+                while ($owner() === $killed || $count() < $before + 100) {
                     delay(0.01);
                 }
                 $this->start();
-                $owner = $database->execute("SELECT owner FROM weft_leases WHERE name = 'queue customers'")->value();
-                $this->kill((int) \explode(' ', $owner)[1]);
+                $killed = $owner();
+                self::assertLessThan(self::KEYS * self::MESSAGES, $count(), 'it is killed while it works');
+                $this->kill($killed);
             }
             while ($count() < self::KEYS * self::MESSAGES) {
                 delay(0.05);

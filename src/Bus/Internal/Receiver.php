@@ -8,7 +8,6 @@ use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Batch\BatchDispatcher;
 use Weft\Bus\Internal\Batch\BatchInvoker;
 use Weft\Bus\Internal\Flow\Breaker;
-use Weft\Bus\Internal\Ordering\Lease;
 use Weft\Bus\Internal\Ordering\Order;
 use Weft\Bus\Internal\Ordering\Standby;
 use Weft\Bus\Internal\Ordering\WaitingConsumer;
@@ -132,7 +131,7 @@ final class Receiver
             return $this->receive($queue, $options);
         }
         $ledger = $this->setup->ledger ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: give Bus::connect() one");
-        $standby = new Standby(new Lease($ledger->database, "queue {$queue}", $this->setup->logger));
+        $standby = new Standby($ledger->database, $queue, $this->setup->logger);
         $this->standbys[\spl_object_id($standby)] = $standby;
         try {
             $isMine = $standby->await($options->signals);

@@ -95,8 +95,6 @@ final class Dialect
         $tables[] = "weft_waiting (
                 place {$this->counter()}, queue VARCHAR(250) NOT NULL, order_key VARCHAR(200) NOT NULL, message_id VARCHAR(64) NOT NULL,
                 type VARCHAR(200) NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL, UNIQUE (queue, message_id)";
-        $tables[] = 'weft_leases (
-                name VARCHAR(255) NOT NULL PRIMARY KEY, owner VARCHAR(64) NOT NULL, beat BIGINT NOT NULL';
         $tables[] = 'weft_rates (name VARCHAR(255) NOT NULL PRIMARY KEY, next BIGINT NOT NULL';
         $indexes = ['weft_inbox' => 'handled_at', 'weft_attempts' => 'noted_at', 'weft_delayed' => 'due', 'weft_waiting' => 'queue, order_key, place'];
         $statements = $this->driver === self::POSTGRES ? ["SELECT pg_advisory_xact_lock(hashtext('weft tables'))"] : [];

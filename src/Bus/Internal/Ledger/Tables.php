@@ -15,7 +15,7 @@ use Weft\Sql\Transaction;
  */
 final class Tables
 {
-    public const NAMES = ['weft_inbox', 'weft_outbox', 'weft_attempts', 'weft_delayed', 'weft_schedules', 'weft_keys', 'weft_waiting', 'weft_leases', 'weft_rates'];
+    public const NAMES = ['weft_inbox', 'weft_outbox', 'weft_attempts', 'weft_delayed', 'weft_schedules', 'weft_keys', 'weft_waiting', 'weft_rates'];
 
     /**
      * An account that may not make tables can use those that are there.
