@@ -7,6 +7,7 @@ namespace Weft\Tests\Bus;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Tests\Bus\Fixtures\Deposit;
+use Weft\Tests\Bus\Fixtures\Killable;
 use Weft\Tests\Bus\Fixtures\Servers;
 
 use function Weft\delay;
@@ -16,21 +17,11 @@ require_once __DIR__ . '/Fixtures/ordered.php';
 /** Processes that consume messages that are in order, killed while they work. */
 final class KilledOrderTest extends BusTestCase
 {
+    use Killable;
     use Servers;
 
     private const KEYS = 20;
     private const MESSAGES = 200;
-
-    /** @var list<resource> */
-    private array $processes = [];
-
-    protected function tearDown(): void
-    {
-        foreach ($this->processes as $process) {
-            \proc_terminate($process, 9);
-            \proc_close($process);
-        }
-    }
 
     public function testTheOneThatStandsByGoesOnInOrderWithEachEffectOnce(): void
     {
@@ -50,16 +41,16 @@ final class KilledOrderTest extends BusTestCase
                 }
             })());
             $count = static fn(): int => $database->execute('SELECT count(*) FROM deposits')->value();
-            $this->start();
-            $this->start();
+            $this->start('depositing.php');
+            $this->start('depositing.php');
             $owner = static fn(): int => (int) (\explode(' ', (string) $database->execute("SELECT owner FROM weft_locks WHERE name = 'queue customers'")->value())[1] ?? 0);
             $killed = 0;
             for ($round = 1; $round <= 2; $round++) {
                 $before = $count();
-                while ($owner() === $killed || $count() < $before + 100) {
+                while ($count() < $before + 100 || $owner() === $killed) {
                     delay(0.01);
                 }
-                $this->start();
+                $this->start('depositing.php');
                 $killed = $owner();
                 self::assertLessThan(self::KEYS * self::MESSAGES, $count(), 'it is killed while it works');
                 $this->kill($killed);
@@ -82,30 +73,5 @@ final class KilledOrderTest extends BusTestCase
             $bus->close();
             $database->close();
         }, 90.0);
-    }
-
-    private function kill(int $pid): void
-    {
-        foreach ($this->processes as $index => $process) {
-            if (\proc_get_status($process)['pid'] === $pid) {
-                \proc_terminate($process, 9);
-                \proc_close($process);
-                unset($this->processes[$index]);
-
-                return;
-            }
-        }
-        self::fail("{$pid} is none of the processes that consume");
-    }
-
-    private function start(): void
-    {
-        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
-        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . '/Fixtures/depositing.php', $this->brokerDsn(), $this->databaseDsn()];
-        $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
-        self::assertIsResource($process);
-        $this->processes[] = $process;
-        // The first has it before the next one wants it.
-        delay(0.5);
     }
 }

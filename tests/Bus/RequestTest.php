@@ -275,6 +275,14 @@ final class RequestTest extends BusTestCase
         });
     }
 
+    public function testAnEventIsAnsweredByNobodyAndThatIsSaid(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:')->handlers(self::listening(static fn() => null));
+            $this->consuming($bus, static fn() => self::assertStringContainsString('is an event here, which nobody answers', self::failed(static fn() => $bus->request(new CustomerStored('7')))->getMessage()));
+        });
+    }
+
     public function testAReplyIsPutIntoNoQueueButOneForReplies(): void
     {
         $this->inRuntime(function (): void {

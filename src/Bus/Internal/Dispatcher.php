@@ -66,7 +66,15 @@ final class Dispatcher
                 : $this->single($handlers[0], $delivery, $worker),
             default => $this->several($handlers, $delivery, $worker),
         };
-        $isCommand ? $this->progress->commands++ : $this->progress->events++;
+        if ($isCommand) {
+            $this->progress->commands++;
+
+            return;
+        }
+        $this->progress->events++;
+        if (isset($delivery->headers[Header::REPLY_TO])) {
+            $this->setup->answers->send($delivery, $this->setup->answers->ofFailure($delivery, new NoHandler("\"{$delivery->type}\" is an event here, which nobody answers")));
+        }
     }
 
     /**

@@ -83,7 +83,7 @@ final class Invoker
             throw new AlreadyHandled();
         }
         $returned = ($handler->invoke)($message, $context, null);
-        $context->wantsReply() && $this->answer($outbox, $context, $returned);
+        $handler->kind !== Kind::Event && $context->wantsReply() && $this->answer($outbox, $context, $returned);
         if ($entry === null) {
             $this->keep($outbox);
         } elseif ($outbox->close() !== [] || $outbox->putOff() !== []) {
@@ -133,7 +133,7 @@ final class Invoker
             $entry?->open($transaction);
             $context->joins($transaction);
             $returned = ($handler->invoke)($message, $context, $transaction);
-            $context->wantsReply() && $this->answer($outbox, $context, $returned);
+            $handler->kind !== Kind::Event && $context->wantsReply() && $this->answer($outbox, $context, $returned);
             if (!$transaction->isOpen()) {
                 throw new TransactionFinished("{$handler->name}() committed or rolled back the Transaction it was given; the bus does");
             }

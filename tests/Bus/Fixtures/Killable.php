@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus\Fixtures;
+
+/** Processes that consume and are killed while they do. */
+trait Killable
+{
+    /** @var list<resource> */
+    private array $processes = [];
+
+    /** @after */
+    protected function killAll(): void
+    {
+        foreach ($this->processes as $process) {
+            \proc_terminate($process, 9);
+            \proc_close($process);
+        }
+    }
+
+    /** @return int its process id */
+    private function start(string $script): int
+    {
+        \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
+        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . "/{$script}", $this->brokerDsn(), $this->databaseDsn()];
+        $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
+        self::assertIsResource($process);
+        $this->processes[] = $process;
+
+        return \proc_get_status($process)['pid'];
+    }
+
+    private function kill(int $pid): void
+    {
+        foreach ($this->processes as $index => $process) {
+            if (\proc_get_status($process)['pid'] === $pid) {
+                \proc_terminate($process, 9);
+                \proc_close($process);
+                unset($this->processes[$index]);
+
+                return;
+            }
+        }
+        self::fail("{$pid} is none of the processes that consume");
+    }
+}

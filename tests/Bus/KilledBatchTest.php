@@ -1,0 +1,54 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+use Weft\Bus\Bus;
+use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Killable;
+use Weft\Tests\Bus\Fixtures\Servers;
+
+use function Weft\delay;
+
+/** Processes that handle batches, killed while they work. */
+final class KilledBatchTest extends BusTestCase
+{
+    use Killable;
+    use Servers;
+
+    private const MESSAGES = 6000;
+
+    public function testEachItemHasItsEffectAndItsEventOnceAndTheOneThatFailsIsParkedOnce(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = $this->database();
+            $bus = Bus::connect($this->brokerDsn(), $database)->handlers(self::storing(static fn() => null))->messages(CustomerStored::class);
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(self::MESSAGES));
+            $effects = static fn(): int => $database->execute('SELECT count(*) FROM effects')->value();
+            $pids = [$this->start('batching.php'), $this->start('batching.php')];
+            for ($kill = 0; $kill < 4; $kill++) {
+                $before = $effects();
+                while ($effects() < $before + 500) {
+                    delay(0.005);
+                }
+                $this->kill(\array_shift($pids));
+                $pids[] = $this->start('batching.php');
+            }
+            self::assertLessThan(2 * self::MESSAGES - 2, $effects(), 'they were killed while they worked');
+            while ($effects() < 2 * self::MESSAGES - 2) {
+                delay(0.05);
+            }
+            delay(1.5);
+
+            self::assertSame(2 * self::MESSAGES - 2, $effects());
+            self::assertSame(2 * self::MESSAGES - 2, $database->execute('SELECT count(*) FROM (SELECT DISTINCT id, listener FROM effects) AS different')->value());
+            $letters = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame(['77'], \array_values(\array_unique(\array_map(static fn($letter): string => \json_decode($letter->body)->id, $letters))));
+            self::assertSame(['outbox' => 0, 'put off' => 0], $bus->backlog());
+            $bus->close();
+            $database->close();
+        }, 90.0);
+    }
+}
