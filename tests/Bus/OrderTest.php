@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use Psr\Log\Test\TestLogger;
 use Weft\Bus\BlockedKey;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
@@ -18,6 +19,7 @@ use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
+use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\MariaDb;
 use Weft\Tests\Bus\Fixtures\Servers;
@@ -362,6 +364,48 @@ final class OrderTest extends BusTestCase
         } finally {
             \putenv('WEFT_TEST_FILE');
         }
+    }
+
+    public function testAConsumerThatLosesItsTurnStopsAtOnceAndStandsByAgain(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new TestLogger();
+            $database = Database::connect($this->dsn());
+            $seen = [];
+            $bus = Bus::connect('memory:', $database, logger: $logger)->handlers(new class ($seen) {
+                public function __construct(private array &$seen) {}
+
+                #[CommandHandler]
+                public function deposit(Deposit $command, Transaction $transaction): void
+                {
+                    delay(0.01);
+                    $transaction->execute('INSERT INTO deposits VALUES (?)', [$command->number]);
+                    $this->seen[] = $command->number;
+                }
+            });
+            $database->execute('CREATE TABLE deposits (number INTEGER)');
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 300)));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            while (\count($seen) < 20) {
+                delay(0.005);
+            }
+            $database->execute("UPDATE weft_locks SET owner = 'another', expires_at = unixepoch('subsec') + 4 WHERE name = 'queue customers'");
+            while (!$logger->hasErrorThatContains('Another process may consume the queue')) {
+                delay(0.01);
+            }
+            delay(0.1);
+            $then = \count($seen);
+            delay(0.3);
+            self::assertCount($then, $seen, 'it has stopped');
+            while (\count($seen) < 300) {
+                delay(0.02);
+            }
+            $bus->stop();
+            $consumer->await();
+
+            self::assertSame(\range(1, 300), $database->execute('SELECT number FROM deposits ORDER BY rowid')->column());
+        }, 40.0);
     }
 
     public function testWhatHasNoKeyIsInNoOrder(): void

@@ -15,6 +15,7 @@ use Weft\Runtime\TimeoutException;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\MariaDb;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 
@@ -24,6 +25,7 @@ use function Weft\timeout;
 
 final class TimeoutTest extends BusTestCase
 {
+    use MariaDb;
     use Servers;
 
     public function testAHandlerThatTakesTooLongIsCancelledWithEverythingItHasStarted(): void
@@ -69,13 +71,14 @@ final class TimeoutTest extends BusTestCase
         });
     }
 
-    public function testAStatementThatRunsTooLongIsCancelledOnItsServerAndItsTransactionRolledBack(): void
+    /** @dataProvider databases */
+    public function testAStatementThatRunsTooLongIsCancelledOnItsServerAndItsTransactionRolledBack(string $server, string $sleep, string $running): void
     {
-        $this->inRuntime(function (): void {
-            $database = $this->database();
+        $this->inRuntime(function () use ($server, $sleep, $running): void {
+            $database = $server === 'mariadb' ? $this->mariaDb() : $this->database();
             $calls = 0;
-            $bus = Bus::connect('memory:', $database)->handlers(new class ($calls) {
-                public function __construct(private int &$calls) {}
+            $bus = Bus::connect('memory:', $database)->handlers(new class ($calls, $sleep) {
+                public function __construct(private int &$calls, private readonly string $sleep) {}
 
                 #[CommandHandler]
                 #[Timeout(0.2)]
@@ -85,7 +88,7 @@ final class TimeoutTest extends BusTestCase
                     $transaction->execute('INSERT INTO effects (id, listener) VALUES (?, ?)', [$command->id, 'try ' . ++$this->calls]);
                     if ($this->calls === 1) {
                         // Nobody asks for its answer: it travels with the commit.
-                        $transaction->execute('SELECT pg_sleep(60)');
+                        $transaction->execute($this->sleep);
                     }
                 }
             });
@@ -94,7 +97,6 @@ final class TimeoutTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([['id' => '7', 'listener' => 'try 2']], $database->execute('SELECT id, listener FROM effects')->rows());
-            $running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()";
             timeout(5.0, static function () use ($database, $running): void {
                 while ($database->execute($running)->value() > 0) {
                     delay(0.02);
@@ -103,6 +105,13 @@ final class TimeoutTest extends BusTestCase
             self::assertSame(0, $bus->deadLetters(self::QUEUE)->count());
             $database->close();
         });
+    }
+
+    /** @return iterable<string, array{string, string, string}> with what counts the statements that run */
+    public function databases(): iterable
+    {
+        yield 'PostgreSQL' => ['postgres', 'SELECT pg_sleep(60)', "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()"];
+        yield 'MariaDB' => ['mariadb', 'SELECT sleep(59.9)', "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(59.9)%' AND id <> connection_id()"];
     }
 
     public function testTheTimeOutOfTheBusIsForHandlersWithoutOneAndATimeOutOfTheHandlersOwnIsItsFailure(): void

@@ -17,6 +17,7 @@ use Weft\Bus\Transport\ReportingTransport;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
+use Weft\Sql\Database;
 
 use function Weft\current;
 use function Weft\detach;
@@ -131,16 +132,26 @@ final class Receiver
             return $this->receive($queue, $options);
         }
         $ledger = $this->setup->ledger ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: give Bus::connect() one");
-        $standby = new Standby($ledger->database, $queue, $this->setup->logger);
+        $handled = 0;
+        do {
+            $standby = $this->standBy($ledger->database, $queue, $options->signals);
+            $handled += $standby === null ? 0 : $this->receive($queue, $options, $standby);
+        } while ($standby?->wasLost());
+
+        return $handled;
+    }
+
+    /** @return Standby|null null when it was told to stop before it was its turn */
+    private function standBy(Database $database, string $queue, bool $signals): ?Standby
+    {
+        $standby = new Standby($database, $queue, $this->setup->logger);
         $this->standbys[\spl_object_id($standby)] = $standby;
         try {
-            $isMine = $standby->await($options->signals);
+            return $standby->await($signals) ? $standby : null;
         } finally {
             unset($this->standbys[\spl_object_id($standby)]);
             $this->ended->notify();
         }
-
-        return $isMine ? $this->receive($queue, $options, $standby) : 0;
     }
 
     /** @param Standby|null $standby what says that only this process consumes the queue */

@@ -58,7 +58,7 @@ final class BatchInvoker
             $settled->outboxes[$key] = $outbox = $this->outbox();
             $settled->items[$key] = new BatchItem($messages[$key], new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name));
         }
-        $entries = $this->shared === null ? $this->ledger?->entries($handler->name, $this->queue) : null;
+        $entries = $this->shared === null || !$handler->transactional ? $this->ledger?->entries($handler->name, $this->queue) : null;
         $this->setup->current->set(new Context($deliveries[0], $settled->common, $this->setup->logger, $this->queue, $handler->name));
         try {
             $handler->transactional ? $this->inTransaction($handler, $settled, $entries, $limit) : $this->outside($handler, $settled, $entries, $limit);
@@ -154,7 +154,7 @@ final class BatchInvoker
     private function note(Transaction $transaction, Settled $settled, ?Entries $entries): void
     {
         $sent = $settled->close();
-        if ($this->shared !== null) {
+        if ($entries === null && $this->shared !== null) {
             $handled = $settled->handled();
             foreach ($handled as $key => $delivery) {
                 // All that is sent goes with the first: it is one transaction.

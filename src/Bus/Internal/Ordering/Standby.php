@@ -37,6 +37,7 @@ final class Standby
     private readonly string $owner;
     private bool $stopping = false;
     private ?Lock $lock = null;
+    private bool $wasLost = false;
 
     public function __construct(
         Database $database,
@@ -86,9 +87,16 @@ final class Standby
                 $this->lock?->keep();
             } catch (LockLost $exception) {
                 $this->logger->error('Another process may consume the queue: {error}', ['error' => $exception->getMessage(), 'exception' => $exception]);
+                $this->wasLost = true;
                 $lost();
             }
         });
+    }
+
+    /** Whether it was taken away, and not given back. */
+    public function wasLost(): bool
+    {
+        return $this->wasLost;
     }
 
     public function release(): void
