@@ -6,7 +6,6 @@ namespace Weft\Bus;
 
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
-use Psr\Log\NullLogger;
 use Weft\Bus\Internal\Consumption;
 use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Dsn;
@@ -19,6 +18,7 @@ use Weft\Bus\Internal\Schema\Comparison;
 use Weft\Bus\Internal\Schema\Schema;
 use Weft\Bus\Internal\Sender;
 use Weft\Bus\Internal\Setup;
+use Weft\Log\StreamLogger;
 use Weft\Sql\Database;
 
 /**
@@ -51,6 +51,7 @@ final class Bus
      * @param Retry                   $retry     how messages are tried again whose failure may pass by itself
      * @param Recording               $recording how long is remembered what was handled
      * @param float|null              $timeout   most seconds of a handler without a {@see Timeout} of its own; null for no limit
+     * @param LoggerInterface|null    $logger    told of every failure and of connections; by default lines on stderr
      * @param Validator|null          $validator of messages whose handlers ask for it, see {@see Validate}; null for symfony/validator
      * @param ClaimCheck|null         $claims    where large bodies are kept
      * @param KeyRing|null            $keys      for properties marked {@see Encrypted}
@@ -75,7 +76,7 @@ final class Bus
     ): self {
         $transport = \is_string($transport) ? Dsn::connect($transport, $database) : $transport;
 
-        return new self(new Setup($transport, $database, $publishing, $container, $logger ?? new NullLogger(), $observer, $retry, $recording, $timeout, $validator, $claims, $keys));
+        return new self(new Setup($transport, $database, $publishing, $container, $logger ?? StreamLogger::ofEnvironment(), $observer, $retry, $recording, $timeout, $validator, $claims, $keys));
     }
 
     /**
