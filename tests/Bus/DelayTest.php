@@ -178,6 +178,28 @@ final class DelayTest extends BusTestCase
         });
     }
 
+    public function testAWorkerThatStopsWhileItSendsWhatIsDueLeavesNothingToSendAgain(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect($this->dsn());
+            $broker = new SpyTransport(new Memory());
+            $bus = Bus::connect($broker, $database)->handlers(self::storing(static function (): void {}));
+            $bus->declare(self::QUEUE);
+            $broker->before = static function (string $what) use ($bus): void {
+                if ($what === 'publish') {
+                    $bus->stop();
+                    delay(0.1);
+                }
+            };
+            $bus->send(self::customer(1), delay: 0.05);
+            $bus->consume(self::QUEUE, signals: false);
+
+            self::assertSame([1, 0], [$bus->depth(self::QUEUE), $database->execute('SELECT count(*) FROM weft_delayed')->value()]);
+            $bus->close();
+            $database->close();
+        });
+    }
+
     public function testAScheduleWhoseRuleWasChangedFollowsTheNewOne(): void
     {
         $this->inRuntime(function (): void {

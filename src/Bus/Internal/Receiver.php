@@ -173,8 +173,10 @@ final class Receiver
         } finally {
             $held?->cancel('the queue is no longer consumed');
             shield(fn() => $standby?->release());
-            $this->setup->ledger?->caretaker->stop();
-            shield(fn() => $this->setup->ledger?->flush());
+            shield(function (): void {
+                $this->setup->ledger?->caretaker->stop();
+                $this->setup->ledger?->flush();
+            });
             unset($this->workers[\spl_object_id($worker)]);
             if ($this->workers === []) {
                 $this->report?->cancel('nothing is consumed any more');

@@ -7,6 +7,7 @@ namespace Weft\Bus\Internal\Ledger;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\BusException;
 use Weft\Bus\Recording;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -59,13 +60,22 @@ final class Caretaker
         }
     }
 
+    /** Returns when what it was about to send is sent. */
     public function stop(): void
     {
-        if (--$this->users === 0) {
-            foreach ($this->tasks as $task) {
-                $task->cancel('the bus no longer consumes');
+        if (--$this->users > 0) {
+            return;
+        }
+        [$tasks, $this->tasks] = [$this->tasks, []];
+        foreach ($tasks as $task) {
+            $task->cancel('the bus no longer consumes');
+        }
+        foreach ($tasks as $task) {
+            try {
+                $task->await();
+            } catch (CancelledException) {
+                // As asked for.
             }
-            $this->tasks = [];
         }
     }
 

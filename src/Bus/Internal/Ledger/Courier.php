@@ -5,13 +5,18 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Ledger;
 
 use Psr\Log\LoggerInterface;
+use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UnroutableMessage;
+use Weft\Runtime\TimeoutException;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
+
+use function Weft\shield;
+use function Weft\timeout;
 
 /**
  * Publishes rows of a table and deletes those the broker has. Several processes take different rows; where a database cannot
@@ -24,6 +29,9 @@ final class Courier
 {
     /** Rows published in one confirm window and deleted by one statement. */
     public const BATCH = 2000;
+
+    /** Seconds that publishing and deleting a batch may take. */
+    private const LIMIT = 30.0;
 
     private readonly Dialect $dialect;
 
@@ -41,15 +49,30 @@ final class Courier
     }
 
     /**
+     * A cancellation waits until what was published is deleted: a worker that stops must not leave it to be sent again.
+     *
      * @param string      $condition which rows, in which order
      * @param list<mixed> $parameters
      * @return array{list<array<string, mixed>>, list<array<string, mixed>>} rows taken, and those of them that are still
      *         there because they have no queue
      *
-     * @throws \Weft\Bus\PublishFailed the rows are still there
+     * @throws PublishFailed the rows are still there
      * @throws \Weft\Sql\SqlException
      */
     public function carry(string $condition, array $parameters): array
+    {
+        try {
+            return shield(fn(): array => timeout(self::LIMIT, fn(): array => $this->take($condition, $parameters)));
+        } catch (TimeoutException $late) {
+            throw new PublishFailed(\sprintf('Messages of %s were not taken within %d seconds; they stay there', $this->table, self::LIMIT), $late);
+        }
+    }
+
+    /**
+     * @param list<mixed> $parameters
+     * @return array{list<array<string, mixed>>, list<array<string, mixed>>}
+     */
+    private function take(string $condition, array $parameters): array
     {
         $select = "SELECT * FROM {$this->table} WHERE {$condition} LIMIT " . self::BATCH;
         if ($this->shared === null && !$this->dialect->locksRows()) {
