@@ -18,6 +18,7 @@ use Weft\Bus\Retry;
 use Weft\Bus\Timeout;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
@@ -79,6 +80,7 @@ final class BatchTest extends BusTestCase
         yield 'one SQLite file' => ['sqlite'];
         yield 'RabbitMQ and PostgreSQL' => ['servers'];
         yield 'memory and MariaDB' => ['mariadb'];
+        yield 'one PostgreSQL database' => ['postgres'];
     }
 
     /** @return iterable<string, array{string}> */
@@ -331,6 +333,11 @@ final class BatchTest extends BusTestCase
     {
         if ($place === 'servers') {
             return [Transport\RabbitMq::connect($this->brokerDsn()), $this->database()];
+        }
+        if ($place === 'postgres') {
+            $database = $this->database();
+
+            return [Postgres::on($database), $database];
         }
         if ($place === 'mariadb') {
             return [new Memory(), $this->mariaDb()];

@@ -16,6 +16,7 @@ use Weft\Bus\OrderedBy;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
@@ -77,6 +78,7 @@ final class OrderTest extends BusTestCase
         yield 'one SQLite file' => ['sqlite'];
         yield 'RabbitMQ and PostgreSQL' => ['servers'];
         yield 'memory and MariaDB' => ['mariadb'];
+        yield 'one PostgreSQL database' => ['postgres'];
     }
 
     /** @dataProvider places */
@@ -476,6 +478,11 @@ final class OrderTest extends BusTestCase
     {
         if ($place === 'servers') {
             return [RabbitMq::connect($this->brokerDsn()), $this->database()];
+        }
+        if ($place === 'postgres') {
+            $database = $this->database();
+
+            return [Postgres::on($database), $database];
         }
         if ($place === 'mariadb') {
             return [new Memory(), $this->mariaDb()];

@@ -76,6 +76,7 @@ final class RequestTest extends BusTestCase
         yield 'memory' => ['memory'];
         yield 'SQLite' => ['sqlite'];
         yield 'RabbitMQ' => ['rabbitmq'];
+        yield 'PostgreSQL' => ['postgres'];
     }
 
     public function testAnAnswerMayBeAMessageAScalarNullOrAnArray(): void
@@ -321,6 +322,7 @@ final class RequestTest extends BusTestCase
             'memory' => 'memory:',
             'sqlite' => $this->dsn(),
             'rabbitmq' => $this->brokerDsn(),
+            'postgres' => $this->databaseDsn(),
         })->handlers($service);
         $bus->declare(self::QUEUE);
 
