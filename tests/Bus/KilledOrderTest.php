@@ -6,6 +6,8 @@ namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\Killable;
 use Weft\Tests\Bus\Fixtures\Servers;
@@ -23,12 +25,13 @@ final class KilledOrderTest extends BusTestCase
     private const KEYS = 20;
     private const MESSAGES = 200;
 
-    public function testTheOneThatStandsByGoesOnInOrderWithEachEffectOnce(): void
+    /** @dataProvider types */
+    public function testTheOneThatStandsByGoesOnInOrderWithEachEffectOnce(string $type): void
     {
-        $this->inRuntime(function (): void {
+        $this->inRuntime(function () use ($type): void {
             $database = $this->database();
             $database->execute('CREATE TABLE deposits (place BIGINT GENERATED ALWAYS AS IDENTITY, account VARCHAR(20), number INT)');
-            $bus = Bus::connect($this->brokerDsn(), $database)->handlers(new class {
+            $bus = Bus::connect(RabbitMq::connect($this->brokerDsn(), queue: $type === 'quorum' ? RabbitMqQueue::quorum() : null), $database)->handlers(new class {
                 #[CommandHandler]
                 public function deposit(Deposit $command): void {}
             });
@@ -41,8 +44,8 @@ final class KilledOrderTest extends BusTestCase
                 }
             })());
             $count = static fn(): int => $database->execute('SELECT count(*) FROM deposits')->value();
-            $this->start('depositing.php');
-            $this->start('depositing.php');
+            $this->start('depositing.php', $type);
+            $this->start('depositing.php', $type);
             $owner = static fn(): int => (int) (\explode(' ', (string) $database->execute("SELECT owner FROM weft_locks WHERE name = 'queue customers'")->value())[1] ?? 0);
             $killed = 0;
             for ($round = 1; $round <= 2; $round++) {
@@ -50,7 +53,7 @@ final class KilledOrderTest extends BusTestCase
                 while ($count() < $before + 100 || $owner() === $killed) {
                     delay(0.01);
                 }
-                $this->start('depositing.php');
+                $this->start('depositing.php', $type);
                 $killed = $owner();
                 self::assertLessThan(self::KEYS * self::MESSAGES, $count(), 'it is killed while it works');
                 $this->kill($killed);
@@ -73,5 +76,12 @@ final class KilledOrderTest extends BusTestCase
             $bus->close();
             $database->close();
         }, 90.0);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public function types(): iterable
+    {
+        yield 'classic queue' => ['classic'];
+        yield 'quorum queue' => ['quorum'];
     }
 }

@@ -20,10 +20,10 @@ trait Killable
     }
 
     /** @return int its process id */
-    private function start(string $script): int
+    private function start(string $script, string ...$more): int
     {
         \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
-        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . "/{$script}", $this->brokerDsn(), $this->databaseDsn()];
+        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . "/{$script}", $this->brokerDsn(), $this->databaseDsn(), ...$more];
         $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
         self::assertIsResource($process);
         $this->processes[] = $process;

@@ -2,12 +2,14 @@
 
 declare(strict_types=1);
 
-/* php depositing.php BROKER DATABASE: handles the queue "customers", whose messages are in order, until it is killed. */
+/* php depositing.php BROKER DATABASE [quorum]: handles the queue "customers", whose messages are in order, until it is killed. */
 
 namespace Weft\Tests\Bus\Fixtures;
 
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
@@ -18,7 +20,8 @@ require __DIR__ . '/../../../autoload.php';
 require __DIR__ . '/ordered.php';
 
 run(static function () use ($argv): void {
-    $bus = Bus::connect($argv[1], Database::connect($argv[2]))->handlers(new class {
+    $broker = RabbitMq::connect($argv[1], queue: ($argv[3] ?? '') === 'quorum' ? RabbitMqQueue::quorum() : null);
+    $bus = Bus::connect($broker, Database::connect($argv[2]))->handlers(new class {
         #[CommandHandler]
         public function deposit(Deposit $command, Transaction $transaction): void
         {
