@@ -11,7 +11,9 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\FailureEvent;
+use Weft\Bus\Encrypted;
 use Weft\Bus\InvalidMessage;
+use Weft\Bus\KeyRing;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport\Memory;
@@ -168,6 +170,26 @@ final class ValidationTest extends BusTestCase
         });
     }
 
+    public function testAViolationDoesNotQuoteAnEncryptedValue(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect('memory:', keys: new KeyRing('a', ['a' => KeyRing::generate()]))->handlers(new class {
+                #[CommandHandler]
+                #[Validate]
+                public function login(Login $command): void {}
+            });
+            $bus->declare(self::QUEUE);
+            $bus->send(new Login('ada!', 'secret', [new Secret('secret')]));
+            self::drain($bus);
+
+            $error = $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage();
+            self::assertStringContainsString('user: "ada!" is not a name', $error);
+            self::assertStringContainsString('password: {{ value }} is too easy', $error);
+            self::assertStringContainsString('more[0].value: {{ value }} is too easy', $error);
+            self::assertStringNotContainsString('secret', $error);
+        });
+    }
+
     public function testABodyThatDoesNotFitTheTypesNeverReachesTheValidator(): void
     {
         $this->inRuntime(function (): void {
@@ -213,6 +235,29 @@ final class Register
         public readonly int $age,
         #[Assert\Valid]
         public readonly array $tags = [],
+    ) {}
+}
+
+final class Login
+{
+    /** @param list<Secret> $more */
+    public function __construct(
+        #[Assert\Regex('/^\w+$/', message: '{{ value }} is not a name')]
+        public readonly string $user,
+        #[Encrypted]
+        #[Assert\Regex('/\d/', message: '{{ value }} is too easy')]
+        public readonly string $password,
+        #[Assert\Valid]
+        public readonly array $more = [],
+    ) {}
+}
+
+final class Secret
+{
+    public function __construct(
+        #[Encrypted]
+        #[Assert\Regex('/\d/', message: '{{ value }} is too easy')]
+        public readonly string $value,
     ) {}
 }
 

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Validation;
 
 use Symfony\Component\Validator\Validation;
 use Symfony\Component\Validator\Validator\ValidatorInterface;
+use Weft\Bus\Encrypted;
 use Weft\Bus\Validator;
 use Weft\Bus\Violation;
 
@@ -35,9 +36,32 @@ final class SymfonyValidator implements Validator
     {
         $violations = [];
         foreach ($this->validator->validate($message, null, $groups === [] ? null : $groups) as $violation) {
-            $violations[] = new Violation($violation->getPropertyPath(), (string) $violation->getMessage());
+            $path = $violation->getPropertyPath();
+            // A message may quote the value, and violations are written down.
+            $violations[] = new Violation($path, self::isSecret($message, $path) ? $violation->getMessageTemplate() : (string) $violation->getMessage());
         }
 
         return $violations;
+    }
+
+    /** Whether a property on the way is encrypted, or where the way cannot be followed. */
+    private static function isSecret(mixed $value, string $path): bool
+    {
+        foreach (\preg_split('/[.\[\]]+/', $path, flags: \PREG_SPLIT_NO_EMPTY) as $name) {
+            if (\is_array($value)) {
+                $value = $value[$name] ?? null;
+                continue;
+            }
+            if (!\is_object($value) || !\property_exists($value, $name)) {
+                return true;
+            }
+            $property = new \ReflectionProperty($value, $name);
+            if ($property->getAttributes(Encrypted::class) !== []) {
+                return true;
+            }
+            $value = $property->isInitialized($value) ? $property->getValue($value) : null;
+        }
+
+        return false;
     }
 }
