@@ -21,6 +21,9 @@ abstract class BusTestCase extends TestCase
 {
     protected const QUEUE = 'customers';
 
+    /** The environment's name of the server whose database handlers use. */
+    protected const SERVER = 'DATABASE_URL';
+
     private const DEADLINE = 20.0;
 
     /** Runs a test in the runtime, with a deadline. */

@@ -23,7 +23,7 @@ use function Weft\async;
 use function Weft\delay;
 
 /** Messages that leave later, and those that come again and again. */
-final class DelayTest extends BusTestCase
+class DelayTest extends BusTestCase
 {
     use Servers;
     use TemporaryDatabase;

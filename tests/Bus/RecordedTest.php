@@ -27,7 +27,7 @@ use function Weft\delay;
 use function Weft\Native\messageId;
 
 /** Inbox and outbox: what `Publishing::Recorded` promises, on RabbitMQ and PostgreSQL. */
-final class RecordedTest extends BusTestCase
+class RecordedTest extends BusTestCase
 {
     use Servers;
 
@@ -93,6 +93,19 @@ final class RecordedTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([1, [['1', 'stored']], 1, 0], [$runs, self::effects($database), $bus->progress()->duplicates, $bus->depth(self::QUEUE)]);
+        });
+    }
+
+    public function testIdsDifferByEveryByte(): void
+    {
+        $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
+            $bus->handlers(self::inserting());
+            $bus->declare(self::QUEUE);
+            $broker->publish([self::message('1', 'id'), self::message('2', 'ID'), self::message('3', 'id '), self::message('4', 'íd')]);
+            self::drain($bus);
+
+            self::assertSame([['1', 'stored'], ['2', 'stored'], ['3', 'stored'], ['4', 'stored']], self::effects($database));
+            self::assertSame([0, 0], [$bus->progress()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
         });
     }
 
@@ -176,7 +189,7 @@ final class RecordedTest extends BusTestCase
             $bus->stop();
             $consuming->await();
 
-            self::assertSame(40, $database->execute('SELECT count(DISTINCT (id, listener)) FROM effects')->value());
+            self::assertSame(40, $database->execute('SELECT count(*) FROM (SELECT DISTINCT id, listener FROM effects) different')->value());
             self::assertSame([40, 0], [self::rows($database, 'effects'), $bus->deadLetters(self::QUEUE)->count()]);
         });
     }
@@ -292,7 +305,10 @@ final class RecordedTest extends BusTestCase
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(3));
             self::drain($bus);
-            $database->execute('INSERT INTO weft_inbox SELECT n::text, 1, 1, ? FROM generate_series(1, 12000) n', [\time() - 8 * 86_400]);
+            for ($id = 1; $id <= 12_000; $id += 1_000) {
+                $rows = \implode(', ', \array_map(static fn(int $id): string => "('{$id}', 1, 1, 1000)", \range($id, $id + 999)));
+                $database->execute("INSERT INTO weft_inbox (message_id, consumer, body, handled_at) VALUES {$rows}");
+            }
 
             self::assertSame(12_000, $bus->forget());
             self::assertSame(3, self::rows($database, 'weft_inbox'));

@@ -32,7 +32,7 @@ use function Weft\async;
 use function Weft\delay;
 
 /** What becomes of messages whose handler throws. */
-final class RetryTest extends BusTestCase
+class RetryTest extends BusTestCase
 {
     use Servers;
     use TemporaryDatabase;

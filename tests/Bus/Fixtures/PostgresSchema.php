@@ -6,7 +6,7 @@ namespace Weft\Tests\Bus\Fixtures;
 
 use Weft\Sql\Database;
 
-/** A schema of PostgreSQL for one test. */
+/** A schema of PostgreSQL for one test, or a database of MariaDB. */
 trait PostgresSchema
 {
     private string $schema;
@@ -15,7 +15,7 @@ trait PostgresSchema
     protected function makeSchema(): void
     {
         $this->schema = 'test_' . \bin2hex(\random_bytes(4));
-        $database = Database::connect(self::setting('DATABASE_URL'));
+        $database = Database::connect(self::setting(static::SERVER));
         $database->execute("CREATE SCHEMA {$this->schema}");
         $database->close();
     }
@@ -23,14 +23,17 @@ trait PostgresSchema
     /** @after */
     protected function dropSchema(): void
     {
-        $database = Database::connect(self::setting('DATABASE_URL'));
-        $database->execute("DROP SCHEMA {$this->schema} CASCADE");
+        $database = Database::connect(self::setting(static::SERVER));
+        $database->execute("DROP SCHEMA {$this->schema}" . (static::SERVER === 'DATABASE_URL' ? ' CASCADE' : ''));
         $database->close();
     }
 
     private function databaseDsn(string $name = ''): string
     {
-        $dsn = self::setting('DATABASE_URL');
+        $dsn = self::setting(static::SERVER);
+        if (static::SERVER !== 'DATABASE_URL') {
+            return \preg_replace('~/weft$~', "/{$this->schema}", $dsn) . ($name === '' ? '' : "?application_name={$name}");
+        }
 
         return $dsn . (\str_contains($dsn, '?') ? '&' : '?') . 'options=' . \rawurlencode("-c search_path={$this->schema}")
             . ($name === '' ? '' : "&application_name={$name}");

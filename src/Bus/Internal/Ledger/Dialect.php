@@ -101,7 +101,7 @@ final class Dialect
         foreach ($tables as $table) {
             $name = \strstr($table, ' ', true);
             $inline = isset($indexes[$name]) && !$this->indexesByName() ? ", INDEX ({$indexes[$name]})" : '';
-            $statements[] = "CREATE TABLE IF NOT EXISTS {$table}{$inline})";
+            $statements[] = 'CREATE TABLE IF NOT EXISTS ' . $this->columns($table) . "{$inline})";
             if (isset($indexes[$name]) && $this->indexesByName()) {
                 $first = \strtok($indexes[$name], ',');
                 $statements[] = "CREATE INDEX IF NOT EXISTS {$name}_{$first} ON {$name} {$this->indexOf($name, $indexes[$name])}";
@@ -109,6 +109,12 @@ final class Dialect
         }
 
         return $statements;
+    }
+
+    /** MariaDB compares texts by a language, in which "a", "A", "á" and "a " are one; and its TEXT ends at 64 KiB. */
+    private function columns(string $table): string
+    {
+        return $this->indexesByName() ? $table : \strtr($table, ['VARCHAR(' => 'VARBINARY(', ' TEXT ' => ' LONGTEXT CHARACTER SET utf8mb4 ']);
     }
 
     /** An expression for the time now, not that of the transaction's begin. */

@@ -1,0 +1,11 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus;
+
+/** Inbox and outbox in MariaDB. */
+final class RecordedOnMariaDbTest extends RecordedTest
+{
+    protected const SERVER = 'WEFT_MYSQL_DSN';
+}
