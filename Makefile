@@ -60,6 +60,7 @@ services-down: ## stop exactly those; their data stays in var/services
 test: ## run every test there is, Rust and PHP, against real servers
 	@scripts/setup demo services test
 	@scripts/h2spec || true # its test is skipped where Go is missing
+	@scripts/kosoku || true # its test is skipped without a package index
 	@$(MAKE) build-debug
 	@WEFT_EXTENSION='$(DEBUG_EXTENSION)' scripts/test
 

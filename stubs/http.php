@@ -183,6 +183,30 @@ class HttpRequest
     }
 
     /**
+     * Answers with a file, or with what its conditions and ranges make of it. As `respond()`.
+     *
+     * @internal
+     *
+     * @param array<string, string|int|list<string>> $headers in place of those the file has
+     *
+     * @throws \Weft\Http\FileUnreadable
+     */
+    public function respondFile(int $status, array $headers, HttpFile $file): bool
+    {
+    }
+
+    /**
+     * Reads a body of multipart/form-data. Outcome: a list of `[string name, string|HttpUpload value]`.
+     *
+     * @internal
+     *
+     * @param array<string, int|string> $limits the properties of `Weft\Http\FormLimits`
+     */
+    public function readForm(array $limits, string $folder): int
+    {
+    }
+
+    /**
      * Answers by turning the connection into a conversation; null when nobody waits for an answer any more.
      *
      * @internal
@@ -205,6 +229,126 @@ class HttpRequest
      * @param int|null $length of the whole body, where it is known
      */
     public function stream(int $status, array $headers, ?int $length = null): HttpStream
+    {
+    }
+
+    /**
+     * Answers with events that are written afterwards, until the server stops.
+     *
+     * @internal
+     *
+     * @param array<string, string|int|list<string>> $headers
+     * @param float $heartbeat seconds without an event after which a comment is sent; 0 is never
+     */
+    public function streamEvents(int $status, array $headers, float $heartbeat): HttpStream
+    {
+    }
+}
+
+/** A file that is open for sending. */
+final class HttpFile
+{
+    /**
+     * @throws \Weft\Http\NotFound it is not there, or no file
+     * @throws \Weft\Http\FileUnreadable
+     */
+    public static function open(string $path): HttpFile
+    {
+    }
+
+    /** Bytes. */
+    public function size(): int
+    {
+    }
+
+    /** By the end of its name. */
+    public function mediaType(): string
+    {
+    }
+}
+
+/** The files of a folder. */
+final class HttpFolder
+{
+    /** @throws \Error there is no such folder */
+    public static function open(string $path, bool $shows_hidden): HttpFolder
+    {
+    }
+
+    /**
+     * An HttpFile, true where it is a folder, null where it is nothing that may be seen.
+     *
+     * @param string $path within the folder, decoded
+     * @param string $accept the codings the client takes
+     *
+     * @throws \Weft\Http\FileUnreadable
+     */
+    public function find(string $path, string $accept): mixed
+    {
+    }
+}
+
+/** A file of a form, deleted with this object unless it was moved. */
+final class HttpUpload
+{
+    public function path(): string
+    {
+    }
+
+    /** Bytes. */
+    public function size(): int
+    {
+    }
+
+    /** As the client sends it: any bytes. */
+    public function fileName(): string
+    {
+    }
+
+    public function contentType(): mixed
+    {
+    }
+
+    /** Outcome: null, once it is there. */
+    public function moveTo(string $path): int
+    {
+    }
+}
+
+/** Compresses one body. */
+final class HttpEncoder
+{
+    /** @param string $coding `gzip`, `br` or `zstd` */
+    public static function open(string $coding): HttpEncoder
+    {
+    }
+
+    /**
+     * The coding that suits an Accept-Encoding field best; null is none.
+     *
+     * @param list<string> $codings the first is the one to have where the client does not care
+     */
+    public static function choose(string $accept, array $codings): ?string
+    {
+    }
+
+    /** Whether contents of that type become smaller. */
+    public static function suits(string $content_type): bool
+    {
+    }
+
+    /** The whole body, or for a large one an operation with that outcome. */
+    public static function compress(string $coding, string $body): mixed
+    {
+    }
+
+    /** What to send for the piece: with all before it, it can be read to its end. */
+    public function write(string $piece): string
+    {
+    }
+
+    /** What to send last. */
+    public function finish(): string
     {
     }
 }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Weft\Native\HttpEncoder;
 use Weft\Native\HttpStream;
 use Weft\Runtime\Internal\Scheduler;
 
@@ -12,6 +13,7 @@ final class BodyWriter
 {
     /** @var array<string, string|list<string>> */
     private array $trailers = [];
+    private ?HttpEncoder $encoder = null;
 
     /** @internal */
     public function __construct(private readonly HttpStream $stream)
@@ -25,7 +27,7 @@ final class BodyWriter
      */
     public function write(string $piece): void
     {
-        $op = $this->stream->write($piece);
+        $op = $this->stream->write($this->encoder === null ? $piece : $this->encoder->write($piece));
         if ($op !== 0) {
             Scheduler::await($op);
         }
@@ -40,7 +42,7 @@ final class BodyWriter
      */
     public function queue(string $piece): void
     {
-        $op = $this->stream->write($piece);
+        $op = $this->stream->write($this->encoder === null ? $piece : $this->encoder->write($piece));
         if ($op !== 0) {
             \Weft\Native\cancel($op);
         }
@@ -54,9 +56,18 @@ final class BodyWriter
         $this->trailers[$name] = $value;
     }
 
+    /** @internal Compresses what is written from now on. */
+    public function encode(HttpEncoder $encoder): void
+    {
+        $this->encoder = $encoder;
+    }
+
     /** @internal */
     public function end(): void
     {
+        if ($this->encoder !== null) {
+            $this->stream->write($this->encoder->finish());
+        }
         $this->stream->end($this->trailers);
     }
 }

@@ -9,7 +9,9 @@ use Psr\Http\Message\ServerRequestFactoryInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamFactoryInterface;
 use Psr\Http\Message\StreamInterface;
+use Psr\Http\Message\UploadedFileFactoryInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Weft\Http\Internal\Form;
 
 /**
  * Lets a PSR-15 application answer: `$app->http('0.0.0.0:8080')->fallback(new PsrHandler($application, $psr17, $psr17))`.
@@ -22,12 +24,20 @@ final class PsrHandler
     /** Bytes of an answer that are read as one piece. */
     private const PIECE = 65_536;
 
-    /** @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $application */
+    private readonly ?UploadedFileFactoryInterface $files;
+
+    /**
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $application
+     * @param UploadedFileFactoryInterface|null $files makes what was uploaded; by default `$streams`, where it can. Without one
+     *     the application sees no uploads.
+     */
     public function __construct(
         private readonly RequestHandlerInterface|\Closure $application,
         private readonly ServerRequestFactoryInterface $requests,
         private readonly StreamFactoryInterface $streams,
+        ?UploadedFileFactoryInterface $files = null,
     ) {
+        $this->files = $files ?? ($streams instanceof UploadedFileFactoryInterface ? $streams : null);
     }
 
     public function __invoke(Request $request): Response
@@ -55,9 +65,26 @@ final class PsrHandler
         foreach ($request->parameters as $name => $value) {
             $message = $message->withAttribute($name, $value);
         }
+        if (Form::isMultipart($request)) {
+            $message = $message->withParsedBody($request->form());
+
+            return $this->files === null ? $message : $message->withUploadedFiles($this->uploads($request, $this->files));
+        }
         $message = $message->withBody($this->streams->createStream($request->body()));
 
         return self::isForm($request) ? $message->withParsedBody($request->form()) : $message;
+    }
+
+    /** @return array<array-key, mixed> */
+    private function uploads(Request $request, UploadedFileFactoryInterface $factory): array
+    {
+        $files = $request->wholeForm()->tree();
+        \array_walk_recursive($files, function (Upload &$file) use ($factory): void {
+            $stream = $this->streams->createStreamFromFile($file->path());
+            $file = $factory->createUploadedFile($stream, $file->size, \UPLOAD_ERR_OK, $file->name, $file->type);
+        });
+
+        return $files;
     }
 
     /** @return array<string, string|int> what `$_SERVER` would have of the connection */

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Weft\Http\Internal\Form;
 use Weft\Native\HttpRequest;
 use Weft\Runtime\Internal\Scheduler;
 
@@ -25,6 +26,7 @@ final class Request extends HttpRequest
     private ?array $query = null;
     /** @var array<string, string>|null */
     private ?array $cookies = null;
+    private ?Form $form = null;
 
     /** The value of a query parameter; of several the last. Null when there is none, or it is an array (`a[]=1`). */
     public function query(string $name): ?string
@@ -34,11 +36,15 @@ final class Request extends HttpRequest
         return \is_string($value) ? $value : null;
     }
 
-    /** @return array<array-key, mixed> all query parameters, as `parse_str()` reads them */
+    /**
+     * @return array<array-key, mixed> all query parameters, as `parse_str()` reads them
+     *
+     * @throws PayloadTooLarge they are more than `max_input_vars`
+     */
     public function queries(): array
     {
         if ($this->query === null) {
-            \parse_str($this->queryString(), $this->query);
+            $this->query = Form::values($this->queryString(), 'query');
         }
 
         return $this->query;
@@ -100,15 +106,56 @@ final class Request extends HttpRequest
     }
 
     /**
-     * The fields of a form (`application/x-www-form-urlencoded`), as `parse_str()` reads them.
+     * The values of a form (`application/x-www-form-urlencoded` or `multipart/form-data`), as `parse_str()` reads them. The
+     * second kind is read as it arrives, its files go to disk, and `body()` is empty afterwards.
+     *
+     * @param FormLimits|null $limits of the second kind, where the form is first asked for
      *
      * @return array<array-key, mixed>
+     *
+     * @throws BadRequest it is malformed
+     * @throws PayloadTooLarge it has more than the limits take
+     * @throws UploadFailed a file cannot be kept
+     * @throws BodyTimedOut
+     * @throws ClientGone
      */
-    public function form(): array
+    public function form(?FormLimits $limits = null): array
     {
-        \parse_str($this->body(), $form);
+        return $this->wholeForm($limits)->values;
+    }
 
-        return $form;
+    /**
+     * A file of a form; of several of that field the last. Null when none was chosen. Throws as `form()` does.
+     *
+     * @param FormLimits|null $limits where the form is first asked for
+     */
+    public function upload(string $field, ?FormLimits $limits = null): ?Upload
+    {
+        foreach (\array_reverse($this->uploads($limits)) as $upload) {
+            if ($upload->field === $field) {
+                return $upload;
+            }
+        }
+
+        return null;
+    }
+
+    /**
+     * All files of a form, in its order. Throws as `form()` does.
+     *
+     * @param FormLimits|null $limits where the form is first asked for
+     *
+     * @return list<Upload>
+     */
+    public function uploads(?FormLimits $limits = null): array
+    {
+        return $this->wholeForm($limits)->uploads;
+    }
+
+    /** @internal */
+    public function wholeForm(?FormLimits $limits = null): Form
+    {
+        return $this->form ??= Form::read($this, $limits ?? new FormLimits());
     }
 
     /** What a middleware noted for those after it. */

@@ -4,6 +4,11 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Weft\Http\Internal\EventBody;
+use Weft\Http\Internal\FileBody;
+use Weft\Http\Internal\FileName;
+use Weft\Native\HttpFile;
+
 /**
  * An answer. Immutable; `with…()` return changed copies.
  */
@@ -15,13 +20,13 @@ final class Response
     /**
      * @param int $status 200 to 999
      * @param array<string, string|int|list<string>> $headers a list is sent as several fields; Content-Length is set by itself
-     * @param string|iterable<string>|\Closure(BodyWriter): void $body a string, or pieces, or a function that writes them
-     *     while they are sent; both wait while the client takes no more
+     * @param string|iterable<string>|\Closure(BodyWriter): void|Internal\Body $body a string, or pieces, or a function that
+     *     writes them while they are sent; both wait while the client takes no more
      */
     public function __construct(
         public readonly int $status = 200,
         array $headers = [],
-        public readonly string|iterable|\Closure $body = '',
+        public readonly string|iterable|\Closure|Internal\Body $body = '',
     ) {
         $this->headers = \array_change_key_case($headers);
     }
@@ -81,6 +86,48 @@ final class Response
     public static function stream(iterable|\Closure $body, string $contentType = 'application/octet-stream', int $status = 200, array $headers = []): self
     {
         return new self($status, ['content-type' => $contentType] + $headers, $body);
+    }
+
+    /**
+     * A file, opened now and read while it is sent. With the status 200, conditions (`If-None-Match`, `If-Modified-Since`,
+     * `If-Match`, `If-Unmodified-Since`) and ranges of the request are answered 304, 412, 206 or 416 (RFC 9110 §13, §14);
+     * `etag` and `last-modified` are those of the file unless `withHeader()` sets them.
+     *
+     * @param string|null $contentType by default what the end of its name says
+     * @param string|null $download the name under which the client is to save it, rather than to show it
+     *
+     * @throws NotFound it is not there, or no file
+     * @throws FileUnreadable
+     */
+    public static function file(string $path, ?string $contentType = null, ?string $download = null): self
+    {
+        $headers = $contentType === null ? [] : ['content-type' => $contentType];
+        if ($download !== null) {
+            $headers['content-disposition'] = FileName::attachment($download);
+        }
+
+        return new self(200, $headers, new FileBody(HttpFile::open($path)));
+    }
+
+    /**
+     * Events for a page's `EventSource`, sent as they come. The stream ends with them, when the client goes away (which
+     * cancels the task that makes them), or when the server stops: the client then connects again, and says with
+     * `$request->header('last-event-id')` what it has seen.
+     *
+     * @param iterable<string|ServerSentEvent>|\Closure(EventWriter): mixed $events a text is an event with that data; a function
+     *     sends them, or returns them
+     * @param float $heartbeat seconds of silence after which a comment is sent, so that nothing between here and there takes
+     *     the connection for dead; 0 is never
+     */
+    public static function events(iterable|\Closure $events, float $heartbeat = 15.0): self
+    {
+        if (!($heartbeat >= 0.0)) {
+            throw new \ValueError("A heartbeat comes after 0 seconds at least, got $heartbeat");
+        }
+        // The last one is for nginx, which would keep events until it has a buffer full of them.
+        $headers = ['content-type' => 'text/event-stream', 'cache-control' => 'no-store', 'x-accel-buffering' => 'no'];
+
+        return new self(200, $headers, new EventBody($events, $heartbeat));
     }
 
     public function withStatus(int $status): self

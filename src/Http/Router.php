@@ -6,11 +6,13 @@ namespace Weft\Http;
 
 use Weft\Http\Internal\Conversation;
 use Weft\Http\Internal\Dispatcher;
+use Weft\Http\Internal\Folder;
 use Weft\Http\Internal\HandlerCall;
 use Weft\Http\Internal\Pipeline;
 use Weft\Http\Internal\Route;
 use Weft\Http\Internal\RouteTable;
 use Weft\Http\Internal\Timing;
+use Weft\Native\HttpFolder;
 
 /**
  * Which handler answers which request.
@@ -94,6 +96,44 @@ final class Router
         $this->routes[] = new Route(\array_map(\strtoupper(...), $methods), $path, $handler(...), $middleware);
 
         return $this;
+    }
+
+    /**
+     * The files of a folder, to GET and HEAD, with conditions and ranges as `Response::file()` has them. Nothing outside the
+     * folder can be had, by whatever path or link. Where a sibling of a text has `.br`, `.zst` or `.gz` at the end of its name,
+     * clients that ask for that coding get it.
+     *
+     * @param string $path `/assets`, or `` for everything that has no other route
+     * @param string $folder found now; a link to another one later is not followed
+     * @param string|null $index the file that is shown for a folder; null is none
+     * @param float $maxAge seconds a client may keep a file without asking again; 0 is not at all: it asks, and is answered 304
+     * @param bool $immutable files never change: their names do
+     * @param bool $hidden names that begin with a dot may be seen
+     *
+     * @throws \ValueError the path is malformed or taken
+     * @throws \Error there is no such folder
+     */
+    public function static(
+        string $path,
+        string $folder,
+        ?string $index = 'index.html',
+        float $maxAge = 0.0,
+        bool $immutable = false,
+        bool $hidden = false,
+        callable ...$middleware,
+    ): self {
+        if (!($maxAge >= 0.0)) {
+            throw new \ValueError("maxAge must be 0 seconds at least, got $maxAge");
+        }
+        $cache = $maxAge === 0.0 ? 'no-cache' : 'public, max-age=' . (int) $maxAge . ($immutable ? ', immutable' : '');
+        $headers = ['cache-control' => $cache, 'x-content-type-options' => 'nosniff'];
+        $files = new Folder(HttpFolder::open($folder, $hidden), $index, $headers);
+        $path = \rtrim($path, '/');
+        if ($this->prefix . $path !== '') {
+            $this->get($path, Folder::toFolder(...), ...$middleware);
+        }
+
+        return $this->get("$path/{" . Folder::PATH . ':.*}', $files->answer(...), ...$middleware);
     }
 
     /**

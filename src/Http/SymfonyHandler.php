@@ -4,11 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Symfony\Component\HttpFoundation\File\UploadedFile;
 use Symfony\Component\HttpFoundation\Request as SymfonyRequest;
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
 use Symfony\Component\HttpFoundation\StreamedResponse;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
+use Weft\Http\Internal\Form;
 
 /**
  * Lets a Symfony kernel answer: `$app->http('0.0.0.0:8080')->fallback(new SymfonyHandler($kernel))`.
@@ -37,20 +39,34 @@ final class SymfonyHandler
     private static function message(Request $request): SymfonyRequest
     {
         $query = $request->queryString();
-        $form = \str_starts_with(\strtolower($request->header('content-type') ?? ''), 'application/x-www-form-urlencoded') ? $request->form() : [];
+        $isMultipart = Form::isMultipart($request);
+        $isForm = $isMultipart || \stripos($request->header('content-type') ?? '', 'application/x-www-form-urlencoded') === 0;
+        $form = $isForm ? $request->form() : [];
         $server = [
             'REMOTE_ADDR' => $request->clientAddress() ?? '127.0.0.1',
             'REMOTE_PORT' => $request->clientPort(),
             'SERVER_PROTOCOL' => "HTTP/{$request->protocol()}",
         ];
         $uri = "{$request->scheme()}://{$request->host()}{$request->path()}" . ($query === '' ? '' : "?$query");
-        $message = SymfonyRequest::create($uri, $request->method(), [], $request->cookies(), [], $server, $request->body());
+        $message = SymfonyRequest::create($uri, $request->method(), [], $request->cookies(), $isMultipart ? self::files($request) : [], $server, $request->body());
         $message->request->replace($form);
         // create() makes up some of its own.
         $message->headers->replace($request->headers());
         $message->attributes->replace($request->parameters);
 
         return $message;
+    }
+
+    /** @return array<array-key, mixed> */
+    private static function files(Request $request): array
+    {
+        $files = $request->wholeForm()->tree();
+        // As in Symfony's own tests: what PHP itself knows of uploads it does not know of these.
+        \array_walk_recursive($files, static function (Upload &$file): void {
+            $file = new UploadedFile($file->path(), $file->name, $file->type, \UPLOAD_ERR_OK, true);
+        });
+
+        return $files;
     }
 
     /** @return array<string, list<string>> */

@@ -83,6 +83,11 @@ final class Failures
             'http.body.too_large' => new Http\PayloadTooLarge($message),
             'http.body.timed_out' => new Http\BodyTimedOut($message),
             'http.body.incomplete', 'http.gone' => new Http\ClientGone($message),
+            'http.file.missing' => new Http\NotFound(previous: new Http\FileUnreadable($message)),
+            'http.file.unreadable' => new Http\FileUnreadable($message),
+            'http.form' => new Http\BadRequest($message),
+            'http.form.kind' => new Http\HttpException(415, $message),
+            'http.upload' => new Http\UploadFailed($message),
 
             'grpc.status' => new Grpc\StatusException(Grpc\Status::from((int) ($details['code'] ?? 2)), $message),
             'grpc.tls' => new Grpc\Client\TlsFailed($message),

@@ -68,11 +68,41 @@ final class BadInputTest extends HttpTestCase
         self::assertSame(1, substr_count($response, 'HTTP/1.1 '), $response);
     }
 
-    public function testAHeaderThatDoesNotArriveInTimeEndsTheConnection(): void
+    /** @dataProvider halves */
+    public function testAHeaderThatDoesNotArriveInTimeIs408AndEndsTheConnection(string $bytes): void
     {
         $from = microtime(true);
-        self::assertSame('', self::server()->exchange("GET / HTTP/1.1\r\nHos"));
+        $response = self::server()->exchange($bytes);
+
+        self::assertStringEndsWith("HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 20\r\n\r\n408 Request Timeout\n", $response);
+        self::assertLessThan(2.5, microtime(true) - $from);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function halves(): iterable
+    {
+        yield 'one letter' => ['G'];
+        yield 'half a field' => ["GET / HTTP/1.1\r\nHos"];
+        yield 'all but the last line' => ["GET / HTTP/1.1\r\nHost: a\r\n"];
+    }
+
+    public function testTheSecondHeaderOfAConnectionHasToArriveInTimeToo(): void
+    {
+        $socket = self::server()->connect();
+        fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertStatus(200, (string) fread($socket, 65536));
+
+        fwrite($socket, 'GET / HT');
+
+        self::assertStatus(408, ServerProcess::readAll($socket));
+    }
+
+    public function testAConnectionOnWhichNothingArrivesIsClosedWithoutAWord(): void
+    {
+        $from = microtime(true);
+        self::assertSame('', self::server()->exchange(''));
         self::assertLessThan(2.0, microtime(true) - $from);
+        self::assertSame(1, substr_count(self::server()->exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), 'HTTP/1.1 '), 'kept alive, then idle');
     }
 
     public function testAHeaderThatTricklesInGetsNoMoreTime(): void

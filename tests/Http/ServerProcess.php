@@ -63,7 +63,7 @@ final class ServerProcess
             <?php
             require $autoload;
             use Weft\App;
-            use Weft\Http\{BadRequest, BodyWriter, Certificate, Cookie, HttpException, Limits, NotFound, Request, Response, Router, Tls, TlsFailed, WebSocket};
+            use Weft\Http\{BadRequest, BodyWriter, Certificate, Compression, Cookie, EventWriter, FormLimits, HttpException, Limits, NotFound, Request, Response, Router, ServerSentEvent, Tls, TlsFailed, WebSocket};
             use function Weft\{async, delay, tasks};
             \$app = new App($app);
             \$routes = \$app->http('$address'$arguments);

@@ -1,5 +1,8 @@
 //! `Weft\Native\HttpServer`, `HttpRequest`, `HttpStream`.
 
+mod encoder;
+mod file;
+mod form;
 mod socket;
 
 use std::cell::RefCell;
@@ -26,6 +29,9 @@ use crate::metrics::Histogram;
 use crate::process::Process;
 use crate::runtime::{Payload, seconds, start};
 
+pub use encoder::HttpEncoder;
+pub use file::{HttpFile, HttpFolder};
+pub use form::HttpUpload;
 pub use socket::HttpSocket;
 
 /// The class of the library that extends ours: requests are made as instances of it.
@@ -33,6 +39,8 @@ const REQUEST: &str = "Weft\\Http\\Request";
 /// What `next` says of a request instead of handing it out.
 const GONE: i64 = 1;
 const EXPIRED: i64 = 2;
+/// A comment, which clients ignore.
+const HEARTBEAT: &[u8] = b":\n\n";
 
 #[php_class]
 #[php(name = "Weft\\Native\\HttpServer")]
@@ -201,6 +209,11 @@ fn tls_failure(reason: String) -> Failure {
     Failure::new("http.tls", reason)
 }
 
+/// A new object of a class of ours.
+fn object<T: ext_php_rs::class::RegisteredClass>(object: T) -> PhpResult<Zval> {
+    Ok(ZendClassObject::new(object).into_zval(false)?)
+}
+
 fn long(number: i64) -> Zval {
     let mut zval = Zval::new();
     zval.set_long(number);
@@ -351,6 +364,27 @@ impl HttpRequest {
         Ok(self.call.respond(response(status, headers, body.into())?))
     }
 
+    pub fn respond_file(
+        &self,
+        status: i64,
+        headers: &ZendHashTable,
+        file: &HttpFile,
+    ) -> PhpResult<bool> {
+        Process::refuse_after_fork()?;
+        let (status, headers) = (final_status(status)?, header_map(headers)?);
+        let response = file.file.answer(self.call.head(), status, headers);
+        let response = response.map_err(|error| {
+            let message = format!("a file cannot be sent: {error}");
+            Failure::new("http.file.unreadable", message)
+        })?;
+        Ok(self.call.respond(response))
+    }
+
+    pub fn read_form(&self, limits: &ZendHashTable, folder: &Zval) -> PhpResult<i64> {
+        Process::refuse_after_fork()?;
+        form::read(&self.call, limits, folder)
+    }
+
     pub fn converse(
         &self,
         subprotocol: Option<String>,
@@ -369,6 +403,21 @@ impl HttpRequest {
     ) -> PhpResult<HttpStream> {
         Process::refuse_after_fork()?;
         let (writer, body) = Body::stream(length.and_then(|length| u64::try_from(length).ok()));
+        self.call.respond(response(status, headers, body)?);
+        Ok(HttpStream {
+            writer: RefCell::new(Some(writer)),
+        })
+    }
+
+    pub fn stream_events(
+        &self,
+        status: i64,
+        headers: &ZendHashTable,
+        heartbeat: f64,
+    ) -> PhpResult<HttpStream> {
+        Process::refuse_after_fork()?;
+        let beats = (heartbeat > 0.0).then(|| (seconds(heartbeat), Bytes::from_static(HEARTBEAT)));
+        let (writer, body) = Body::events(beats);
         self.call.respond(response(status, headers, body)?);
         Ok(HttpStream {
             writer: RefCell::new(Some(writer)),
@@ -473,20 +522,22 @@ fn fields(headers: &HeaderMap) -> PhpResult<Zval> {
 }
 
 fn response(status: i64, headers: &ZendHashTable, body: Body) -> PhpResult<Response<Body>> {
+    let mut response = Response::new(body);
+    *response.status_mut() = final_status(status)?;
+    *response.headers_mut() = header_map(headers)?;
+    Ok(response)
+}
+
+fn final_status(status: i64) -> PhpResult<StatusCode> {
     let code = u16::try_from(status)
         .ok()
         .and_then(|code| StatusCode::from_u16(code).ok())
-        .filter(|code| !code.is_informational())
-        .ok_or_else(|| {
-            Failure::new(
-                "usage",
-                format!("there is no final status {status}: it must be 200 to 999"),
-            )
-        })?;
-    let mut response = Response::new(body);
-    *response.status_mut() = code;
-    *response.headers_mut() = header_map(headers)?;
-    Ok(response)
+        .filter(|code| !code.is_informational());
+    let code = code.ok_or_else(|| {
+        let message = format!("there is no final status {status}: it must be 200 to 999");
+        Failure::new("usage", message)
+    })?;
+    Ok(code)
 }
 
 /// `[name => value]` or `[name => [value, …]]`.
@@ -558,4 +609,8 @@ pub fn register(module: ModuleBuilder) -> ModuleBuilder {
         .class::<HttpRequest>()
         .class::<HttpStream>()
         .class::<HttpSocket>()
+        .class::<HttpFile>()
+        .class::<HttpFolder>()
+        .class::<HttpUpload>()
+        .class::<HttpEncoder>()
 }

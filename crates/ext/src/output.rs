@@ -11,6 +11,8 @@ use std::ptr;
 
 use ext_php_rs::prelude::*;
 
+use crate::failure::Failure;
+
 /// PHP's `zend_stack` (Zend/zend_stack.h).
 #[repr(C)]
 struct Stack {
@@ -41,6 +43,8 @@ unsafe extern "C" {
     fn zend_stack_push(stack: *mut Stack, element: *const c_void) -> c_int;
     fn zend_stack_del_top(stack: *mut Stack);
     fn zend_stack_top(stack: *const Stack) -> *mut c_void;
+    fn php_output_get_level() -> c_int;
+    fn php_output_get_active_handler() -> *mut c_void;
 }
 
 thread_local! {
@@ -129,8 +133,31 @@ extern "C" fn destroyed(context: *mut c_void) {
 
 #[php_function]
 #[php(name = "Weft\\Native\\separateOutput")]
-pub fn separate_output(base: i64) {
-    BASE.set(c_int::try_from(base).unwrap_or(-1));
+pub fn separate_output(base: i64) -> PhpResult<()> {
+    let base = c_int::try_from(base).unwrap_or(-1);
+    if base >= 0 && !is_as_declared() {
+        let message = "this PHP keeps its output buffers in another way than this build of Weft expects: \
+            build it with the headers of the PHP that loads it, 8.2 to 8.5";
+        return Err(Failure::new("runtime", message).into());
+    }
+    BASE.set(base);
+    Ok(())
+}
+
+/// Whether what is declared above is what this PHP has, by what its own functions say. The order of these fields has
+/// changed before (`flags` stood first once), and a wrong one would be written to.
+fn is_as_declared() -> bool {
+    // SAFETY: PHP's own thread, outside any output callback. Should the struct be another one, plain numbers are read from
+    // it, which is as long; only what passes as a stack of pointers is followed.
+    unsafe {
+        let globals = &*ptr::addr_of!(output_globals);
+        globals.handlers.size as usize == size_of::<*mut c_void>()
+            && globals.handlers.top == php_output_get_level()
+            && globals.handlers.max >= globals.handlers.top
+            && globals.active == php_output_get_active_handler()
+            && globals.running.is_null()
+            && top(globals) == globals.active
+    }
 }
 
 /// PHP is about to free every buffer there is.

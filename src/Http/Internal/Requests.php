@@ -5,8 +5,6 @@ declare(strict_types=1);
 namespace Weft\Http\Internal;
 
 use Psr\Log\LoggerInterface;
-use Weft\Http\BodyWriter;
-use Weft\Http\ClientGone;
 use Weft\Http\HttpException;
 use Weft\Http\Request;
 use Weft\Http\Response;
@@ -213,21 +211,12 @@ final class Requests implements Group, HearsOutput, NamesTasks
 
             return;
         }
-        $stream = $request->stream($response->status, $response->headers);
-        try {
-            $writer = new BodyWriter($stream);
-            if ($body instanceof \Closure) {
-                $body($writer);
-            } else {
-                foreach ($body as $piece) {
-                    $writer->write($piece);
-                }
-            }
-            $writer->end();
-        } catch (ClientGone | CancelledException) {
-        } finally {
-            $stream->abort();
+        if ($body instanceof Body) {
+            $body->send($request, $response);
+
+            return;
         }
+        StreamedBody::write($request->stream($response->status, $response->headers), $body);
     }
 
     private function answerTo(\Throwable $error, Request $request, Coroutine $task): Response

@@ -2,13 +2,18 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep};
 
+use super::file_body::FileBody;
+use super::registry::Id;
+use super::server::Shared;
 use super::websocket::Upgrade;
 
 /// Bytes of a streamed body that may wait for the client before its writer has to.
@@ -20,6 +25,8 @@ pub enum Body {
     Full(Bytes),
     /// Written piece by piece through a [`BodyWriter`].
     Stream(StreamBody),
+    /// Of a file, see [`SendableFile`](super::SendableFile).
+    File(FileBody),
     /// Made by a [`Service`](super::Service).
     Other(Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = Broken>>>),
     /// None: the connection leaves HTTP with this answer.
@@ -29,12 +36,18 @@ pub enum Body {
 impl Body {
     /// A body that is written while it is sent; `length` is its exact size where it is known.
     pub fn stream(length: Option<u64>) -> (BodyWriter, Self) {
-        let pipe = Rc::new(RefCell::new(Pipe::default()));
-        let writer = BodyWriter {
-            pipe: Rc::clone(&pipe),
-        };
-        let left = length;
-        (writer, Self::Stream(StreamBody { pipe, left }))
+        StreamBody::open(length, None)
+    }
+
+    /// A body of events that has no end of its own: it ends when the server stops, and where nothing is written for that
+    /// long, `heartbeat` is.
+    pub fn events(heartbeat: Option<(Duration, Bytes)>) -> (BodyWriter, Self) {
+        let beats = heartbeat.map(|(every, bytes)| Heartbeat {
+            every,
+            bytes,
+            next: None,
+        });
+        StreamBody::open(None, Some(Events { beats }))
     }
 }
 
@@ -53,7 +66,7 @@ impl From<Bytes> for Body {
 pub struct Broken;
 
 #[derive(Default)]
-struct Pipe {
+pub(super) struct Pipe {
     waiting: VecDeque<Bytes>,
     bytes: usize,
     end: Option<End>,
@@ -63,6 +76,20 @@ struct Pipe {
     writer: Option<Waker>,
     /// Nobody will send any more.
     closed: bool,
+}
+
+impl Pipe {
+    /// There is nothing more to send, whatever the writer still has to say.
+    pub(super) fn end(&mut self) {
+        self.finish(End::Done(None));
+    }
+
+    fn finish(&mut self, end: End) {
+        if self.end.is_none() {
+            self.end = Some(end);
+            wake(&mut self.reader);
+        }
+    }
 }
 
 enum End {
@@ -110,21 +137,13 @@ impl BodyWriter {
     }
 
     pub fn end(&self, trailers: Option<HeaderMap>) {
-        self.finish(End::Done(trailers));
-    }
-
-    fn finish(&self, end: End) {
-        let mut pipe = self.pipe.borrow_mut();
-        if pipe.end.is_none() {
-            pipe.end = Some(end);
-            wake(&mut pipe.reader);
-        }
+        self.pipe.borrow_mut().finish(End::Done(trailers));
     }
 }
 
 impl Drop for BodyWriter {
     fn drop(&mut self) {
-        self.finish(End::Broken);
+        self.pipe.borrow_mut().finish(End::Broken);
     }
 }
 
@@ -138,9 +157,60 @@ fn wake(waker: &mut Option<Waker>) {
 pub struct StreamBody {
     pipe: Rc<RefCell<Pipe>>,
     left: Option<u64>,
+    events: Option<Events>,
+    /// Who hears that the client has gone away, and by which name.
+    watcher: Option<(Weak<Shared>, Id)>,
+}
+
+struct Events {
+    beats: Option<Heartbeat>,
+}
+
+struct Heartbeat {
+    every: Duration,
+    bytes: Bytes,
+    /// None until the connection has nothing to send for the first time.
+    next: Option<Pin<Box<Sleep>>>,
+}
+
+impl Heartbeat {
+    fn restart(&mut self) {
+        if let Some(next) = &mut self.next {
+            next.as_mut().reset(Instant::now() + self.every);
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
+        let next = self.next.get_or_insert_with(|| Box::pin(sleep(self.every)));
+        ready!(next.as_mut().poll(context));
+        self.restart();
+        Poll::Ready(self.bytes.clone())
+    }
 }
 
 impl StreamBody {
+    fn open(left: Option<u64>, events: Option<Events>) -> (BodyWriter, Body) {
+        let pipe = Rc::new(RefCell::new(Pipe::default()));
+        let writer = BodyWriter {
+            pipe: Rc::clone(&pipe),
+        };
+        let watcher = None;
+        let body = Self {
+            pipe,
+            left,
+            events,
+            watcher,
+        };
+        (writer, Body::Stream(body))
+    }
+
+    /// Lets the server know when nobody is there any more who could be sent something. For a body of events: what the
+    /// server ends it by when it stops.
+    pub(super) fn watched_by(&mut self, shared: &Rc<Shared>, id: Id) -> Option<Rc<RefCell<Pipe>>> {
+        self.watcher = Some((Rc::downgrade(shared), id));
+        self.events.as_ref().map(|_| Rc::clone(&self.pipe))
+    }
+
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let mut pipe = self.pipe.borrow_mut();
         if let Some(piece) = pipe.waiting.pop_front() {
@@ -150,6 +220,13 @@ impl StreamBody {
             }
             if let Some(left) = &mut self.left {
                 *left = left.saturating_sub(piece.len() as u64);
+            }
+            if let Some(beats) = self
+                .events
+                .as_mut()
+                .and_then(|events| events.beats.as_mut())
+            {
+                beats.restart();
             }
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
@@ -162,7 +239,14 @@ impl StreamBody {
             Some(End::Broken) => Poll::Ready(Some(Err(Broken))),
             None => {
                 pipe.reader = Some(context.waker().clone());
-                Poll::Pending
+                let beats = self
+                    .events
+                    .as_mut()
+                    .and_then(|events| events.beats.as_mut());
+                match beats.map(|beats| beats.poll(context)) {
+                    Some(Poll::Ready(beat)) => Poll::Ready(Some(Ok(Frame::data(beat)))),
+                    _ => Poll::Pending,
+                }
             }
         }
     }
@@ -179,6 +263,13 @@ impl Drop for StreamBody {
         pipe.closed = true;
         pipe.waiting.clear();
         wake(&mut pipe.writer);
+        let is_whole = pipe.end.is_some();
+        drop(pipe);
+        if let Some((shared, id)) = self.watcher.take()
+            && let Some(shared) = shared.upgrade()
+        {
+            shared.stream_ended(id, is_whole);
+        }
     }
 }
 
@@ -193,6 +284,7 @@ impl hyper::body::Body for Body {
         match self.get_mut() {
             Self::Empty | Self::Conversation(_) => Poll::Ready(None),
             Self::Stream(stream) => stream.poll(context),
+            Self::File(file) => file.poll(context),
             Self::Other(other) => other.as_mut().poll_frame(context),
             full @ Self::Full(_) => match std::mem::replace(full, Self::Empty) {
                 Self::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
@@ -206,6 +298,7 @@ impl hyper::body::Body for Body {
             Self::Empty | Self::Conversation(_) => true,
             Self::Full(_) => false,
             Self::Stream(stream) => stream.is_at_end(),
+            Self::File(file) => file.left() == 0,
             Self::Other(other) => other.is_end_stream(),
         }
     }
@@ -215,6 +308,7 @@ impl hyper::body::Body for Body {
             Self::Empty | Self::Conversation(_) => SizeHint::with_exact(0),
             Self::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Stream(stream) => stream.left.map_or_else(SizeHint::new, SizeHint::with_exact),
+            Self::File(file) => SizeHint::with_exact(file.left()),
             Self::Other(other) => other.size_hint(),
         }
     }

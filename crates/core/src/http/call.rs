@@ -1,4 +1,5 @@
 use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::task::Waker;
@@ -6,13 +7,15 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Response, StatusCode};
+use hyper::{HeaderMap, Response, StatusCode, header};
 
 use super::body::Body;
 use super::connection::Peer;
+use super::multipart::MultipartLimits;
 use super::registry::Id;
 use super::request_body::{BodyError, RequestBody};
 use super::sweep::Tick;
+use super::upload::{self, Field, UploadError};
 use super::websocket::{self, UpgradeError, WebSocket, WebSocketLimits};
 use crate::{metrics, workers};
 
@@ -97,6 +100,17 @@ impl Call {
     /// The next piece of the body, empty at its end. The client may send no more than what is read.
     pub fn next_piece(&self) -> impl Future<Output = Result<Bytes, BodyError>> + use<> {
         Rc::clone(&self.body).next()
+    }
+
+    /// Reads the body as a form of `multipart/form-data`, whose files go to the folder.
+    pub fn read_form(
+        &self,
+        limits: MultipartLimits,
+        folder: PathBuf,
+    ) -> impl Future<Output = Result<Vec<Field>, UploadError>> + use<> {
+        let kind = self.head.headers.get(header::CONTENT_TYPE);
+        let kind = kind.map(|kind| kind.as_bytes().to_vec());
+        upload::read_form(Rc::clone(&self.body), kind, limits, folder)
     }
 
     /// Fields that followed the body, once it has been read.

@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
 
 use super::body::Body;
 use super::conversation::{STOPPING, converse};
@@ -26,6 +28,13 @@ use crate::net::{Stream, TlsAcceptor};
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// What hyper refuses more than, unless it is told another number.
 const DEFAULT_HEADERS: usize = 100;
+const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
+    connection: close\r\n\
+    content-type: text/plain; charset=utf-8\r\n\
+    content-length: 20\r\n\r\n\
+    408 Request Timeout\n";
+/// How long a client may take to receive that.
+const PATIENCE: Duration = Duration::from_secs(1);
 const MAX_STREAMS: u32 = 256;
 /// What a client may send on one HTTP/2 stream before it is read.
 const STREAM_WINDOW: u32 = 256 << 10;
@@ -47,6 +56,8 @@ pub(super) enum Command {
     None,
     /// Ends once what is in flight is answered.
     Finish,
+    /// Is answered 408 and ends: half a request has arrived, and then nothing.
+    TimeOut,
     /// Ends now.
     Abort,
 }
@@ -179,7 +190,7 @@ impl Connection {
             waker => *waker = Some(context.waker().clone()),
         }
         match self.command.get() {
-            Command::Abort => return Poll::Ready(()),
+            Command::Abort | Command::TimeOut => return Poll::Ready(()),
             Command::Finish if !self.is_finishing.replace(true) => finish(),
             _ => {}
         }
@@ -309,7 +320,18 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
     if let Some(conversation) = connection.conversation() {
         let parts = protocol.into_parts();
         converse(connection, parts.io, parts.read_buf, conversation).await;
+    } else if connection.command.get() == Command::TimeOut {
+        time_out(protocol.into_parts().io).await;
     }
+}
+
+/// RFC 9110 §15.5.9. There is no request, so hyper has no answer.
+async fn time_out(mut socket: Socket) {
+    let answering = async {
+        socket.write_all(REQUEST_TIMEOUT).await?;
+        socket.shutdown().await
+    };
+    let _ = timeout(PATIENCE, answering).await;
 }
 
 async fn serve_http2(connection: Rc<Connection>, socket: Socket) {

@@ -6,24 +6,41 @@
 
 mod body;
 mod call;
+mod coding;
+mod compression;
+mod conditional;
 mod connection;
 mod conversation;
+mod file;
+mod file_body;
+mod folder;
 mod limits;
+mod media_type;
+mod multipart;
+mod range;
 mod registry;
 mod request_body;
 mod server;
 mod socket;
 mod sweep;
+mod upload;
 mod websocket;
 
 pub use body::{Body, BodyWriter, Broken};
 pub use call::Call;
+pub use coding::{Coding, Offer};
+pub use compression::Encoder;
 pub use connection::Peer;
+pub use file::{FileError, SendableFile};
+pub use folder::{Folder, Found};
 /// The types of the `http` crate that its users need.
 pub use hyper::{HeaderMap, Request, Response, StatusCode, Version, body::Incoming, header};
 pub use limits::Limits;
+pub use media_type::{is_compressible, media_type};
+pub use multipart::{MultipartError, MultipartLimits};
 pub use registry::Id;
 pub(crate) use registry::Registry;
 pub use request_body::BodyError;
 pub use server::{Event, Server, Service, ServiceFuture};
+pub use upload::{Field, Upload, UploadError};
 pub use websocket::{Message, Upgrade, UpgradeError, WebSocket, WebSocketLimits};

@@ -1,5 +1,5 @@
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
@@ -16,7 +16,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::sync::Notify;
 
-use super::body::{Body, Sending};
+use super::body::{Body, Pipe, Sending};
 use super::call::{Call, Stage};
 use super::connection::{Command, Connection, InFlight, Peer, serve};
 use super::limits::Limits;
@@ -71,6 +71,8 @@ pub(super) struct Shared {
     /// Who waits in [`Server::next`].
     waiter: RefCell<Option<Waker>>,
     service: RefCell<Option<Rc<dyn Service>>>,
+    /// Bodies of events that are being sent, by the id of their request.
+    event_streams: RefCell<HashMap<Id, Rc<RefCell<Pipe>>>>,
     stopping: Cell<bool>,
     stop: Notify,
     connection_ended: Notify,
@@ -88,6 +90,7 @@ impl Server {
             handed: Cell::default(),
             waiter: RefCell::default(),
             service: RefCell::default(),
+            event_streams: RefCell::default(),
             stopping: Cell::default(),
             stop: Notify::new(),
             connection_ended: Notify::new(),
@@ -151,6 +154,7 @@ impl Server {
         for connection in shared.connections.borrow().iter() {
             connection.stop();
         }
+        shared.end_event_streams();
     }
 
     /// Ends when no connection is open.
@@ -310,6 +314,33 @@ impl Shared {
             .map(Rc::clone)
     }
 
+    fn stream_began(&self, id: Id, events: Option<Rc<RefCell<Pipe>>>) {
+        let Some(events) = events else {
+            return;
+        };
+        if self.is_stopping() {
+            events.borrow_mut().end();
+            self.announce(Event::Gone(id));
+        } else {
+            self.event_streams.borrow_mut().insert(id, events);
+        }
+    }
+
+    /// What is written to it would reach nobody.
+    pub(super) fn stream_ended(&self, id: Id, is_whole: bool) {
+        self.event_streams.borrow_mut().remove(&id);
+        if !is_whole {
+            self.announce(Event::Gone(id));
+        }
+    }
+
+    fn end_event_streams(&self) {
+        for (id, events) in self.event_streams.take() {
+            events.borrow_mut().end();
+            self.announce(Event::Gone(id));
+        }
+    }
+
     /// Its handler has no more to do with it.
     fn end(&self, call: &Call) {
         self.calls.borrow_mut().remove(call.id);
@@ -399,7 +430,13 @@ async fn answer(connection: &Rc<Connection>, request: Request<Incoming>) -> Resp
         return unread(&error);
     }
     waiting.queue();
-    waiting.await
+    let id = waiting.call.id;
+    let mut response = waiting.await;
+    if let Body::Stream(stream) = response.body_mut() {
+        let events = stream.watched_by(shared, id);
+        shared.stream_began(id, events);
+    }
+    response
 }
 
 /// A request in the registry, from its arrival to its answer.
@@ -442,6 +479,10 @@ impl Drop for Waiting<'_> {
 fn refusal(head: &Parts) -> Option<Response<Body>> {
     // RFC 9112 §3.2: exactly one Host.
     if head.version == Version::HTTP_11 && head.headers.get_all(header::HOST).iter().count() != 1 {
+        return Some(last(StatusCode::BAD_REQUEST));
+    }
+    // RFC 9112 §3.2.3: a name alone is the target of CONNECT only.
+    if head.uri.path().is_empty() && head.method != Method::CONNECT {
         return Some(last(StatusCode::BAD_REQUEST));
     }
     // RFC 9112 §6.3: what a proxy in front of us could read as another length than we do must not be answered.

@@ -44,6 +44,7 @@ impl Read for Socket {
             let length = socket.prefix.len().min(buffer.remaining());
             buffer.put_slice(&socket.prefix[..length]);
             socket.prefix.advance(length);
+            socket.connection.read();
             return Poll::Ready(Ok(()));
         }
         // SAFETY: `ReadBuf` only ever writes initialised bytes into the uninitialised part.

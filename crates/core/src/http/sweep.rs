@@ -58,9 +58,8 @@ fn end_late_connections(shared: &Shared, now: Tick) {
             continue;
         }
         match connection.phase() {
-            Phase::New(since) | Phase::Head(since) if is_late(since, header) => {
-                connection.command(Command::Abort)
-            }
+            Phase::New(since) if is_late(since, header) => connection.command(Command::Abort),
+            Phase::Head(since) if is_late(since, header) => connection.command(Command::TimeOut),
             Phase::Idle(since) if is_late(since, idle) => end_idle(connection),
             _ => {}
         }

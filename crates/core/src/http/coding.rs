@@ -1,0 +1,179 @@
+//! Codings of contents, and what a client says of them (RFC 9110 §12.5.3).
+
+/// A coding that answers may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    Gzip,
+    Brotli,
+    Zstd,
+}
+
+impl Coding {
+    /// As it is in Content-Encoding.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Gzip, Self::Brotli, Self::Zstd]
+            .into_iter()
+            .find(|coding| coding.name() == name)
+    }
+
+    fn is_called(self, name: &[u8]) -> bool {
+        name.eq_ignore_ascii_case(self.name().as_bytes())
+            // §8.4.1.3
+            || self == Self::Gzip && name.eq_ignore_ascii_case(b"x-gzip")
+    }
+}
+
+/// What a client accepts, by quality: 0 is not at all, 1000 is most.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offer {
+    named: Vec<(Coding, u16)>,
+    identity: Option<u16>,
+    any: Option<u16>,
+}
+
+impl Offer {
+    /// Of an Accept-Encoding field. Elements that are malformed are not there.
+    pub fn parse(field: &[u8]) -> Self {
+        let mut offer = Self::default();
+        for element in field.split(|byte| *byte == b',') {
+            let Some((name, quality)) = element_of(element) else {
+                continue;
+            };
+            if name == b"*" {
+                offer.any.get_or_insert(quality);
+            } else if name.eq_ignore_ascii_case(b"identity") {
+                offer.identity.get_or_insert(quality);
+            } else {
+                let codings = [Coding::Gzip, Coding::Brotli, Coding::Zstd];
+                let coding = codings.into_iter().find(|coding| coding.is_called(name));
+                offer.named.extend(coding.map(|coding| (coding, quality)));
+            }
+        }
+        offer
+    }
+
+    pub fn quality(&self, coding: Coding) -> u16 {
+        let named = self.named.iter().find(|(named, _)| *named == coding);
+        named.map(|(_, quality)| *quality).or(self.any).unwrap_or(0)
+    }
+
+    /// Of no coding at all, which a client takes unless it says otherwise; then coded answers are what it would rather have.
+    pub fn identity(&self) -> u16 {
+        self.identity.unwrap_or(match self.any {
+            Some(0) => 0,
+            _ => 1,
+        })
+    }
+
+    /// The one the client likes best, of several the first; none where it would rather have the contents as they are.
+    pub fn best_of(&self, codings: impl IntoIterator<Item = Coding>) -> Option<Coding> {
+        let mut best = (0, None);
+        for coding in codings {
+            let quality = self.quality(coding);
+            if quality > best.0 {
+                best = (quality, Some(coding));
+            }
+        }
+        best.1.filter(|_| best.0 >= self.identity())
+    }
+}
+
+/// `name;q=0.5`
+fn element_of(element: &[u8]) -> Option<(&[u8], u16)> {
+    let mut parts = element.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+    let name = parts.next().filter(|name| !name.is_empty())?;
+    let mut quality = 1000;
+    for parameter in parts {
+        if let [b'q' | b'Q', b'=', value @ ..] = parameter {
+            quality = thousandths(value)?;
+        }
+    }
+    Some((name, quality))
+}
+
+/// §12.4.2
+fn thousandths(value: &[u8]) -> Option<u16> {
+    let (whole, fraction) = match value {
+        [whole] => (whole, &b""[..]),
+        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
+        _ => return None,
+    };
+    let mut digits = fraction.iter().chain(b"000").take(3);
+    let fraction = digits.try_fold(0, |sum, digit| {
+        digit
+            .is_ascii_digit()
+            .then(|| sum * 10 + u16::from(digit - b'0'))
+    })?;
+    match (whole, fraction) {
+        (b'0', fraction) => Some(fraction),
+        (b'1', 0) => Some(1000),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
+
+    fn chosen(field: &str) -> Option<&'static str> {
+        Offer::parse(field.as_bytes())
+            .best_of(ALL)
+            .map(Coding::name)
+    }
+
+    #[test]
+    fn the_client_gets_what_it_likes_best_and_of_equals_the_first_of_ours() {
+        let cases = [
+            ("gzip, deflate, br, zstd", Some("zstd")),
+            ("gzip, deflate, br", Some("br")),
+            ("gzip;q=1.0, br;q=0.5", Some("gzip")),
+            ("GZIP ; Q=0.001", Some("gzip")),
+            ("x-gzip", Some("gzip")),
+            ("*", Some("zstd")),
+            ("*;q=0.5, zstd;q=0", Some("br")),
+            ("gzip;q=0.5, identity;q=0.8", None),
+            ("gzip;q=0", None),
+            ("gzip;q=0.000, br;q=0.", None),
+            ("identity", None),
+            ("deflate", None),
+            ("", None),
+            ("gzip;q=2", None),
+            ("gzip;q=1.001", None),
+            ("gzip;q=0.0001", None),
+            ("gzip;q=x, br", Some("br")),
+            (",;,br", Some("br")),
+        ];
+        for (field, expected) in cases {
+            assert_eq!(chosen(field), expected, "{field}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_chosen_that_was_not_offered(field in "((gzip|br|zstd|identity|\\*)(;q=[01](\\.[0-9]{0,4})?)?[, ]{0,2}){0,6}") {
+            let offer = Offer::parse(field.as_bytes());
+            if let Some(coding) = offer.best_of(ALL) {
+                prop_assert!(offer.quality(coding) > 0);
+                prop_assert!(field.contains(coding.name()) || field.contains('*'));
+                prop_assert!(ALL.iter().all(|other| offer.quality(*other) <= offer.quality(coding)));
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(field in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = Offer::parse(&field).best_of(ALL);
+        }
+    }
+}

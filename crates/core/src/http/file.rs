@@ -1,0 +1,278 @@
+//! Files as answers: whole, in ranges, or not at all where the client has them already.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use hyper::header::{self, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Response, StatusCode};
+
+use super::body::Body;
+use super::conditional::{Validators, Verdict, whole_seconds};
+use super::file_body::{FileBody, Piece};
+use super::media_type::media_type;
+use super::range::{Wanted, wanted};
+
+/// Why a file cannot be an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("{} is not there", .path.display())]
+    Missing { path: PathBuf },
+    #[error("{} is a {kind}, not a file", .path.display())]
+    NotAFile { path: PathBuf, kind: &'static str },
+    #[error("{} cannot be read: {source}", .path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+}
+
+/// A file that is open, and what it was when it was opened.
+pub struct SendableFile {
+    file: File,
+    path: PathBuf,
+    size: u64,
+    modified: SystemTime,
+    media_type: &'static str,
+    /// What its bytes are coded with, where that is not what the client knows it by.
+    pub(super) coding: Option<&'static str>,
+    /// Another client may get it in another coding.
+    pub(super) varies: bool,
+}
+
+impl SendableFile {
+    /// Opening asks the file system, and does not wait for the contents of the file.
+    ///
+    /// # Errors
+    /// It is not there, is no file, or may not be read.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        let refused = |source: io::Error| refusal(path, source);
+        let file = OpenOptions::new()
+            .read(true)
+            // A pipe without a writer would be waited for.
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path)
+            .map_err(refused)?;
+        let metadata = file.metadata().map_err(refused)?;
+        if !metadata.is_file() {
+            let kind = if metadata.is_dir() {
+                "folder"
+            } else {
+                "device or pipe"
+            };
+            let path = path.to_owned();
+            return Err(FileError::NotAFile { path, kind });
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(Self {
+            size: metadata.len(),
+            modified: metadata.modified().unwrap_or(UNIX_EPOCH),
+            media_type: media_type(&name),
+            file,
+            path: path.to_owned(),
+            coding: None,
+            varies: false,
+        })
+    }
+
+    /// Bytes, when it was opened.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub fn media_type(&self) -> &'static str {
+        self.media_type
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The same contents in another coding: another file, known by the name of this one.
+    pub(super) fn stands_for(mut self, original: &Self, coding: &'static str) -> Self {
+        self.media_type = original.media_type;
+        self.coding = Some(coding);
+        self
+    }
+
+    /// By time and size: what a write leaves unchanged within the clock's precision keeps its tag.
+    fn tag(&self) -> String {
+        let since = self.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+        format!("\"{:x}-{:x}\"", since.as_nanos(), self.size)
+    }
+
+    /// The answer to a request with that head. Fields that are given replace those the file would have; conditions and
+    /// ranges are looked at where the status is 200 and the method GET or HEAD.
+    ///
+    /// # Errors
+    /// The file is of no more use: no further handle of it can be had.
+    pub fn answer(
+        &self,
+        request: &Parts,
+        status: StatusCode,
+        headers: HeaderMap,
+    ) -> io::Result<Response<Body>> {
+        let mut response = Response::new(Body::Empty);
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        self.describe(response.headers_mut());
+        let is_reading = request.method == Method::GET || request.method == Method::HEAD;
+        if status != StatusCode::OK || !is_reading {
+            return self.whole(response);
+        }
+        let headers = response.headers_mut();
+        let unit = HeaderValue::from_static("bytes");
+        headers.entry(header::ACCEPT_RANGES).or_insert(unit);
+        let tag = headers.get(header::ETAG).map(HeaderValue::as_bytes);
+        let state = Validators {
+            tag: tag.unwrap_or_default(),
+            modified: self.modified,
+        };
+        match state.judge(&request.headers) {
+            Verdict::NotModified => {
+                return Ok(without_contents(response, StatusCode::NOT_MODIFIED));
+            }
+            Verdict::Failed => {
+                return Ok(without_contents(response, StatusCode::PRECONDITION_FAILED));
+            }
+            Verdict::Proceed => {}
+        }
+        let field = request.headers.get(header::RANGE);
+        let field = field.filter(|_| request.method == Method::GET);
+        match field.filter(|_| state.allow_ranges(&request.headers)) {
+            None => self.whole(response),
+            Some(field) => match wanted(field.as_bytes(), self.size) {
+                Wanted::Everything => self.whole(response),
+                Wanted::Nothing => Ok(self.unsatisfiable(response)),
+                Wanted::Parts(parts) => self.partial(response, parts),
+            },
+        }
+    }
+
+    fn describe(&self, headers: &mut HeaderMap) {
+        let text = |text: String| HeaderValue::try_from(text).ok();
+        let kind = HeaderValue::from_static(self.media_type);
+        headers.entry(header::CONTENT_TYPE).or_insert(kind);
+        if let Some(tag) = text(self.tag()) {
+            headers.entry(header::ETAG).or_insert(tag);
+        }
+        // §8.8.2.1: not later than now.
+        let modified = whole_seconds(self.modified.min(SystemTime::now()));
+        if let Some(date) = text(httpdate::fmt_http_date(modified)) {
+            headers.entry(header::LAST_MODIFIED).or_insert(date);
+        }
+        if let Some(coding) = self.coding {
+            let coding = HeaderValue::from_static(coding);
+            headers.insert(header::CONTENT_ENCODING, coding);
+        }
+        if self.varies {
+            headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        }
+    }
+
+    fn whole(&self, response: Response<Body>) -> io::Result<Response<Body>> {
+        self.with_pieces(response, [Piece::Range(0..self.size)])
+    }
+
+    fn unsatisfiable(&self, response: Response<Body>) -> Response<Body> {
+        let mut response = without_contents(response, StatusCode::RANGE_NOT_SATISFIABLE);
+        if let Ok(range) = HeaderValue::try_from(format!("bytes */{}", self.size)) {
+            response.headers_mut().insert(header::CONTENT_RANGE, range);
+        }
+        response
+    }
+
+    fn partial(
+        &self,
+        mut response: Response<Body>,
+        parts: Vec<Range<u64>>,
+    ) -> io::Result<Response<Body>> {
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        if let [part] = parts.as_slice() {
+            let range =
+                HeaderValue::try_from(self.content_range(part)).map_err(io::Error::other)?;
+            response.headers_mut().insert(header::CONTENT_RANGE, range);
+            return self.with_pieces(response, [Piece::Range(part.clone())]);
+        }
+        let boundary = uuid::Uuid::new_v4().simple().to_string();
+        let kind = format!("multipart/byteranges; boundary={boundary}");
+        let kind = HeaderValue::try_from(kind).map_err(io::Error::other)?;
+        let kind = response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        let pieces = self.multipart(&boundary, kind.as_ref(), parts);
+        self.with_pieces(response, pieces)
+    }
+
+    /// §14.6
+    fn multipart(
+        &self,
+        boundary: &str,
+        kind: Option<&HeaderValue>,
+        parts: Vec<Range<u64>>,
+    ) -> Vec<Piece> {
+        let mut pieces = Vec::with_capacity(parts.len() * 2 + 1);
+        let mut before = "";
+        for part in parts {
+            let mut head = format!("{before}--{boundary}\r\n").into_bytes();
+            if let Some(kind) = kind {
+                head.extend_from_slice(b"content-type: ");
+                head.extend_from_slice(kind.as_bytes());
+                head.extend_from_slice(b"\r\n");
+            }
+            let range = format!("content-range: {}\r\n\r\n", self.content_range(&part));
+            head.extend_from_slice(range.as_bytes());
+            pieces.push(Piece::Bytes(Bytes::from(head)));
+            pieces.push(Piece::Range(part));
+            before = "\r\n";
+        }
+        pieces.push(Piece::Bytes(Bytes::from(format!("\r\n--{boundary}--\r\n"))));
+        pieces
+    }
+
+    fn content_range(&self, part: &Range<u64>) -> String {
+        format!("bytes {}-{}/{}", part.start, part.end - 1, self.size)
+    }
+
+    fn with_pieces(
+        &self,
+        response: Response<Body>,
+        pieces: impl Into<Vec<Piece>>,
+    ) -> io::Result<Response<Body>> {
+        let body = FileBody::new(self.file.try_clone()?, pieces.into());
+        Ok(response.map(|_| Body::File(body)))
+    }
+}
+
+/// What speaks of the contents only goes where they are not sent.
+fn without_contents(mut response: Response<Body>, status: StatusCode) -> Response<Body> {
+    *response.status_mut() = status;
+    let of_contents = [
+        header::CONTENT_TYPE,
+        header::CONTENT_ENCODING,
+        header::CONTENT_LANGUAGE,
+        header::CONTENT_DISPOSITION,
+        header::CONTENT_LENGTH,
+    ];
+    for name in of_contents {
+        response.headers_mut().remove(name);
+    }
+    response
+}
+
+fn refusal(path: &Path, source: io::Error) -> FileError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::InvalidFilename => FileError::Missing { path },
+        // A link that leads to itself; std has no stable name for it.
+        _ if source.raw_os_error() == Some(libc::ELOOP) => FileError::Missing { path },
+        _ => FileError::Unreadable { path, source },
+    }
+}

@@ -1,0 +1,146 @@
+//! The bytes of a file on their way to a client, a piece at a time.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::Frame;
+use tokio::task::JoinHandle;
+
+use super::body::Broken;
+
+/// Read at a time.
+const CHUNK: u64 = 64 << 10;
+
+pub(super) enum Piece {
+    Bytes(Bytes),
+    /// Of the file.
+    Range(Range<u64>),
+}
+
+/// Reads what the page cache has on this thread, and lets another one wait for the disk.
+pub struct FileBody {
+    file: Arc<File>,
+    pieces: VecDeque<Piece>,
+    left: u64,
+    reading: Option<JoinHandle<io::Result<Bytes>>>,
+}
+
+impl FileBody {
+    pub(super) fn new(file: File, pieces: Vec<Piece>) -> Self {
+        let length = |piece: &Piece| match piece {
+            Piece::Bytes(bytes) => bytes.len() as u64,
+            Piece::Range(range) => range.end - range.start,
+        };
+        Self {
+            file: Arc::new(file),
+            left: pieces.iter().map(length).sum(),
+            pieces: pieces.into(),
+            reading: None,
+        }
+    }
+
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// A file that has become shorter, or cannot be read, breaks the answer off.
+    pub(super) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        let read = ready!(self.poll_chunk(context));
+        Poll::Ready(Some(match read {
+            Ok(bytes) if !bytes.is_empty() => {
+                self.left -= bytes.len() as u64;
+                Ok(Frame::data(bytes))
+            }
+            _ => {
+                self.pieces.clear();
+                Err(Broken)
+            }
+        }))
+    }
+
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        if let Some(reading) = &mut self.reading {
+            let read = ready!(Pin::new(reading).poll(context));
+            self.reading = None;
+            return Poll::Ready(read.unwrap_or_else(|error| Err(io::Error::other(error))));
+        }
+        let (offset, length) = match self.pieces.front_mut() {
+            None => return Poll::Ready(Ok(Bytes::new())),
+            Some(Piece::Bytes(bytes)) => {
+                let bytes = std::mem::take(bytes);
+                self.pieces.pop_front();
+                return Poll::Ready(Ok(bytes));
+            }
+            Some(Piece::Range(range)) => {
+                let length = (range.end - range.start).min(CHUNK);
+                (range.start, length as usize)
+            }
+        };
+        match cached(&self.file, offset, length) {
+            Some(bytes) => {
+                self.advance(bytes.len() as u64);
+                Poll::Ready(Ok(bytes))
+            }
+            None => {
+                self.advance(length as u64);
+                let file = Arc::clone(&self.file);
+                let read = move || whole(&file, offset, length);
+                self.reading = Some(tokio::task::spawn_blocking(read));
+                self.poll_chunk(context)
+            }
+        }
+    }
+
+    fn advance(&mut self, length: u64) {
+        if let Some(Piece::Range(range)) = self.pieces.front_mut() {
+            range.start += length;
+            if range.is_empty() {
+                self.pieces.pop_front();
+            }
+        }
+    }
+}
+
+/// What can be read without waiting for a disk; none where that is nothing, or the system does not say.
+fn cached(file: &File, offset: u64, length: usize) -> Option<Bytes> {
+    let mut buffer: Vec<u8> = Vec::with_capacity(length);
+    let target = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: length,
+    };
+    let offset = libc::off64_t::try_from(offset).ok()?;
+    // SAFETY: the kernel writes at most `length` bytes, for which there is room.
+    let read = unsafe {
+        libc::preadv2(
+            file.as_raw_fd(),
+            &raw const target,
+            1,
+            offset,
+            libc::RWF_NOWAIT,
+        )
+    };
+    let read = usize::try_from(read).ok().filter(|read| *read > 0)?;
+    // SAFETY: that many bytes were written.
+    unsafe { buffer.set_len(read) };
+    Some(Bytes::from(buffer))
+}
+
+fn whole(file: &File, offset: u64, length: usize) -> io::Result<Bytes> {
+    let mut buffer = vec![0; length];
+    file.read_exact_at(&mut buffer, offset)?;
+    Ok(Bytes::from(buffer))
+}

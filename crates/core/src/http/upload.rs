@@ -1,0 +1,247 @@
+//! Forms with files: values in memory, files on disk, both as they arrive.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::mem;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use bytes::Bytes;
+
+use super::multipart::{Event, MultipartError, MultipartLimits, Parser, PartHead};
+use super::request_body::{BodyError, RequestBody};
+
+/// Bytes of a file that are written at a time, by a thread that may wait for the disk.
+const CHUNK: usize = 256 << 10;
+
+#[derive(Debug, thiserror::Error)]
+pub enum UploadError {
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    #[error(transparent)]
+    Form(#[from] MultipartError),
+    #[error("an upload cannot be kept in {}: {source}", .folder.display())]
+    Disk { folder: PathBuf, source: io::Error },
+}
+
+/// One part of a form. Names are what the client says, any bytes.
+pub enum Field {
+    Value { name: Vec<u8>, value: Vec<u8> },
+    File { name: Vec<u8>, upload: Upload },
+}
+
+/// A file that has arrived. Dropped, it is deleted.
+#[derive(Debug)]
+pub struct Upload {
+    pub file_name: Vec<u8>,
+    /// As the client says, which proves nothing.
+    pub content_type: Option<Vec<u8>>,
+    pub size: u64,
+    file: TemporaryFile,
+}
+
+impl Upload {
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    /// Gives it another place, that of another file if there is one. Waits for the disk: not for the thread of an event loop.
+    ///
+    /// # Errors
+    /// It stays where it is.
+    pub fn move_to(path: &Path, to: &Path) -> io::Result<()> {
+        match std::fs::rename(path, to) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
+            moved => return moved,
+        }
+        let part = TemporaryFile::create(to.parent().unwrap_or(Path::new(".")))?;
+        std::fs::copy(path, &part.path)?;
+        std::fs::rename(&part.path, to)?;
+        std::fs::remove_file(path)
+    }
+}
+
+#[derive(Debug)]
+struct TemporaryFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl TemporaryFile {
+    fn create(folder: &Path) -> io::Result<Self> {
+        let name = format!("weft-{}", uuid::Uuid::new_v4().simple());
+        let path = folder.join(name);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        Ok(Self { path, file })
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        // It may have been moved.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Reads a form to its end. Cancelled or failed, it leaves no file behind.
+pub(super) async fn read_form(
+    body: Rc<RequestBody>,
+    content_type: Option<Vec<u8>>,
+    limits: MultipartLimits,
+    folder: PathBuf,
+) -> Result<Vec<Field>, UploadError> {
+    let mut parser = Parser::new(content_type.as_deref(), limits.clone())?;
+    let mut form = Form {
+        limits,
+        folder,
+        fields: Vec::new(),
+        field_bytes: 0,
+        open: None,
+    };
+    loop {
+        let piece = Rc::clone(&body).next().await?;
+        if piece.is_empty() {
+            break;
+        }
+        parser.feed(&piece)?;
+        while let Some(event) = parser.event() {
+            form.take(event).await?;
+        }
+    }
+    parser.finish()?;
+    Ok(form.fields)
+}
+
+struct Form {
+    limits: MultipartLimits,
+    folder: PathBuf,
+    fields: Vec<Field>,
+    field_bytes: u64,
+    open: Option<Part>,
+}
+
+/// The one that is arriving.
+enum Part {
+    Value { name: Vec<u8>, value: Vec<u8> },
+    File(Spool),
+}
+
+/// A file as far as it has arrived.
+struct Spool {
+    head: PartHead,
+    size: u64,
+    waiting: Vec<u8>,
+    file: Option<TemporaryFile>,
+}
+
+impl Form {
+    async fn take(&mut self, event: Event) -> Result<(), UploadError> {
+        match event {
+            Event::Begin(head) => self.begin(head),
+            Event::Data(data) => self.append(&data).await,
+            Event::End => self.end().await,
+        }
+    }
+
+    fn begin(&mut self, head: PartHead) -> Result<(), UploadError> {
+        self.count(head.name.len())?;
+        self.open = Some(match head.file_name {
+            None => Part::Value {
+                name: head.name,
+                value: Vec::new(),
+            },
+            Some(_) => Part::File(Spool {
+                head,
+                size: 0,
+                waiting: Vec::new(),
+                file: None,
+            }),
+        });
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), MultipartError> {
+        self.field_bytes += bytes as u64;
+        let limit = self.limits.field_bytes;
+        match self.field_bytes > limit {
+            true => Err(MultipartError::Fields { limit }),
+            false => Ok(()),
+        }
+    }
+
+    async fn append(&mut self, data: &Bytes) -> Result<(), UploadError> {
+        match self.open.take() {
+            None => {}
+            Some(Part::Value { name, mut value }) => {
+                self.count(data.len())?;
+                value.extend_from_slice(data);
+                self.open = Some(Part::Value { name, value });
+            }
+            Some(Part::File(mut spool)) => {
+                spool.size += data.len() as u64;
+                if spool.size > self.limits.file_bytes {
+                    let name = String::from_utf8_lossy(&spool.head.name).into_owned();
+                    let limit = self.limits.file_bytes;
+                    return Err(MultipartError::File { name, limit }.into());
+                }
+                spool.waiting.extend_from_slice(data);
+                if spool.waiting.len() >= CHUNK {
+                    let file = spool.write(&self.folder).await?;
+                    spool.file = Some(file);
+                }
+                self.open = Some(Part::File(spool));
+            }
+        }
+        Ok(())
+    }
+
+    async fn end(&mut self) -> Result<(), UploadError> {
+        match self.open.take() {
+            None => {}
+            Some(Part::Value { name, value }) => self.fields.push(Field::Value { name, value }),
+            // What a browser sends for a field in which no file was chosen.
+            Some(Part::File(spool)) if spool.size == 0 && spool.has_no_name() => {}
+            Some(Part::File(mut spool)) => {
+                let file = spool.write(&self.folder).await?;
+                self.fields.push(Field::File {
+                    name: spool.head.name,
+                    upload: Upload {
+                        file_name: spool.head.file_name.unwrap_or_default(),
+                        content_type: spool.head.content_type,
+                        size: spool.size,
+                        file,
+                    },
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Spool {
+    fn has_no_name(&self) -> bool {
+        self.head.file_name.as_ref().is_none_or(Vec::is_empty)
+    }
+
+    /// Brings what is waiting to the disk.
+    async fn write(&mut self, folder: &Path) -> Result<TemporaryFile, UploadError> {
+        let data = mem::take(&mut self.waiting);
+        let file = self.file.take();
+        let place = folder.to_owned();
+        let writing = tokio::task::spawn_blocking(move || {
+            let mut file = file.map_or_else(|| TemporaryFile::create(&place), Ok)?;
+            file.file.write_all(&data)?;
+            io::Result::Ok(file)
+        });
+        let written = writing.await.map_err(io::Error::other).flatten();
+        written.map_err(|source| UploadError::Disk {
+            folder: folder.to_owned(),
+            source,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! `Weft\Native\HttpEncoder`
+
+use std::cell::RefCell;
+
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+
+use weft_core::http::{Coding, Encoder, Offer, is_compressible};
+
+use super::long;
+use crate::amqp_table::binary;
+use crate::failure::Failure;
+use crate::runtime::{Payload, start};
+
+/// Larger bodies are compressed by a thread of their own: here they would keep everything else waiting for a millisecond.
+const LARGE: usize = 64 << 10;
+
+/// Compresses a body piece by piece.
+#[php_class]
+#[php(name = "Weft\\Native\\HttpEncoder")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct HttpEncoder {
+    /// `None` once it has ended.
+    encoder: RefCell<Option<Encoder>>,
+}
+
+#[php_impl]
+impl HttpEncoder {
+    pub fn open(coding: &str) -> PhpResult<Self> {
+        let encoder = Encoder::new(named(coding)?).map_err(failure)?;
+        let encoder = RefCell::new(Some(encoder));
+        Ok(Self { encoder })
+    }
+
+    pub fn choose(accept: &Zval, codings: &ZendHashTable) -> PhpResult<Option<&'static str>> {
+        let accept = bytes(accept)?;
+        let names = codings.values().filter_map(Zval::str);
+        let codings = names.map(named).collect::<PhpResult<Vec<_>>>()?;
+        let chosen = Offer::parse(accept).best_of(codings);
+        Ok(chosen.map(Coding::name))
+    }
+
+    pub fn suits(content_type: &Zval) -> PhpResult<bool> {
+        let content_type = std::str::from_utf8(bytes(content_type)?);
+        Ok(content_type.is_ok_and(is_compressible))
+    }
+
+    pub fn compress(coding: &str, body: &Zval) -> PhpResult<Zval> {
+        let coding = named(coding)?;
+        let body = bytes(body)?;
+        if body.len() <= LARGE {
+            let coded = Encoder::whole(coding, body).map_err(failure)?;
+            return Ok(binary(&coded));
+        }
+        let body = body.to_owned();
+        Ok(long(start(async move {
+            let coding = tokio::task::spawn_blocking(move || Encoder::whole(coding, &body));
+            let coded = coding.await.map_err(std::io::Error::other).flatten();
+            let coded = coded.map_err(failure)?;
+            Ok(Payload::build(move || Ok(binary(&coded))))
+        })?))
+    }
+
+    pub fn write(&self, piece: &Zval) -> PhpResult<Zval> {
+        let piece = bytes(piece)?;
+        let mut encoder = self.encoder.borrow_mut();
+        let encoder = encoder.as_mut().ok_or_else(ended)?;
+        Ok(binary(&encoder.write(piece).map_err(failure)?))
+    }
+
+    pub fn finish(&self) -> PhpResult<Zval> {
+        let encoder = self.encoder.borrow_mut().take().ok_or_else(ended)?;
+        Ok(binary(&encoder.finish().map_err(failure)?))
+    }
+}
+
+fn named(coding: &str) -> PhpResult<Coding> {
+    let coding = Coding::named(coding).ok_or_else(|| {
+        let message = format!("there is no coding \"{coding}\": it is gzip, br or zstd");
+        Failure::new("usage", message)
+    })?;
+    Ok(coding)
+}
+
+fn bytes(text: &Zval) -> PhpResult<&[u8]> {
+    let text = text
+        .zend_str()
+        .ok_or_else(|| Failure::new("usage", "what compression looks at must be a string"))?;
+    Ok(text.as_bytes())
+}
+
+fn ended() -> Failure {
+    Failure::new(
+        "usage",
+        "the body has ended: nothing more can be compressed",
+    )
+}
+
+fn failure(error: std::io::Error) -> Failure {
+    Failure::new("runtime", format!("compressing has failed: {error}"))
+}

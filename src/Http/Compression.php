@@ -1,0 +1,100 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Weft\Native\HttpEncoder;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * Compresses answers for clients that ask for it: `$routes->use(new Compression())`.
+ *
+ * Text, JSON, XML and the like are compressed (`content-type`), streamed ones piece by piece as they are made. Not touched are
+ * answers that are coded already or have `cache-control: no-transform`, parts (206), files and streams of events.
+ *
+ * An attacker who sees the size of answers over TLS, and can choose part of one, can guess secrets in the same answer (BREACH):
+ * leave compression off for pages that show a secret beside what the request says.
+ */
+final class Compression
+{
+    private const WITHOUT_CONTENTS = [101 => true, 204 => true, 205 => true, 206 => true, 304 => true];
+
+    /**
+     * @param int $minBytes smaller bodies are sent as they are; streamed ones have no size
+     * @param non-empty-list<string> $codings `zstd`, `br`, `gzip`: of those a client likes equally it gets the first
+     *
+     * @throws \ValueError
+     */
+    public function __construct(private readonly int $minBytes = 1_024, private readonly array $codings = ['zstd', 'br', 'gzip'])
+    {
+        if ($minBytes < 0) {
+            throw new \ValueError("minBytes must be 0 at least, got $minBytes");
+        }
+        $unknown = \array_diff($codings, ['zstd', 'br', 'gzip']);
+        if ($unknown !== [] || $codings === []) {
+            throw new \ValueError('The codings there are: zstd, br and gzip, got ' . \json_encode($codings));
+        }
+    }
+
+    public function __invoke(Request $request, \Closure $next): mixed
+    {
+        $response = $next($request);
+        if (!$response instanceof Response || !$this->suits($response)) {
+            return $response;
+        }
+        $coding = HttpEncoder::choose($request->header('accept-encoding') ?? '', $this->codings);
+        $vary = $response->header('vary');
+        $response = $response->withHeader('vary', $vary === null ? 'accept-encoding' : "$vary, accept-encoding");
+
+        return $coding === null ? $response : self::encoded($response, $coding);
+    }
+
+    private function suits(Response $response): bool
+    {
+        $headers = $response->headers;
+        if ($response->body instanceof Internal\Body || isset(self::WITHOUT_CONTENTS[$response->status]) || isset($headers['content-encoding'])) {
+            return false;
+        }
+        if (\is_string($response->body) && \strlen($response->body) < \max(1, $this->minBytes)) {
+            return false;
+        }
+
+        return HttpEncoder::suits($response->header('content-type') ?? '')
+            && \stripos($response->header('cache-control') ?? '', 'no-transform') === false;
+    }
+
+    private static function encoded(Response $response, string $coding): Response
+    {
+        $headers = ['content-encoding' => $coding] + $response->headers;
+        unset($headers['content-length'], $headers['accept-ranges']);
+        $tag = $response->header('etag');
+        if ($tag !== null && !\str_starts_with($tag, 'W/')) {
+            // The bytes are others (RFC 9110 §8.8.1).
+            $headers['etag'] = "W/$tag";
+        }
+
+        return new Response($response->status, $headers, self::body($response->body, $coding));
+    }
+
+    private static function body(string|iterable|\Closure $body, string $coding): string|\Closure
+    {
+        if (\is_string($body)) {
+            $encoded = HttpEncoder::compress($coding, $body);
+
+            return \is_int($encoded) ? Scheduler::await($encoded) : $encoded;
+        }
+
+        return static function (BodyWriter $writer) use ($body, $coding): void {
+            $writer->encode(HttpEncoder::open($coding));
+            if ($body instanceof \Closure) {
+                $body($writer);
+
+                return;
+            }
+            foreach ($body as $piece) {
+                $writer->write($piece);
+            }
+        };
+    }
+}

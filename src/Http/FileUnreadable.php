@@ -1,0 +1,12 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Weft\Exception;
+
+/** A file cannot be an answer. The message has its path, which is none of the client's business. */
+final class FileUnreadable extends \RuntimeException implements Exception
+{
+}

@@ -1,0 +1,33 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+/** What a form of `multipart/form-data` may have. All of it is within `Limits::$bodyBytes` too. */
+final class FormLimits
+{
+    public readonly string $folder;
+
+    /**
+     * @param int $parts values and files; more are answered 413
+     * @param int $headerBytes of the head of each part; more are answered 413
+     * @param int $fieldBytes of all values and names, which are kept in memory; more are answered 413
+     * @param int $fileBytes of each file; more are answered 413
+     * @param string|null $folder where files are kept until the request has ended; null is the system's for temporary files
+     */
+    public function __construct(
+        public readonly int $parts = 1_000,
+        public readonly int $headerBytes = 8_192,
+        public readonly int $fieldBytes = 1_048_576,
+        public readonly int $fileBytes = \PHP_INT_MAX,
+        ?string $folder = null,
+    ) {
+        foreach (['parts' => $parts, 'headerBytes' => $headerBytes, 'fieldBytes' => $fieldBytes, 'fileBytes' => $fileBytes] as $name => $value) {
+            if ($value <= 0) {
+                throw new \ValueError("$name must be greater than 0, got $value");
+            }
+        }
+        $this->folder = $folder ?? \sys_get_temp_dir();
+    }
+}

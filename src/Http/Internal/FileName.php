@@ -1,0 +1,54 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal;
+
+/**
+ * Names of files, between clients and the file system.
+ *
+ * @internal
+ */
+final class FileName
+{
+    /** What the file systems in use take. */
+    private const BYTES = 255;
+
+    /** A name without a path, usable on every system: what a client sends can be any bytes. */
+    public static function safe(string $name): string
+    {
+        $name = \substr($name, (int) \strrpos('/' . \strtr($name, '\\', '/'), '/'));
+        if (\preg_match('//u', $name) !== 1) {
+            $name = (string) \preg_replace('/[^\x20-\x7e]/', '_', $name);
+        }
+        // Control characters, those that change the direction of what is read, and what some system gives a meaning.
+        $name = (string) \preg_replace(['/[\p{C}\p{Zl}\p{Zp}]/u', '/[<>:"|?*]/'], ['', '_'], $name);
+        $name = self::shortened(\trim($name, ' .'));
+
+        return $name === '' ? 'file' : $name;
+    }
+
+    /** `attachment` with a name that old and new clients understand (RFC 6266 §4.3). */
+    public static function attachment(string $name): string
+    {
+        $plain = (string) \preg_replace('/[^\x20-\x7e]|["\\\\%]/', '_', $name);
+
+        return "attachment; filename=\"$plain\"" . ($plain === $name ? '' : "; filename*=UTF-8''" . \rawurlencode($name));
+    }
+
+    /** The end is cut off, the extension stays. */
+    private static function shortened(string $name): string
+    {
+        if (\strlen($name) <= self::BYTES) {
+            return $name;
+        }
+        $extension = \preg_match('/\.[^. ]{1,16}$/D', $name, $found) === 1 ? $found[0] : '';
+        $room = self::BYTES - \strlen($extension);
+        $start = \substr($name, 0, $room);
+        while (\preg_match('//u', $start) !== 1) {
+            $start = \substr($start, 0, -1);
+        }
+
+        return \rtrim($start, ' .') . $extension;
+    }
+}

@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal;
+
+use Weft\Http\NotFound;
+use Weft\Http\Request;
+use Weft\Http\Response;
+use Weft\Native\HttpFile;
+use Weft\Native\HttpFolder;
+
+/**
+ * The handler of a static folder.
+ *
+ * @internal
+ */
+final class Folder
+{
+    /** The name in its route that stands for the path within the folder. */
+    public const PATH = 'path';
+
+    /** @param array<string, string> $headers of every file */
+    public function __construct(
+        private readonly HttpFolder $folder,
+        private readonly ?string $index,
+        private readonly array $headers,
+    ) {
+    }
+
+    public function answer(Request $request): Response
+    {
+        $path = $request->parameters[self::PATH];
+        $isFolder = $path === '' || \str_ends_with($path, '/');
+        if ($isFolder && $this->index === null) {
+            throw new NotFound();
+        }
+        $found = $this->folder->find($isFolder ? $path . $this->index : $path, $request->header('accept-encoding') ?? '');
+        if ($found instanceof HttpFile) {
+            return new Response(200, $this->headers, new FileBody($found));
+        }
+
+        return $found === true && !$isFolder && $this->index !== null ? self::toFolder($request) : throw new NotFound();
+    }
+
+    /** Relative, so that no path can lead to another host. */
+    public static function toFolder(Request $request): Response
+    {
+        $path = $request->path();
+        $name = \substr($path, (int) \strrpos($path, '/') + 1);
+        $query = $request->queryString();
+
+        return Response::redirect("./$name/" . ($query === '' ? '' : "?$query"), 301);
+    }
+}

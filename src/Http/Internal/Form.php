@@ -1,0 +1,83 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal;
+
+use Weft\Http\FormLimits;
+use Weft\Http\PayloadTooLarge;
+use Weft\Http\Request;
+use Weft\Http\Upload;
+use Weft\Native\HttpUpload;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * What a form has, of either kind.
+ *
+ * @internal
+ */
+final class Form
+{
+    /**
+     * @param array<array-key, mixed> $values
+     * @param list<Upload> $uploads
+     */
+    private function __construct(public readonly array $values, public readonly array $uploads)
+    {
+    }
+
+    public static function read(Request $request, FormLimits $limits): self
+    {
+        if (!self::isMultipart($request)) {
+            return new self(self::values($request->body(), 'form'), []);
+        }
+        $pairs = $uploads = [];
+        foreach (Scheduler::await($request->readForm(\get_object_vars($limits), $limits->folder)) as [$name, $value]) {
+            if ($value instanceof HttpUpload) {
+                $uploads[] = new Upload($value, $name);
+            } else {
+                $pairs[] = \rawurlencode($name) . '=' . \rawurlencode($value);
+            }
+        }
+
+        return new self(self::values(\implode('&', $pairs), 'form'), $uploads);
+    }
+
+    /**
+     * `parse_str()`, which would leave out what is beyond PHP's own limit.
+     *
+     * @return array<array-key, mixed>
+     *
+     * @throws PayloadTooLarge
+     */
+    public static function values(string $encoded, string $what): array
+    {
+        $most = (int) \ini_get('max_input_vars');
+        if (\strlen($encoded) > $most && \substr_count($encoded, '&') >= $most) {
+            throw new PayloadTooLarge("The $what has more than $most values (max_input_vars)");
+        }
+        \parse_str($encoded, $values);
+
+        return $values;
+    }
+
+    /** @return array<array-key, mixed> of `Upload`, nested as `a[b]` says */
+    public function tree(): array
+    {
+        $pairs = [];
+        foreach ($this->uploads as $index => $upload) {
+            $pairs[] = \rawurlencode($upload->field) . "=$index";
+        }
+        $tree = self::values(\implode('&', $pairs), 'form');
+        \array_walk_recursive($tree, function (string &$index): void {
+            $index = $this->uploads[(int) $index];
+        });
+
+        return $tree;
+    }
+
+    public static function isMultipart(Request $request): bool
+    {
+        return \stripos($request->header('content-type') ?? '', 'multipart/form-data') === 0;
+    }
+}

@@ -1,0 +1,41 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal;
+
+use Weft\Http\BodyWriter;
+use Weft\Http\ClientGone;
+use Weft\Native\HttpStream;
+use Weft\Runtime\CancelledException;
+
+/**
+ * Bodies that are made while they are sent.
+ *
+ * @internal
+ */
+final class StreamedBody
+{
+    /**
+     * A client that goes away ends it silently; whatever else goes wrong breaks the answer off.
+     *
+     * @param iterable<string>|\Closure(BodyWriter): void $body
+     */
+    public static function write(HttpStream $stream, iterable|\Closure $body): void
+    {
+        try {
+            $writer = new BodyWriter($stream);
+            if ($body instanceof \Closure) {
+                $body($writer);
+            } else {
+                foreach ($body as $piece) {
+                    $writer->write($piece);
+                }
+            }
+            $writer->end();
+        } catch (ClientGone | CancelledException) {
+        } finally {
+            $stream->abort();
+        }
+    }
+}

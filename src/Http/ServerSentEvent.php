@@ -1,0 +1,45 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+/** An event of a stream that a page reads with `EventSource` (HTML, §9.2). */
+final class ServerSentEvent implements \Stringable
+{
+    /**
+     * @param string $data UTF-8; the client gets every line break as `\n`
+     * @param string $event its type, for `addEventListener()`; empty is `message`
+     * @param string|null $id what the client sends as `Last-Event-ID` when it connects again; empty forgets the one before
+     * @param float|null $retry seconds after which the client connects again when the stream ends
+     *
+     * @throws \ValueError a type or an id has a line break or a zero byte, the data is not UTF-8, or `$retry` is negative
+     */
+    public function __construct(
+        public readonly string $data,
+        public readonly string $event = '',
+        public readonly ?string $id = null,
+        public readonly ?float $retry = null,
+    ) {
+        foreach (['type' => $event, 'id' => $id ?? ''] as $what => $value) {
+            if (\strpbrk($value, "\r\n") !== false || \str_contains($value, "\0") || \preg_match('//u', $value) !== 1) {
+                throw new \ValueError("The $what of an event is UTF-8 without line breaks and zero bytes, got " . \json_encode($value, \JSON_INVALID_UTF8_SUBSTITUTE));
+            }
+        }
+        if (\preg_match('//u', $data) !== 1) {
+            throw new \ValueError('The data of an event is UTF-8: encode other bytes, for example with base64_encode()');
+        }
+        if ($retry !== null && !($retry >= 0.0 && $retry <= 1e9)) {
+            throw new \ValueError("A client connects again after 0 seconds at least, got $retry");
+        }
+    }
+
+    /** As it is sent. */
+    public function __toString(): string
+    {
+        return ($this->id === null ? '' : "id: $this->id\n")
+            . ($this->event === '' ? '' : "event: $this->event\n")
+            . ($this->retry === null ? '' : 'retry: ' . (int) \round($this->retry * 1000) . "\n")
+            . 'data: ' . \preg_replace('/\r\n|\r|\n/', "\ndata: ", $this->data) . "\n\n";
+    }
+}

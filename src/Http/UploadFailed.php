@@ -1,0 +1,12 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Weft\Exception;
+
+/** A file that was uploaded cannot be kept or moved: no room, no permission, no such folder. */
+final class UploadFailed extends \RuntimeException implements Exception
+{
+}

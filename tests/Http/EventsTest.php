@@ -1,0 +1,192 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+use Weft\Http\Response;
+use Weft\Http\ServerSentEvent;
+
+/** Server-sent events. BrowserTest has the judgement of a browser. */
+final class EventsTest extends HttpTestCase
+{
+    private const REQUEST = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+    public function testAnEventIsWrittenLineByLine(): void
+    {
+        self::assertSame("data: a\n\n", (string) new ServerSentEvent('a'));
+        self::assertSame("data: \n\n", (string) new ServerSentEvent(''));
+        self::assertSame("data: a\ndata: b\ndata: c\ndata: \n\n", (string) new ServerSentEvent("a\nb\r\nc\r"));
+        self::assertSame("id: 7\nevent: news\nretry: 1500\ndata: ä\n\n", (string) new ServerSentEvent('ä', 'news', '7', 1.5));
+        self::assertSame("id: \ndata: \n\n", (string) new ServerSentEvent('', id: ''));
+    }
+
+    public function testWhatWouldForgeAnotherEventIsRefused(): void
+    {
+        foreach ([['x', "a\ndata: b"], ['x', "a\r"], ['x', '', "1\n"], ['x', '', "1\0"], ["\xff"], ['x', "\xff"], ['x', '', null, -1.0], ['x', '', null, \NAN]] as $arguments) {
+            try {
+                new ServerSentEvent(...$arguments);
+                self::fail('was taken: ' . serialize($arguments));
+            } catch (\ValueError $error) {
+                self::assertNotSame('', $error->getMessage());
+            }
+        }
+    }
+
+    /** Any data comes out at the other end as it went in, apart from the kinds of line breaks. */
+    public function testEveryTextIsReadAsItWasSent(): void
+    {
+        $random = new \Random\Randomizer(new \Random\Engine\Mt19937(7));
+        $letters = ["\n", "\r", 'a', ':', ' ', 'data', 'ä', "\0", 'event: x', "\t", "\u{feff}"];
+        for ($round = 0; $round < 2_000; $round++) {
+            $text = '';
+            for ($i = $random->getInt(0, 12); $i > 0; $i--) {
+                $text .= $letters[$random->getInt(0, \count($letters) - 1)];
+            }
+
+            self::assertSame([['message', str_replace(["\r\n", "\r"], "\n", $text), null]], self::parse((string) new ServerSentEvent($text)));
+        }
+    }
+
+    public function testEventsAreSentAsTheyCome(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn(Request $r) => Response::events((static function () use ($r) { yield "after " . $r->header("last-event-id"); delay(0.3); yield new ServerSentEvent("two\nlines", "news", "2"); })()));');
+        $socket = $server->connect();
+        fwrite($socket, str_replace("\r\n\r\n", "\r\nLast-Event-ID: 41\r\n\r\n", self::REQUEST));
+
+        $first = '';
+        while (!str_ends_with($first, "\n\n\r\n")) {
+            $first .= fread($socket, 65536);
+        }
+
+        self::assertStatus(200, $first);
+        self::assertStringContainsString("content-type: text/event-stream\r\n", $first);
+        self::assertStringContainsString("cache-control: no-store\r\n", $first);
+        self::assertStringContainsString("data: after 41\n\n", $first);
+        self::assertStringContainsString("id: 2\nevent: news\ndata: two\ndata: lines\n\n", ServerProcess::readAll($socket));
+        self::assertStringContainsString("data: after 41\n\n", $server->curl('/', '--http2-prior-knowledge', '-H', 'Last-Event-ID: 41')[1]);
+    }
+
+    public function testAFunctionSendsEventsOrReturnsThem(): void
+    {
+        $server = $this->serve('$routes->get("/sends", static fn() => Response::events(static function (EventWriter $out) { $out->send("a"); $out->send(new ServerSentEvent("b")); }))->get("/returns", static fn() => Response::events(static fn() => ["c"]))->get("/yields", static fn() => Response::events(static function () { yield "d"; }));');
+
+        self::assertSame("data: a\n\ndata: b\n\n", $server->curl('/sends')[1]);
+        self::assertSame("data: c\n\n", $server->curl('/returns')[1]);
+        self::assertSame("data: d\n\n", $server->curl('/yields')[1]);
+    }
+
+    public function testSilenceIsFilledWithHeartbeats(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::events(static function () { yield "a"; delay(0.75); yield "b"; }, heartbeat: 0.2));');
+
+        self::assertSame("data: a\n\n:\n\n:\n\n:\n\ndata: b\n\n", $server->curl('/')[1]);
+        self::assertSame("data: a\n\n:\n\n:\n\n:\n\ndata: b\n\n", $server->curl('/', '--http2-prior-knowledge')[1]);
+    }
+
+    /** @dataProvider protocols */
+    public function testAClientThatGoesAwayEndsTheTaskThatMakesTheEvents(string $protocol): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::events(static function () { try { yield "a"; delay(60); } finally { fprintf(STDERR, "ended;"); } }));');
+
+        self::assertSame(28, $server->curl('/', '--max-time', '0.3', $protocol)[0]);
+
+        self::assertTrue($server->awaitLog('ended;'));
+    }
+
+    /** @return iterable<array{string}> */
+    public static function protocols(): iterable
+    {
+        yield 'HTTP/1.1' => ['--http1.1'];
+        yield 'HTTP/2' => ['--http2-prior-knowledge'];
+    }
+
+    public function testAnyStreamEndsWithItsClientUnlessItMustNot(): void
+    {
+        $body = 'static function (BodyWriter $out) { $out->write("a"); try { delay(1); fprintf(STDERR, "went on;"); } finally { fprintf(STDERR, "ended;"); } }';
+        $server = $this->serve("\$routes->get('/', static fn() => Response::stream($body));");
+        self::assertSame(28, $server->curl('/', '--max-time', '0.2')[0]);
+        self::assertTrue($server->awaitLog('ended;'));
+        self::assertStringNotContainsString('went on;', $server->log());
+
+        $server = $this->serve("\$routes->get('/', static fn() => Response::stream($body));", ', cancelOnDisconnect: false');
+        self::assertSame(28, $server->curl('/', '--max-time', '0.2')[0]);
+        self::assertTrue($server->awaitLog('went on;'));
+    }
+
+    public function testAServerThatStopsEndsTheStreamAndDoesNotWaitForIt(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::events(static function () { while (true) { yield "tick"; delay(0.05); } }));');
+        $socket = $server->connect();
+        fwrite($socket, self::REQUEST);
+        self::assertNotSame('', fread($socket, 1));
+
+        $from = microtime(true);
+        $server->signal();
+
+        self::assertStringEndsWith("0\r\n\r\n", ServerProcess::readAll($socket), 'the stream has ended as it should');
+        self::assertSame([0, "ended\n"], $server->stop());
+        self::assertLessThan(3.0, microtime(true) - $from);
+    }
+
+    public function testAThousandSilentClientsLiveAndAreCounted(): void
+    {
+        $server = $this->serve('$open = new ArrayObject(); $routes->get("/", static fn() => Response::events(static function () use ($open) { $open["n"] = ($open["n"] ?? 0) + 1; try { yield "a"; delay(60); } finally { $open["n"]--; } }, heartbeat: 0.5))->get("/open", static fn() => Response::text((string) ($open["n"] ?? 0)));');
+        $sockets = [];
+        for ($i = 0; $i < 1_000; $i++) {
+            $sockets[] = $socket = $server->connect();
+            fwrite($socket, self::REQUEST);
+        }
+
+        self::assertSame('1000', self::awaited('1000', static fn() => self::bodyOf($server->get('/open'))));
+        array_map(fclose(...), $sockets);
+        self::assertSame('0', self::awaited('0', static fn() => self::bodyOf($server->get('/open'))));
+    }
+
+    public function testAHeartbeatIsNotNegative(): void
+    {
+        $this->expectException(\ValueError::class);
+
+        Response::events([], heartbeat: -1.0);
+    }
+
+    private static function awaited(string $expected, \Closure $value): string
+    {
+        $deadline = microtime(true) + 10.0;
+        while (($found = $value()) !== $expected && microtime(true) < $deadline) {
+            usleep(20_000);
+        }
+
+        return $found;
+    }
+
+    /**
+     * As HTML §9.2.6 has it, for what this side can send.
+     *
+     * @return list<array{string, string, string|null}> type, data, id
+     */
+    private static function parse(string $stream): array
+    {
+        $events = [];
+        [$type, $data, $id] = ['message', null, null];
+        foreach (preg_split('/\r\n|\r|\n/', $stream) as $line) {
+            if ($line === '') {
+                if ($data !== null) {
+                    $events[] = [$type, $data, $id];
+                }
+                [$type, $data] = ['message', null];
+                continue;
+            }
+            [$name, $value] = explode(':', $line, 2) + [1 => ''];
+            $value = str_starts_with($value, ' ') ? substr($value, 1) : $value;
+            match ($name) {
+                'data' => $data = $data === null ? $value : "$data\n$value",
+                'event' => $type = $value,
+                'id' => $id = $value,
+                default => self::fail("unexpected line: $line"),
+            };
+        }
+
+        return $events;
+    }
+}

@@ -1,0 +1,256 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+/** Forms with files, sent by curl and, where they are wrong, by hand. */
+final class UploadTest extends HttpTestCase
+{
+    private const ECHO = <<<'PHP'
+        $routes->post("/", static function (Request $r) {
+            $files = array_map(static fn($u) => [$u->field, $u->name, $u->type, $u->size, sha1_file($u->path()), decoct(fileperms($u->path()) & 0777)], $r->uploads(new FormLimits(parts: 20, fieldBytes: 100_000, fileBytes: 30_000_000, folder: FOLDER)));
+            return Response::json([$r->form(), $files]);
+        });
+        PHP;
+
+    private Folder $folder;
+
+    protected function setUp(): void
+    {
+        $this->folder = new Folder();
+        mkdir("{$this->folder->path}/uploads");
+    }
+
+    protected function tearDown(): void
+    {
+        parent::tearDown();
+        $this->folder->remove();
+    }
+
+    public function testValuesAndFilesOfEverySizeArrive(): void
+    {
+        $server = $this->server();
+        $arguments = ['-F', 'title=Käse & Co', '-F', 'tags[]=a', '-F', 'tags[]=b', '-F', 'address[city]=X', '-F', 'title=last'];
+        $expected = [];
+        foreach ([0, 1, 65_535, 262_144, 262_145, 5_000_000] as $size) {
+            $bytes = $size === 0 ? '' : random_bytes($size);
+            $path = $this->folder->write("f$size.bin", $bytes);
+            array_push($arguments, '-F', "file[$size]=@$path;type=image/x-$size");
+            $expected[] = ["file[$size]", "f$size.bin", "image/x-$size", $size, sha1($bytes), '600'];
+        }
+
+        foreach (['--http1.1', '--http2-prior-knowledge'] as $protocol) {
+            [, $output] = $server->curl('/', $protocol, ...$arguments);
+            self::assertSame([['title' => 'last', 'tags' => ['a', 'b'], 'address' => ['city' => 'X']], $expected], json_decode($output, true), $output);
+        }
+        self::assertSame([], $this->uploads());
+    }
+
+    public function testAFormOfTheOtherKindIsReadByTheSameMethods(): void
+    {
+        self::assertSame('[{"a":"1","b":["2"]},[]]', self::bodyOf($this->server()->get('/', '-d', 'a=1&b[]=2')));
+    }
+
+    public function testAnUploadIsKeptWhereItIsMovedAndDeletedWhereItIsNot(): void
+    {
+        $to = "{$this->folder->path}/kept.txt";
+        $server = $this->serve(strtr(<<<'PHP'
+            $routes->post("/", static function (Request $r) {
+                $upload = $r->upload("f", new FormLimits(folder: FOLDER));
+                $contents = $upload->contents();
+                $upload->moveTo(TO);
+                return Response::json([$contents, $upload->path(), $upload->contents(), $r->upload("none")]);
+            })->post("/nowhere", static fn(Request $r) => $r->upload("f", new FormLimits(folder: FOLDER))->moveTo("/nowhere/x"))
+              ->post("/throws", static function (Request $r) { $r->uploads(new FormLimits(folder: FOLDER)); throw new HttpException(409); });
+            PHP, ['TO' => var_export($to, true), 'FOLDER' => var_export("{$this->folder->path}/uploads", true)]));
+
+        $response = $server->get('/', '-F', 'f=first;filename=a.txt', '-F', 'f=hello;filename=b.txt');
+        self::assertSame(['hello', $to, 'hello', null], json_decode(self::bodyOf($response), true), $response);
+        self::assertSame('hello', file_get_contents($to));
+        self::assertSame('644', decoct(fileperms($to) & 0o777));
+        self::assertStatus(500, $server->get('/nowhere', '-F', 'f=x;filename=a.txt'));
+        self::assertTrue($server->awaitLog('the upload cannot be moved to /nowhere/x: No such file or directory'));
+        self::assertStatus(409, $server->get('/throws', '-F', 'f=x;filename=a.txt'));
+        self::assertSame([], $this->uploads());
+    }
+
+    public function testAMoveToAnotherFileSystemCopies(): void
+    {
+        if (!is_writable('/dev/shm') || stat('/dev/shm')['dev'] === stat($this->folder->path)['dev']) {
+            self::markTestSkipped('/dev/shm is no other file system');
+        }
+        $to = '/dev/shm/weft-' . bin2hex(random_bytes(8));
+        $server = $this->serve('$routes->post("/", static function (Request $r) { $r->upload("f", new FormLimits(folder: ' . var_export("{$this->folder->path}/uploads", true) . '))->moveTo(' . var_export($to, true) . '); return Response::noContent(); });');
+
+        try {
+            self::assertStatus(204, $server->get('/', '-F', 'f=hello;filename=a.txt'));
+            self::assertSame('hello', file_get_contents($to));
+            self::assertSame([], $this->uploads());
+        } finally {
+            @unlink($to);
+        }
+    }
+
+    public function testNamesOfClientsAreMadeSafe(): void
+    {
+        $part = static fn(string $name): string => "--XX\r\nContent-Disposition: form-data; name=f; filename=\"$name\"\r\n\r\nx\r\n";
+        $names = ['../../etc/passwd', 'C:\\dir\\a.txt', "b\xff.txt", '.htaccess', '..', "a\u{202e}gpj.exe", 'a b.txt', str_repeat('n', 300) . '.jpeg', 'x.php '];
+        $body = implode('', array_map($part, $names)) . '--XX--';
+
+        $response = $this->server()->exchange(self::post($body));
+
+        self::assertSame(['passwd', 'a.txt', 'b_.txt', 'htaccess', 'file', 'agpj.exe', 'a b.txt', str_repeat('n', 250) . '.jpeg', 'x.php'], array_column(json_decode(self::bodyOf($response), true)[1], 1), $response);
+    }
+
+    public function testAFieldInWhichNoFileWasChosenIsNoUpload(): void
+    {
+        $body = "--XX\r\nContent-Disposition: form-data; name=f; filename=\"\"\r\nContent-Type: application/octet-stream\r\n\r\n\r\n--XX--";
+
+        self::assertSame('[[],[]]', self::bodyOf($this->server()->exchange(self::post($body))));
+    }
+
+    /** @dataProvider refused */
+    public function testWhatIsMalformedOrTooMuchIsRefusedAndLeavesNothing(int $status, string $reason, string $request): void
+    {
+        $server = $this->server();
+
+        $response = $server->exchange($request);
+
+        self::assertStatus($status, $response);
+        self::assertStringContainsString($reason, self::bodyOf($response));
+        self::assertSame([], $this->uploads());
+        self::assertStatus(200, $server->get('/', '-F', 'a=b'));
+    }
+
+    /** @return iterable<string, array{int, string, string}> */
+    public static function refused(): iterable
+    {
+        $file = static fn(string $contents): string => "--XX\r\nContent-Disposition: form-data; name=f; filename=a\r\n\r\n$contents\r\n";
+        $value = static fn(string $name, string $contents): string => "--XX\r\nContent-Disposition: form-data; name=$name\r\n\r\n$contents\r\n";
+        yield 'no boundary' => [415, 'no multipart/form-data with a boundary', self::post('x', 'multipart/form-data')];
+        yield 'no end' => [400, 'without its last boundary', self::post($file('x'))];
+        yield 'nothing' => [400, 'without its last boundary', self::post('')];
+        yield 'a part without a name' => [400, 'a part has no name', self::post("--XX\r\nX: y\r\n\r\n\r\n--XX--")];
+        yield 'a file that breaks off' => [400, 'without its last boundary', self::post(substr($file(str_repeat('x', 600_000)), 0, -2))];
+        yield 'too many parts' => [413, 'more than 20 parts', self::post(str_repeat($value('a', 'b'), 21) . '--XX--')];
+        yield 'a long head' => [413, 'more than 8192 bytes', self::post("--XX\r\nX: " . str_repeat('y', 9_000) . "\r\n\r\n--XX--")];
+        yield 'long values' => [413, 'more than 100000 bytes', self::post($value('a', str_repeat('b', 99_000)) . $value('a', str_repeat('b', 2_000)) . '--XX--')];
+        yield 'long names' => [413, 'more than 100000 bytes', self::post(str_repeat($value(str_repeat('a', 8_000), ''), 14) . '--XX--')];
+        yield 'a body over the limit' => [413, '413', "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: multipart/form-data; boundary=XX\r\nContent-Length: 200000000\r\n\r\n"];
+    }
+
+    public function testAFileOverTheLimitIsRefusedWhileItArrives(): void
+    {
+        $server = $this->server();
+        $path = $this->folder->write('huge.bin', str_repeat('x', 31_000_000));
+
+        $response = $server->get('/', '-H', 'Expect:', '-F', "f=@$path");
+
+        self::assertStatus(413, $response);
+        self::assertStringContainsString('the file "f" of the form has more than 30000000 bytes', $response);
+        self::assertSame([], $this->uploads());
+    }
+
+    public function testAClientThatGoesAwayInTheMiddleLeavesNothing(): void
+    {
+        $server = $this->server();
+        $socket = $server->connect();
+        fwrite($socket, "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=XX\r\nContent-Length: 2000000\r\n\r\n--XX\r\nContent-Disposition: form-data; name=f; filename=a\r\n\r\n" . str_repeat('x', 1_000_000));
+        self::assertTrue(self::awaits(fn() => $this->uploads() !== []));
+
+        fclose($socket);
+
+        self::assertTrue(self::awaits(fn() => $this->uploads() === []));
+    }
+
+    public function testUploadsAreNotInMemory(): void
+    {
+        $server = $this->server('$routes->get("/memory", static fn() => Response::text(file_get_contents("/proc/self/status")));');
+        $path = $this->folder->write('large.bin', str_repeat('x', 29_000_000));
+        $server->get('/', '-F', "f=@$path");
+        $before = self::memory($server);
+
+        for ($i = 0; $i < 3; $i++) {
+            self::assertStatus(200, $server->get('/', '-H', 'Expect:', '-F', "f=@$path", '-F', "g=@$path"));
+        }
+
+        self::assertLessThan($before + 8_192, self::memory($server));
+    }
+
+    public function testAFolderThatIsFullOrMissingIsNamedInTheLogAndNotInTheAnswer(): void
+    {
+        $server = $this->serve('$routes->post("/", static fn(Request $r) => Response::json($r->form(new FormLimits(folder: "/nowhere"))));');
+
+        $response = $server->get('/', '-F', 'f=x;filename=a');
+
+        self::assertStatus(500, $response);
+        self::assertStringNotContainsString('/nowhere', $response);
+        self::assertTrue($server->awaitLog('an upload cannot be kept in /nowhere: No such file or directory'));
+    }
+
+    public function testMoreValuesThanPhpTakesAreRefusedRatherThanLost(): void
+    {
+        $server = $this->server();
+
+        self::assertStatus(200, $server->get('/', '-d', implode('&', array_fill(0, 1_000, 'a[]=1'))));
+        $response = $server->get('/', '-d', implode('&', array_fill(0, 1_001, 'a[]=1')));
+        self::assertStatus(413, $response);
+        self::assertStringContainsString('The form has more than 1000 values (max_input_vars)', $response);
+    }
+
+    /** Whatever arrives, the server answers or closes, keeps nothing, and serves the next one. */
+    public function testRandomFormsHarmNothing(): void
+    {
+        $server = $this->server();
+        $random = new \Random\Randomizer(new \Random\Engine\Mt19937(11));
+        $pieces = ["--XX\r\n", '--XX--', '--XX', "\r\n", "\r\n\r\n", 'Content-Disposition: form-data; name=a', '; filename="x"', ': ', '"', '\\', "\0", str_repeat('x', 5_000), '--', "\n", 'a[b]', "\xff"];
+        for ($round = 0; $round < 300; $round++) {
+            $body = '';
+            for ($i = $random->getInt(0, 25); $i > 0; $i--) {
+                $body .= $pieces[$random->getInt(0, \count($pieces) - 1)];
+            }
+
+            self::assertMatchesRegularExpression('/^HTTP\/1\.1 (200|400|413|415) /', $server->exchange(self::post($body)), base64_encode($body));
+        }
+        self::assertSame([], $this->uploads());
+        self::assertSame('', $server->log());
+    }
+
+    private function server(string $more = ''): ServerProcess
+    {
+        return $this->serve(str_replace('FOLDER', var_export("{$this->folder->path}/uploads", true), self::ECHO) . $more, ', limits: new Limits(bodyBytes: 100_000_000)');
+    }
+
+    private static function post(string $body, string $type = 'multipart/form-data; boundary=XX'): string
+    {
+        return "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: $type\r\nContent-Length: " . \strlen($body) . "\r\n\r\n$body";
+    }
+
+    /** @return list<string> */
+    private function uploads(): array
+    {
+        return array_values(array_diff((array) scandir("{$this->folder->path}/uploads"), ['.', '..']));
+    }
+
+    private static function awaits(\Closure $condition): bool
+    {
+        $deadline = microtime(true) + 10.0;
+        while (!$condition()) {
+            if (microtime(true) > $deadline) {
+                return false;
+            }
+            usleep(10_000);
+        }
+
+        return true;
+    }
+
+    /** Resident kibibytes. */
+    private static function memory(ServerProcess $server): int
+    {
+        preg_match('/^VmRSS:\s+(\d+)/m', $server->get('/memory'), $found);
+
+        return (int) $found[1];
+    }
+}
