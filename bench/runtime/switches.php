@@ -11,6 +11,8 @@ require __DIR__ . '/../../autoload.php';
 
 use Weft\Native;
 use Weft\Runtime\Channel;
+use Weft\Runtime\Internal\Coroutine;
+use Weft\Runtime\Internal\Group;
 use Weft\Runtime\Internal\Scheduler;
 
 use function Weft\async;
@@ -54,6 +56,48 @@ function spawn(int $rounds): void
             }
         }
     });
+}
+
+/** What a server does for each request, without the request: a task of a group nobody waits for. */
+function requests(int $rounds): void
+{
+    $group = new class implements Group {
+        public int $left = 0;
+
+        public function ended(Coroutine $child): void
+        {
+            $this->left--;
+        }
+
+        public function members(): array
+        {
+            return [];
+        }
+
+        public function cancel(string $reason): void
+        {
+        }
+    };
+    $handler = static fn(int $request): int => $request;
+    run(static function () use ($rounds, $group, $handler): void {
+        for ($i = $rounds / 100; $i > 0; $i--) {
+            $group->left = 100;
+            for ($request = 0; $request < 100; $request++) {
+                Scheduler::$current->start($handler, [$request], $group, null);
+            }
+            while ($group->left > 0) {
+                yieldNow();
+            }
+        }
+    });
+}
+
+function calls(int $rounds): void
+{
+    $handler = static fn(int $request): int => $request;
+    for ($i = 0; $i < $rounds; $i++) {
+        $handler(...[$i]);
+    }
 }
 
 function switches(int $rounds): void
@@ -128,6 +172,9 @@ function fibers(int $rounds): void
 
 measure('resume and suspend of a plain Fiber', $rounds, fibers(...));
 measure('spawn and finish a task', $rounds, spawn(...));
+$called = measure('call a handler', $rounds, calls(...));
+$tasks = measure('call it in a task of its own, as for a request', $rounds, requests(...));
+printf("%-52s %8.0f ns\n", '  of which the task', $tasks - $called);
 measure('yieldNow() among 100 tasks', $rounds, switches(...));
 $native = measure('start, poll, take an operation, 100 in flight', $rounds, nativeOperations(...));
 $awaited = measure('the same, awaited by 100 tasks', $rounds, operations(...));

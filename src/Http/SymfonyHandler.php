@@ -21,14 +21,19 @@ use Weft\Http\Internal\Form;
  */
 final class SymfonyHandler
 {
-    public function __construct(private readonly HttpKernelInterface $kernel)
+    /**
+     * @param HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse $kernel a function for what is built on Symfony's
+     *     messages and is no kernel: `$lumen->handle(...)`, or
+     *     `fn ($request) => $laravel->handle(Illuminate\Http\Request::createFromBase($request))`
+     */
+    public function __construct(private readonly HttpKernelInterface|\Closure $kernel)
     {
     }
 
     public function __invoke(Request $request): Response
     {
         $message = self::message($request);
-        $answer = $this->kernel->handle($message);
+        $answer = $this->kernel instanceof \Closure ? ($this->kernel)($message) : $this->kernel->handle($message);
         if ($this->kernel instanceof TerminableInterface) {
             $this->kernel->terminate($message, $answer);
         }

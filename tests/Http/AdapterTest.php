@@ -94,6 +94,46 @@ final class AdapterTest extends HttpTestCase
         self::assertStringContainsString('piece 1;piece 2;piece 3;', $server->curl('/stream')[1]);
     }
 
+    public function testALumenApplicationAnswers(): void
+    {
+        $server = $this->serve('error_reporting(E_ALL & ~E_DEPRECATED); foreach (["mbstring", "ctype", "tokenizer"] as $needed) { extension_loaded($needed) || dl($needed); }' . self::load('Laravel/Lumen') . <<<'PHP'
+            $lumen = new Laravel\Lumen\Application(sys_get_temp_dir());
+            $lumen->router->post("/people/{id}", function (Illuminate\Http\Request $request, $id) { delay(0.01); return response()->json([$id, $request->input("name"), $request->query("q"), $request->file("photo")?->getClientOriginalName()], 201); });
+            $routes->fallback(new Weft\Http\SymfonyHandler($lumen->handle(...)));
+            PHP, ', limits: new Limits(inFlight: 1)');
+
+        $response = $server->get('/people/7?q=a', '-F', 'name=Ana', '-F', 'photo=x;filename=a.png');
+        self::assertStatus(201, $response);
+        self::assertSame(['7', 'Ana', 'a', 'a.png'], json_decode(self::bodyOf($response), true));
+        self::assertStatus(404, $server->get('/nothing'));
+        self::assertStatus(405, $server->get('/people/7'));
+    }
+
+    public function testUploadsReachApplicationsOfBothKinds(): void
+    {
+        $server = $this->serve(self::load('Nyholm/Psr7') . self::load('Symfony/Component/HttpKernel') . <<<'PHP'
+            $psr17 = new Nyholm\Psr7\Factory\Psr17Factory();
+            $routes->post("/psr", new Weft\Http\PsrHandler(static function ($request) use ($psr17) {
+                $file = $request->getUploadedFiles()["files"]["a"][0];
+                $seen = [$request->getParsedBody(), $file->getClientFilename(), $file->getClientMediaType(), $file->getSize(), (string) $file->getStream()];
+                return $psr17->createResponse()->withBody($psr17->createStream(json_encode($seen)));
+            }, $psr17, $psr17));
+            $routes->post("/symfony", new Weft\Http\SymfonyHandler(static function ($request) {
+                $file = $request->files->all()["files"]["a"][0];
+                $seen = [$request->request->all(), $file->getClientOriginalName(), $file->getClientMimeType(), $file->getSize()];
+                $moved = $file->move(sys_get_temp_dir(), "weft-" . bin2hex(random_bytes(8)));
+                $seen[] = file_get_contents($moved->getPathname());
+                unlink($moved->getPathname());
+                return new Symfony\Component\HttpFoundation\JsonResponse($seen);
+            }));
+            PHP);
+
+        foreach (['/psr', '/symfony'] as $path) {
+            $response = $server->get($path, '-F', 'title=T', '-F', 'files[a][]=hello;filename=b.txt;type=text/x-b');
+            self::assertSame([['title' => 'T'], 'b.txt', 'text/x-b', 5, 'hello'], json_decode(self::bodyOf($response), true), $response . $server->log());
+        }
+    }
+
     private static function load(string $library): string
     {
         $file = "/usr/share/php/$library/autoload.php";

@@ -101,6 +101,16 @@ final class EventsTest extends HttpTestCase
         yield 'HTTP/2' => ['--http2-prior-knowledge'];
     }
 
+    /** @dataProvider protocols */
+    public function testHeadOfAStreamIsAnsweredAndNothingGoesOn(string $protocol): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::events(static function () { try { yield "a"; delay(60); } finally { fprintf(STDERR, "ended;"); } }));');
+
+        self::assertStatus(200, $server->get('/', '--head', $protocol));
+
+        self::assertTrue($server->awaitLog('ended;'));
+    }
+
     public function testAnyStreamEndsWithItsClientUnlessItMustNot(): void
     {
         $body = 'static function (BodyWriter $out) { $out->write("a"); try { delay(1); fprintf(STDERR, "went on;"); } finally { fprintf(STDERR, "ended;"); } }';

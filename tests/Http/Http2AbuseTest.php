@@ -7,17 +7,23 @@ namespace Weft\Tests\Http;
 /** A client that breaks the rules of HTTP/2 harms nobody but itself. */
 final class Http2AbuseTest extends HttpTestCase
 {
-    private const ROUTES = '$routes->get("/", static function () { delay(0.001); return Response::text("hello"); }); $routes->get("/memory", static fn() => Response::text(file_get_contents("/proc/self/status")));';
+    private const ROUTES = '$routes->get("/", static function () { delay(0.001); return Response::text("hello"); }); $routes->get("/memory", static fn() => Response::text(file_get_contents("/proc/self/status")))->get("/cpu", static fn() => Response::text(file_get_contents("/proc/self/stat")));';
     private const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    private const DATA = 0;
     private const HEADERS = 1;
+    private const PRIORITY = 2;
     private const RST_STREAM = 3;
     private const SETTINGS = 4;
     private const PING = 6;
+    private const WINDOW_UPDATE = 8;
     private const CONTINUATION = 9;
+    private const PADDED = 8;
     private const END_STREAM = 1;
     private const END_HEADERS = 4;
     /** Kibibytes that a server may have grown by under attack. */
     private const GROWTH = 24_576;
+    /** Seconds of CPU that all rounds of an attack may cost it, built for debugging. */
+    private const CPU = 6.0;
 
     /** @dataProvider attacks */
     public function testAGoodClientIsServedDuringTheAttackAndMemoryStaysBounded(\Closure $attack): void
@@ -25,6 +31,7 @@ final class Http2AbuseTest extends HttpTestCase
         $server = $this->serve(self::ROUTES);
         self::assertStatus(200, $server->get('/'));
         $before = self::memory($server);
+        $used = self::cpu($server);
         $worst = 0.0;
         for ($round = 0; $round < 5; $round++) {
             $socket = $server->connect();
@@ -40,6 +47,7 @@ final class Http2AbuseTest extends HttpTestCase
 
         self::assertLessThan(2.0, $worst);
         self::assertLessThan($before + self::GROWTH, self::memory($server));
+        self::assertLessThan(self::CPU, self::cpu($server) - $used);
         self::assertSame('hello', self::bodyOf($server->get('/', '--http2-prior-knowledge')));
     }
 
@@ -70,6 +78,23 @@ final class Http2AbuseTest extends HttpTestCase
             . str_repeat(self::frame(self::CONTINUATION, 0, 1), 200_000)];
         yield 'a flood of SETTINGS' => [static fn(): string => str_repeat(self::frame(self::SETTINGS, 0, 0, pack('nN', 1, 4096)), 200_000)];
         yield 'a flood of PING' => [static fn(): string => str_repeat(self::frame(self::PING, 0, 0, '12345678'), 200_000)];
+        yield 'a flood of empty DATA' => [static fn(): string => self::frame(self::HEADERS, self::END_HEADERS, 1, "\x83\x86\x84\x41\x01a") . str_repeat(self::frame(self::DATA, 0, 1), 200_000)];
+        yield 'a flood of DATA that is all padding' => [static fn(): string => self::frame(self::HEADERS, self::END_HEADERS, 1, "\x83\x86\x84\x41\x01a") . str_repeat(self::frame(self::DATA, self::PADDED, 1, "\xff" . str_repeat("\0", 255)), 20_000)];
+        yield 'a flood of PRIORITY' => [static fn(): string => str_repeat(self::frame(self::PRIORITY, 0, 3, pack('NC', 0, 16)), 200_000)];
+        yield 'a flood of WINDOW_UPDATE' => [static fn(): string => str_repeat(self::frame(self::WINDOW_UPDATE, 0, 0, pack('N', 1)), 200_000)];
+        yield 'a flood of frames nobody knows' => [static fn(): string => str_repeat(self::frame(0xbb, 0, 0, str_repeat('x', 100)), 50_000)];
+        yield 'a flood of RST_STREAM' => [static function () use ($request): string {
+            return self::frame(self::HEADERS, self::END_STREAM | self::END_HEADERS, 1, $request) . str_repeat(self::frame(self::RST_STREAM, 0, 1, pack('N', 8)), 200_000);
+        }];
+        yield 'streams the server must reset' => [static function () use ($request): string {
+            $bytes = '';
+            for ($stream = 1; $stream < 40_000; $stream += 2) {
+                // A window update of nothing is an error of the stream (RFC 9113 §6.9).
+                $bytes .= self::frame(self::HEADERS, self::END_STREAM | self::END_HEADERS, $stream, $request) . self::frame(self::WINDOW_UPDATE, 0, $stream, pack('N', 0));
+            }
+
+            return $bytes;
+        }];
         yield 'a header bomb' => [static function () use ($request): string {
             // One field of 4,000 bytes put into the table, then named 10,000 times by one byte each.
             $field = "\x40\x01x" . "\x7f" . self::integer(4_000 - 127) . str_repeat('a', 4_000);
@@ -119,6 +144,14 @@ final class Http2AbuseTest extends HttpTestCase
             }
             $bytes = substr($bytes, $sent);
         }
+    }
+
+    /** Seconds it has computed. */
+    private static function cpu(ServerProcess $server): float
+    {
+        $fields = explode(' ', substr((string) strrchr(self::bodyOf($server->get('/cpu')), ')'), 2));
+
+        return ((int) $fields[11] + (int) $fields[12]) / 100;
     }
 
     /** Resident kibibytes. */

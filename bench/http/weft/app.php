@@ -23,9 +23,5 @@ $app->http('127.0.0.1:' . getenv('PORT'))
         $database->execute('SELECT id, name, email FROM people WHERE id = ?', [(int) $request->query('id')])->first(),
     ))
     ->get('/body', static fn (): Response => Response::text($body))
-    ->get('/static/{name}', static function (string $name): Response {
-        $file = @file_get_contents(getenv('STATIC_FOLDER') . '/' . basename($name));
-
-        return $file === false ? Response::notFound() : new Response(200, ['content-type' => 'application/octet-stream'], $file);
-    });
+    ->static('/static', (string) getenv('STATIC_FOLDER'));
 $app->run();
