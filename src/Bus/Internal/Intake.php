@@ -75,9 +75,13 @@ final class Intake
                 return;
             }
         }
-        $isPlain = $this->lanes === null && !$this->handlers->hasBatches;
+        if ($this->lanes === null && !$this->handlers->hasBatches) {
+            $this->worker->start($deliveries);
+
+            return;
+        }
         foreach ($deliveries as $delivery) {
-            $isPlain ? $this->worker->start($delivery) : $this->startOne($delivery);
+            $this->startOne($delivery);
             if ($this->worker->isStopping()) {
                 return;
             }
@@ -106,7 +110,7 @@ final class Intake
         $handler = $this->handlers->hasBatches ? $this->collector->handler($delivery) : null;
         if ($handler === null) {
             if ($this->lanes === null || $this->lanes->enter($delivery)) {
-                $this->worker->start($delivery);
+                $this->worker->start([$delivery]);
             }
         } elseif ($delivery->redelivered) {
             // By itself: it may be one that crashes workers.

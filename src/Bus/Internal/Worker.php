@@ -128,10 +128,19 @@ final class Worker
         return $this->options->limit !== null && $this->started + $more >= $this->options->limit;
     }
 
-    /** Waits for a place and starts the handling of a delivery. */
-    public function start(Delivery $delivery): void
+    /**
+     * Waits for a place and starts the handling of each, until the worker stops.
+     *
+     * @param list<Delivery> $deliveries
+     */
+    public function start(array $deliveries): void
     {
-        $this->awaitPlace() && $this->launch($delivery);
+        foreach ($deliveries as $delivery) {
+            if ($this->stopping || (!$this->places->isFree() && !$this->awaitPlace())) {
+                return;
+            }
+            $this->launch($delivery);
+        }
     }
 
     /**
@@ -145,7 +154,8 @@ final class Worker
             $tag = $deliveries[0]->tag;
             $this->places->take($tag);
             $this->tasks[$tag] = async($this->handleBatch(...), $handler, $deliveries);
-            $this->count(\count($deliveries));
+            $this->started += \count($deliveries);
+            $this->isLast(0) && $this->stop();
         }
     }
 
@@ -183,13 +193,7 @@ final class Worker
     {
         $this->places->take($delivery->tag);
         $this->tasks[$delivery->tag] = async($this->handle(...), $delivery);
-        $this->count(1);
-    }
-
-    private function count(int $started): void
-    {
-        $this->started += $started;
-        if ($this->options->limit !== null && $this->started >= $this->options->limit) {
+        if (++$this->started === $this->options->limit) {
             $this->stop();
         }
     }
