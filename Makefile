@@ -9,6 +9,7 @@ BROKER ?= sqlite
 COMMANDS ?= 100000
 MESSAGES ?= 20000
 SEED ?= 1
+TRANSPORT ?= rabbitmq
 
 # The Rust that scripts/setup installs comes before an older one of the distribution.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
@@ -89,10 +90,10 @@ bench-relay: ## measure the relay on an outbox with 100,000 messages left behind
 	@. "$${WEFT_VAR:-var}/services/env"; php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 bench/relay/run
 
 .PHONY: chaos
-chaos: ## break workers, servers and connections while the bus works, and count (MESSAGES=20000 SEED=1)
+chaos: ## break workers, servers and connections while the bus works, and count (MESSAGES=20000 SEED=1 TRANSPORT=rabbitmq)
 	@scripts/setup demo services
 	@$(MAKE) build
-	@WEFT_EXTENSION='$(EXTENSION)' php -d extension='$(EXTENSION)' bench/chaos/run --messages=$(MESSAGES) --seed=$(SEED)
+	@WEFT_EXTENSION='$(EXTENSION)' php -d extension='$(EXTENSION)' bench/chaos/run --messages=$(MESSAGES) --seed=$(SEED) --transport=$(TRANSPORT)
 
 # It starts the servers it needs, and stops those it started.
 SUITE := COMMANDS='$(COMMANDS)' bench/run $(SHORT_FLAG) --extension='$(EXTENSION)'

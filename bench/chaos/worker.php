@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* php worker.php BROKER-DSN DATABASE-DSN FILE: consumes until it is told to stop or killed, and notes its progress in FILE. */
+/* php worker.php TRANSPORT BROKER-DSN DATABASE-DSN FILE: consumes until it is told to stop or killed, and notes its progress in FILE. */
 
 namespace Weft\Bench\Chaos\Work;
 
@@ -22,6 +22,7 @@ require __DIR__ . '/../../autoload.php';
 require __DIR__ . '/Transfer.php';
 require __DIR__ . '/Transferred.php';
 require __DIR__ . '/Ledgers.php';
+require __DIR__ . '/Brokers.php';
 
 final class Log extends AbstractLogger
 {
@@ -37,11 +38,11 @@ final class Log extends AbstractLogger
 }
 
 run(static function () use ($argv): void {
-    [, $broker, $dsn, $file] = $argv;
+    [, $transport, $broker, $dsn, $file] = $argv;
     while (true) {
         try {
             $database = Database::connect($dsn, new PoolOptions(size: 8));
-            $bus = Bus::connect($broker, $database, logger: new Log(), recording: new Recording(relayAfter: 2.0))->handlers(new Ledgers());
+            $bus = Bus::connect(Brokers::connect($transport, $broker, $database), $database, logger: new Log(), recording: new Recording(relayAfter: 2.0))->handlers(new Ledgers());
             detach(static function () use ($bus, $file): void {
                 while (true) {
                     file_put_contents($file, json_encode($bus->progress()));

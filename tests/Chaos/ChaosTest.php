@@ -36,7 +36,8 @@ final class ChaosTest extends TestCase
     public static function transports(): iterable
     {
         yield 'SQLite' => ['sqlite', 1];
-        yield 'RabbitMQ and PostgreSQL' => ['rabbitmq', 7];
+        yield 'PostgreSQL' => ['postgres', 4];
+        yield 'RabbitMQ and PostgreSQL' => ['rabbitmq', 8];
     }
 
     /** The library this process has loaded. */

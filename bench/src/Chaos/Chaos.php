@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Chaos;
 
+use Weft\Bench\Chaos\Work\Brokers;
 use Weft\Bench\Chaos\Work\Ledgers;
 use Weft\Bench\ResultsFile;
 use Weft\Bus\Bus;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\RabbitMq;
-use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
 
 use function Weft\async;
@@ -18,7 +18,10 @@ use function Weft\async;
 final class Chaos
 {
     private const QUEUE = 'chaos';
-    private const TABLES = ['transfers', 'bookings', 'weft_inbox', 'weft_outbox', 'weft_attempts', 'weft_delayed', 'weft_schedules'];
+    private const TABLES = [
+        'transfers', 'bookings', 'weft_inbox', 'weft_outbox', 'weft_attempts', 'weft_delayed', 'weft_schedules',
+        'weft_messages', 'weft_consumers', 'weft_bindings', 'weft_queues',
+    ];
     private const STOP_SECONDS = 10.0;
 
     private readonly History $history;
@@ -38,9 +41,13 @@ final class Chaos
     public function run(): array
     {
         mt_srand($this->options->seed);
-        $this->ground = $this->options->transport === 'sqlite'
-            ? new SqliteGround($this->folder)
-            : new ServerGround($this->options->root, $this->folder, "{$this->folder}/services.log");
+        $servers = [$this->options->root, $this->folder, "{$this->folder}/services.log"];
+        $this->ground = match ($this->options->transport) {
+            'sqlite' => new SqliteGround($this->folder),
+            'postgres' => new PostgresGround(...$servers),
+            'cluster' => new ClusterGround(...$servers),
+            default => new ServerGround(...$servers),
+        };
         $this->history->note("servers are up, seed {$this->options->seed}");
         try {
             $verdict = $this->work();
@@ -56,12 +63,12 @@ final class Chaos
     private function work(): array
     {
         $database = $this->emptyDatabase();
-        $broker = $this->transport();
+        $broker = Brokers::connect($this->options->transport, $this->ground->broker());
         $bus = $this->emptyBus($broker, $database);
         $manners = Manners::draw($this->options->messages);
         $faults = new Faults($this->ground, $this->options->workers, $this->options->rounds, $this->history);
         $sender = new Sender($broker, $faults, $this->history);
-        $fleet = new Fleet($this->options->workers, [$this->ground->broker(), $this->ground->database()], $this->folder, $this->history);
+        $fleet = new Fleet($this->options->workers, [$this->options->transport, $this->ground->broker(), $this->ground->database()], $this->folder, $this->history);
         $audit = new Audit($bus, $database, self::QUEUE, $manners);
 
         $started = microtime(true);
@@ -104,11 +111,6 @@ final class Chaos
         $broker instanceof RabbitMq && $bus->purge(self::QUEUE . '.dead');
 
         return $bus;
-    }
-
-    private function transport(): Transport
-    {
-        return $this->options->transport === 'sqlite' ? Sqlite::connect($this->ground->broker()) : RabbitMq::connect($this->ground->broker());
     }
 
     /** @return array<string, mixed> */

@@ -10,14 +10,15 @@ use Weft\Bench\BenchmarkException;
 final class Options
 {
     public const USAGE = <<<'USAGE'
-        usage: bench/chaos/run [--messages=N] [--seed=N] [--workers=N] [--rounds=N] [--transport=rabbitmq|sqlite]
+        usage: bench/chaos/run [--messages=N] [--seed=N] [--workers=N] [--rounds=N] [--transport=NAME]
                                [--deadline=SECONDS] [--out=FILE]
 
           --messages   commands that are sent, 20000 unless the variable MESSAGES says otherwise
           --seed       decides which faults come in which order after which pauses, and which messages fail; 1
           --workers    processes that consume, 3
           --rounds     how often each fault comes; 2, and once more for every 100,000 messages
-          --transport  rabbitmq with PostgreSQL, or sqlite for both, where only workers can be killed; rabbitmq
+          --transport  rabbitmq; quorum: the same with quorum queues; cluster: those on three nodes, of which one is killed and
+                       comes back; postgres: broker and database are one; sqlite: likewise, and only workers are killed
           --deadline   seconds after which what is not there counts as lost; 170, and 10 for every 1,000 messages
           --out        where the result goes, bench/out/chaos.json; the history stands beside it as chaos.log
 
@@ -25,6 +26,8 @@ final class Options
         effects, or when a message was parked that should not be.
 
         USAGE;
+
+    private const TRANSPORTS = ['rabbitmq', 'quorum', 'cluster', 'postgres', 'sqlite'];
 
     private function __construct(
         public readonly string $root,
@@ -61,8 +64,8 @@ final class Options
             ctype_digit($values[$name]) && (int) $values[$name] > 0
                 || throw new BenchmarkException("--{$name} must be a number above 0, got '{$values[$name]}'");
         }
-        in_array($values['transport'], ['rabbitmq', 'sqlite'], true)
-            || throw new BenchmarkException("--transport is rabbitmq or sqlite, got '{$values['transport']}'");
+        in_array($values['transport'], self::TRANSPORTS, true)
+            || throw new BenchmarkException('--transport is one of ' . implode(', ', self::TRANSPORTS) . ", got '{$values['transport']}'");
 
         return new self(
             $root,

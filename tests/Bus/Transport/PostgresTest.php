@@ -208,6 +208,25 @@ final class PostgresTest extends TransportConformance
         });
     }
 
+    public function testWhoeverLooksAgainAfterEveryIdleConnectionWasCutSeesWhatIsThere(): void
+    {
+        $this->on(function (): void {
+            $transport = Postgres::connect($this->databaseDsn('weft-cut'));
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->consume($this->queue(), 10)->close();
+            foreach ([1, 2, 3] as $round) {
+                $transport->publish([$this->message('a', (string) $round)]);
+                $this->cut('weft-cut');
+                $consumer = $transport->consume($this->queue(), 10);
+                $deliveries = $consumer->next(10, wait: 0.2);
+                self::assertSame([(string) $round], \array_column($deliveries, 'body'));
+                $consumer->ack($deliveries[0]);
+                $consumer->close();
+            }
+            $transport->close();
+        });
+    }
+
     public function testTheTableStaysSmallHoweverManyMessagesGoThroughIt(): void
     {
         $this->on(function (Transport $transport): void {

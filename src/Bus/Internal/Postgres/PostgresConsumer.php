@@ -12,6 +12,7 @@ use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Bus\TransportFailed;
 use Weft\Bus\UndefinedQueue;
+use Weft\Sql\ConnectionLost;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
@@ -46,6 +47,9 @@ final class PostgresConsumer implements TransactionalConsumer
 
     /** Whether there was something the last time. */
     private bool $probably = true;
+
+    /** Whether messages may have been taken and the answer was lost. */
+    private bool $isUnsure = false;
 
     private bool $away = false;
     private float $pause = self::FIRST_PAUSE;
@@ -186,22 +190,27 @@ final class PostgresConsumer implements TransactionalConsumer
         if ($room < 1) {
             return [];
         }
-        try {
-            $rows = shield(fn(): array => $this->claim($room));
-        } catch (SqlException $exception) {
-            if (!Outage::isOne($exception)) {
-                throw $this->failed($exception);
-            }
-            $this->gone($exception);
+        for ($lost = 1; true; $lost++) {
+            try {
+                $deliveries = shield(fn(): array => $this->claim($room));
+                break;
+            } catch (SqlException $exception) {
+                if (!Outage::isOne($exception)) {
+                    throw $this->failed($exception);
+                }
+                if ($lost > Store::POOLED || !$exception instanceof ConnectionLost) {
+                    $this->gone($exception);
 
-            return [];
+                    return [];
+                }
+            }
         }
         if ($this->away) {
             [$this->away, $this->pause] = [false, self::FIRST_PAUSE];
             $this->notices->notice("PostgreSQL is back, queue \"{$this->queueName}\" is consumed again");
         }
 
-        return $rows;
+        return $deliveries;
     }
 
     /** @return list<Delivery> */
@@ -210,12 +219,20 @@ final class PostgresConsumer implements TransactionalConsumer
         if ($this->session === 0 || $this->session !== $this->presence->session()) {
             $this->id = $this->presence->enter($this->queue);
             $this->session = $this->presence->session();
+            $this->isUnsure = false;
+        }
+        if ($this->isUnsure) {
+            $this->store->giveBackUnknown($this->id, [...\array_column($this->unsettled, 0), ...$this->settlements->of($this->id)]);
         }
         // Only a look, as long as there was nothing the last time.
         if (!$this->probably && !$this->store->hasReady($this->queue)) {
+            $this->isUnsure = false;
+
             return [];
         }
+        $this->isUnsure = true;
         $rows = $this->store->claim($this->queue, $this->id, $room, $this->unsettled === [] ? null : \min(\array_column($this->unsettled, 0)));
+        $this->isUnsure = false;
         $this->probably = $rows !== [];
         $deliveries = [];
         foreach ($rows as $row) {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Postgres;
 
+use Weft\Runtime\Mutex;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
@@ -41,14 +42,20 @@ final class Presence
     private ?Transaction $session = null;
 
     /** Counts the sessions: locks of an earlier one are gone, and with them what their consumers had taken. */
-    private int $session_number = 0;
+    private int $number = 0;
 
-    public function __construct(private readonly Database $database) {}
+    /** A transaction is one task's at a time. */
+    private readonly Mutex $turn;
+
+    public function __construct(private readonly Database $database)
+    {
+        $this->turn = new Mutex();
+    }
 
     /** The session whose locks count; 0 while there is none. */
     public function session(): int
     {
-        return $this->session?->isOpen() === true ? $this->session_number : 0;
+        return $this->session?->isOpen() === true ? $this->number : 0;
     }
 
     /**
@@ -60,14 +67,10 @@ final class Presence
     public function enter(int $queue): int
     {
         return shield(function () use ($queue): int {
-            $session = $this->open();
             do {
                 // Outside of the session: a number from a sequence may give the transaction an id, and that keeps vacuum from its work.
                 $id = $this->database->execute("SELECT nextval('weft_consumer_numbers')::int")->value();
-                $locked = $session->execute('SELECT pg_try_advisory_xact_lock(' . self::LOCK . ', ?::int)', [$id]);
-                $session->execute(self::RELEASE);
-                $session->flush();
-            } while (!$locked->value());
+            } while (!$this->turn->synchronized(fn(): bool => $this->lock($id)));
             // Only now may others see it: without its lock it would count as dead.
             $this->database->execute('INSERT INTO weft_consumers (id, queue_id) VALUES (?, ?)', [$id, $queue]);
 
@@ -79,10 +82,12 @@ final class Presence
     public function check(): void
     {
         try {
-            shield(function (): void {
-                $this->session?->execute(self::RELEASE);
-                $this->session?->flush();
-            });
+            shield(fn() => $this->turn->synchronized(function (): void {
+                if ($this->session() !== 0) {
+                    $this->session?->execute(self::RELEASE);
+                    $this->session?->flush();
+                }
+            }));
         } catch (SqlException) {
             $this->leave();
         }
@@ -105,6 +110,21 @@ final class Presence
         return 'pg_try_advisory_xact_lock(' . self::LOCK . ", {$column})";
     }
 
+    private function lock(int $id): bool
+    {
+        try {
+            $session = $this->open();
+            $locked = $session->execute('SELECT pg_try_advisory_xact_lock(' . self::LOCK . ', ?::int)', [$id]);
+            $session->execute(self::RELEASE);
+            $session->flush();
+
+            return $locked->value();
+        } catch (SqlException $exception) {
+            $this->leave();
+            throw $exception;
+        }
+    }
+
     private function open(): Transaction
     {
         if ($this->session() !== 0 && $this->session !== null) {
@@ -116,7 +136,7 @@ final class Presence
         }
         $session->execute(self::RELEASE);
         $session->flush();
-        $this->session_number++;
+        $this->number++;
 
         return $this->session = $session;
     }

@@ -58,6 +58,12 @@ final class Settlements
         $this->begin();
     }
 
+    /** @return list<int> what a consumer has settled, and the server does not know yet */
+    public function of(int $consumer): array
+    {
+        return [...$this->acks[$consumer] ?? [], ...$this->returns[$consumer] ?? []];
+    }
+
     /** Waits until everything is settled, but not for a server that is away. */
     public function close(): void
     {

@@ -13,6 +13,7 @@ use Weft\Bus\UndefinedQueue;
 use Weft\Bus\UnroutableMessage;
 use Weft\Sql\Bytes;
 use Weft\Sql\Connection;
+use Weft\Sql\ConnectionLost;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
@@ -67,6 +68,9 @@ final class Store
     private const LAZILY = "SELECT set_config('synchronous_commit', 'off', true), set_config('enable_seqscan', 'off', true),
         set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)";
 
+    /** Connections of a pool that may all turn out to be lost. */
+    public const POOLED = 8;
+
     /** @var array<string, true> types that have a queue; bindings are never taken away */
     private array $routed = [];
 
@@ -116,7 +120,7 @@ final class Store
     /** @throws UndefinedQueue */
     public function queueId(string $queue): int
     {
-        return $this->database->execute('SELECT id FROM weft_queues WHERE name = ?', [$queue])->value()
+        return $this->ask('SELECT id FROM weft_queues WHERE name = ?', [$queue])
             ?? throw self::undefined($queue);
     }
 
@@ -178,12 +182,12 @@ final class Store
     /** Whether there is something nobody has taken; writes nothing. */
     public function hasReady(int $queue): bool
     {
-        return $this->database->execute('SELECT EXISTS (SELECT 1 FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL ORDER BY id LIMIT 1)', self::range($queue))->value();
+        return $this->ask('SELECT EXISTS (SELECT 1 FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL ORDER BY id LIMIT 1)', self::range($queue));
     }
 
     public function depth(int $queue): int
     {
-        return $this->database->execute('SELECT count(*) FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL', self::range($queue))->value();
+        return $this->ask('SELECT count(*) FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL', self::range($queue));
     }
 
     /**
@@ -208,6 +212,17 @@ final class Store
     {
         $this->lazily(static fn(Transaction $transaction)
             => $transaction->execute('DELETE FROM weft_messages WHERE id = ANY(?::bigint[]) AND consumer_id = ?::int', [$ids, $consumer]));
+    }
+
+    /**
+     * Gives back what the consumer has taken in a transaction of which it never heard that it had committed.
+     *
+     * @param list<int> $known what it knows that it has
+     */
+    public function giveBackUnknown(int $consumer, array $known): void
+    {
+        $this->lazily(static fn(Transaction $transaction) => $transaction->execute('UPDATE weft_messages m SET consumer_id = NULL FROM weft_consumers c
+            WHERE c.id = ?::int AND m.id BETWEEN c.first AND c.last AND m.consumer_id = c.id AND m.id <> ALL(?::bigint[])', [$consumer, $known]));
     }
 
     /** @param list<int> $ids */
@@ -259,6 +274,24 @@ final class Store
     public function nowhere(Outgoing $message): UnroutableMessage
     {
         return new UnroutableMessage("No queue in this PostgreSQL database is declared for commands of type \"{$message->type}\"");
+    }
+
+    /**
+     * One value. A pool may hold connections that were cut together: then the next one is asked.
+     *
+     * @param list<mixed> $parameters
+     */
+    private function ask(string $query, array $parameters): mixed
+    {
+        for ($lost = 1; true; $lost++) {
+            try {
+                return $this->database->execute($query, $parameters)->value();
+            } catch (ConnectionLost $exception) {
+                if ($lost > self::POOLED) {
+                    throw $exception;
+                }
+            }
+        }
     }
 
     private static function undefined(string $queue): UndefinedQueue
