@@ -25,6 +25,8 @@ final class PostgresTest extends TransportConformance
 {
     use PostgresSchema;
 
+    protected const SERVER = 'DATABASE_URL';
+
     protected function connect(): Transport
     {
         return Postgres::connect($this->databaseDsn('weft-transport'));
