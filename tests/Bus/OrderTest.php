@@ -387,7 +387,7 @@ final class OrderTest extends BusTestCase
             });
             $database->execute('CREATE TABLE deposits (number INTEGER)');
             $bus->declare(self::QUEUE);
-            $bus->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 300)));
+            $bus->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 120)));
             $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
             while (\count($seen) < 20) {
                 delay(0.005);
@@ -400,13 +400,13 @@ final class OrderTest extends BusTestCase
             $then = \count($seen);
             delay(0.3);
             self::assertCount($then, $seen, 'it has stopped');
-            while (\count($seen) < 300) {
+            while (\count($seen) < 120) {
                 delay(0.02);
             }
             $bus->stop();
             $consumer->await();
 
-            self::assertSame(\range(1, 300), $database->execute('SELECT number FROM deposits ORDER BY rowid')->column());
+            self::assertSame(\range(1, 120), $database->execute('SELECT number FROM deposits ORDER BY rowid')->column());
         }, 40.0);
     }
 
