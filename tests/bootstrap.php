@@ -28,6 +28,3 @@ require __DIR__ . '/../autoload.php';
         }
     }
 })((getenv('WEFT_VAR') ?: dirname(__DIR__) . '/var') . '/services/env');
-
-/* What fails on purpose in here is not to be told on the terminal; programs that tests start say what they want to hear. */
-putenv('WEFT_LOG_LEVEL=emergency');

@@ -26,6 +26,22 @@ abstract class BusTestCase extends TestCase
 
     private const DEADLINE = 20.0;
 
+    /**
+     * What fails on purpose is not to be told on the terminal.
+     *
+     * @before
+     */
+    protected function silence(): void
+    {
+        \putenv('WEFT_LOG_LEVEL=emergency');
+    }
+
+    /** @after */
+    protected function speakAgain(): void
+    {
+        \putenv('WEFT_LOG_LEVEL');
+    }
+
     /** Runs a test in the runtime, with a deadline. */
     protected function inRuntime(\Closure $test, float $deadline = self::DEADLINE): void
     {

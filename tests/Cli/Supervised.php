@@ -32,7 +32,7 @@ final class Supervised
             [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']],
             $this->pipes,
             null,
-            $environment + ['WEFT_LOG_LEVEL' => 'info'] + \getenv(),
+            $environment + \getenv(),
         );
         \stream_set_blocking($this->pipes[2], false);
     }
