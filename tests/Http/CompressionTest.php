@@ -118,13 +118,6 @@ final class CompressionTest extends HttpTestCase
         return $this->serve('$routes->use(new Compression());' . $routes);
     }
 
-    private static function field(string $response, string $name): string
-    {
-        preg_match("/^$name: (.*)\r$/m", explode("\r\n\r\n", $response, 2)[0] . "\r\n", $found);
-
-        return $found[1] ?? '';
-    }
-
     /** What whole chunks hold. */
     private static function chunks(string $coded): string
     {

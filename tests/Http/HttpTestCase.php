@@ -29,6 +29,14 @@ abstract class HttpTestCase extends TestCase
         self::assertMatchesRegularExpression("~^HTTP/(1\\.[01]|2) $status\\b~", $response);
     }
 
+    /** The value of a header field, empty where there is none. */
+    protected static function field(string $response, string $name): string
+    {
+        preg_match("/^$name: (.*)\r$/m", explode("\r\n\r\n", $response, 2)[0] . "\r\n", $found);
+
+        return $found[1] ?? '';
+    }
+
     protected static function bodyOf(string $response): string
     {
         return explode("\r\n\r\n", $response, 2)[1] ?? '';

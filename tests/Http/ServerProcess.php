@@ -130,6 +130,27 @@ final class ServerProcess
         return (string) file_get_contents($this->errors);
     }
 
+    /** Kibibytes of memory. */
+    public function resident(): int
+    {
+        preg_match('/^VmRSS:\s+(\d+)/m', (string) file_get_contents("/proc/{$this->pid()}/status"), $found);
+
+        return (int) $found[1];
+    }
+
+    /** Seconds it has computed. */
+    public function cpu(): float
+    {
+        $fields = explode(' ', substr((string) strrchr((string) file_get_contents("/proc/{$this->pid()}/stat"), ')'), 2));
+
+        return ((int) $fields[11] + (int) $fields[12]) / 100;
+    }
+
+    private function pid(): int
+    {
+        return proc_get_status($this->process)['pid'];
+    }
+
     /** Waits until the log has the text. */
     public function awaitLog(string $text): bool
     {
