@@ -116,6 +116,12 @@ bench-bus-matrix: ## the same with transient and persistent messages, without an
 	@$(MAKE) build
 	@$(SUITE) --only=bus --matrix
 
+.PHONY: bench-bus-noop
+bench-bus-noop: ## measure bare publishing and consuming beside Go, ext-amqp and RabbitMQ's perf-test (SHORT=1: one round)
+	@scripts/setup demo services bench
+	@$(MAKE) build
+	@bench/noop/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+
 .PHONY: bench-http
 bench-http: ## measure Weft, Go, Node, PHP-FPM and php -S as HTTP servers (SHORT=1: two minutes)
 	@scripts/setup demo services bench

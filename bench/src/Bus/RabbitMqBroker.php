@@ -43,6 +43,12 @@ final class RabbitMqBroker
         $this->call('DELETE', 'vhosts/' . self::VIRTUAL_HOST, ignoreNotFound: true);
     }
 
+    /** A durable classic queue. */
+    public function declare(string $queue): void
+    {
+        $this->call('PUT', 'queues/' . self::VIRTUAL_HOST . '/' . rawurlencode($queue), ['durable' => true, 'arguments' => ['x-queue-type' => 'classic']]);
+    }
+
     /** Messages in all queues. Asked by getting one and giving it back: the API's counters lag by seconds. */
     public function queued(): int
     {
