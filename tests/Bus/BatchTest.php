@@ -236,6 +236,25 @@ final class BatchTest extends BusTestCase
         });
     }
 
+    public function testOneWhoseTimeIsOverIsDroppedAndTheOthersAreHandled(): void
+    {
+        $this->inRuntime(function (): void {
+            $ids = [];
+            $bus = Bus::connect('memory:')->handlers(self::batching(static function (array $items) use (&$ids): void {
+                foreach ($items as $item) {
+                    $ids[] = $item->message->id;
+                }
+            }, CustomerStored::class, event: true));
+            $bus->declare(self::QUEUE);
+            $bus->publish(new CustomerStored('1'), expires: 0.01);
+            $bus->publish(new CustomerStored('2'));
+            delay(0.05);
+            self::drain($bus);
+
+            self::assertSame([['2'], 1, 1], [$ids, $bus->progress()->expired, $bus->progress()->events]);
+        });
+    }
+
     public function testABatchThatTakesTooLongIsCancelled(): void
     {
         $this->inRuntime(function (): void {

@@ -49,11 +49,6 @@ final class Dispatcher
      */
     public function dispatch(Delivery $delivery, Worker $worker): void
     {
-        if (isset($delivery->headers[Header::EXPIRES_AT]) && (float) $delivery->headers[Header::EXPIRES_AT] < \microtime(true) * 1000) {
-            $this->drop($delivery);
-
-            return;
-        }
         $handlers = $this->handlers->of($delivery->type);
         $isCommand = $handlers !== [] && $handlers[0]->kind !== Kind::Event;
         if (!$isCommand && isset($delivery->headers[Header::FAILED_HANDLER])) {
@@ -106,11 +101,17 @@ final class Dispatcher
         };
     }
 
-    private function drop(Delivery $delivery): void
+    /** @return bool whether nobody needs the message any more; then it is acknowledged */
+    public function drops(Delivery $delivery): bool
     {
+        if ((float) $delivery->headers[Header::EXPIRES_AT] >= \microtime(true) * 1000) {
+            return false;
+        }
         $this->setup->logger->info('Message {type} {id} expired before it was handled', ['type' => $delivery->type, 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '']);
         $this->consumer->ack($delivery);
         $this->progress->expired++;
+
+        return true;
     }
 
     /** Whoever has asked gets an answer either way, and nothing is kept. */

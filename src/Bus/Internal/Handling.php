@@ -70,6 +70,9 @@ final class Handling
         $started = $this->observer === null ? 0 : \hrtime(true);
         $this->progress->inFlight++;
         try {
+            if (isset($delivery->headers[Header::EXPIRES_AT]) && $this->dispatcher->drops($delivery)) {
+                return Outcome::Handled;
+            }
             $this->suspicion === null || !$delivery->redelivered
                 ? $this->dispatcher->dispatch($delivery, $worker)
                 : $this->suspicion->guard($delivery, $worker, fn() => $this->dispatcher->dispatch($delivery, $worker));
@@ -107,9 +110,14 @@ final class Handling
     public function runBatch(Handler $handler, array $deliveries, Worker $worker): void
     {
         $started = \hrtime(true);
-        $this->progress->inFlight += \count($deliveries);
+        $count = \count($deliveries);
+        $this->progress->inFlight += $count;
         $failed = [];
         try {
+            $deliveries = \array_values(\array_filter($deliveries, fn(Delivery $delivery): bool => !isset($delivery->headers[Header::EXPIRES_AT]) || !$this->dispatcher->drops($delivery)));
+            if ($deliveries === []) {
+                return;
+            }
             $handle = function () use ($handler, $deliveries, $worker, &$failed): void {
                 $failed = $this->batches->dispatch($handler, $deliveries, $worker);
             };
@@ -132,7 +140,7 @@ final class Handling
                 }
             }
         } finally {
-            $this->progress->inFlight -= \count($deliveries);
+            $this->progress->inFlight -= $count;
         }
     }
 
