@@ -7,6 +7,7 @@ const looks = [
     ['weft confirmed', 'weft', 2, 'square', '6 3'],
     ['weft safe', 'weft', 3, 'triangle', '2 3'],
     ['weft batch', 'weft', 4, 'cross', '8 3 2 3'],
+    ['weft batch-safe', 'weft', 4, 'asterisk', '4 2'],
     ['weft embedded', 'weft', 5, 'star', '4 4'],
     ['weft-google-protobuf', 'weft', 2, 'square', '6 3'],
     ['go', 'peer', 6, 'diamond', null],

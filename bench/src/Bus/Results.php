@@ -6,8 +6,8 @@ namespace Weft\Bench\Bus;
 
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Failure;
+use Weft\Bench\Repeats;
 use Weft\Bench\ResultsFile;
-use Weft\Bench\Spread;
 use Weft\Bench\Table;
 
 /** All runs of one comparison, with what they ran on. */
@@ -79,7 +79,7 @@ final class Results
         asort($cells);
         $rows = array_map(static fn (string $system, array $byCell): array => [
             $system,
-            ...array_map(static fn (string $cell): string => self::spread($byCell[$cell] ?? [], 'seconds', 2), array_keys($cells)),
+            ...array_map(static fn (string $cell): string => (new Repeats($byCell[$cell] ?? []))->spread('seconds', 2), array_keys($cells)),
         ], array_keys($groups), $groups);
 
         return new Table(['contender', ...array_keys($cells)], $rows);
@@ -103,57 +103,23 @@ final class Results
      */
     private function row(string $contender, array $runs): array
     {
-        $failed = count(array_filter($runs, static fn (Run $run): bool => $run->failure() !== null));
+        $repeats = new Repeats($runs);
+        $go = new Repeats($this->byContender()['go'] ?? []);
 
         return [
-            $failed === 0 ? $contender : "$contender ($failed of " . count($runs) . ' failed)',
-            self::spread($runs, 'fill_per_s', 0),
-            self::spread($runs, 'commands_per_s', 0),
-            self::spread($runs, 'events_per_s', 0),
-            self::spread($runs, 'seconds', 2),
-            $this->ratioToGo($runs),
-            self::spread($runs, 'cpu_s', 1),
-            self::spread($runs, 'broker_cpu_s', 1),
-            self::spread($runs, 'database_cpu_s', 1),
-            self::spread($runs, 'rss_mib', 0),
-            self::sum($runs, 'rows'),
-            self::sum($runs, 'lost'),
-            self::sum($runs, 'duplicates'),
+            $repeats->label($contender),
+            $repeats->spread('fill_per_s', 0),
+            $repeats->spread('commands_per_s', 0),
+            $repeats->spread('events_per_s', 0),
+            $repeats->spread('seconds', 2),
+            $go->ratio('seconds', $repeats),
+            $repeats->spread('cpu_s', 1),
+            $repeats->spread('broker_cpu_s', 1),
+            $repeats->spread('database_cpu_s', 1),
+            $repeats->spread('rss_mib', 0),
+            $repeats->sum('rows'),
+            $repeats->sum('lost'),
+            $repeats->sum('duplicates'),
         ];
-    }
-
-    /** @param list<Run> $runs */
-    private function ratioToGo(array $runs): string
-    {
-        $seconds = self::numbers($runs, 'seconds');
-        $go = self::numbers($this->byContender()['go'] ?? [], 'seconds');
-
-        return $seconds === [] || $go === [] ? '–' : sprintf('%.2f', Spread::of($seconds)->median / Spread::of($go)->median);
-    }
-
-    /** @param list<Run> $runs */
-    private static function spread(array $runs, string $name, int $decimals): string
-    {
-        $numbers = self::numbers($runs, $name);
-
-        return $numbers === [] ? '–' : Spread::of($numbers)->format($decimals);
-    }
-
-    /** @param list<Run> $runs */
-    private static function sum(array $runs, string $name): string
-    {
-        return number_format(array_sum(self::numbers($runs, $name)));
-    }
-
-    /**
-     * @param list<Run> $runs
-     *
-     * @return list<float|int>
-     */
-    private static function numbers(array $runs, string $name): array
-    {
-        $numbers = array_map(static fn (Run $run): float|int|null => $run->number($name), $runs);
-
-        return array_values(array_filter($numbers, static fn (float|int|null $number): bool => $number !== null));
     }
 }

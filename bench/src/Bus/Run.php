@@ -4,10 +4,11 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Bus;
 
+use Weft\Bench\Measured;
 use Weft\Bench\Usage;
 
 /** One contender's run through all messages, as it stands in the results file. A failed run has a reason and no numbers. */
-final class Run
+final class Run implements Measured
 {
     private const NUMBERS = [
         'seconds', 'fill_per_s', 'commands_per_s', 'events_per_s', 'cpu_s', 'broker_cpu_s', 'database_cpu_s', 'rss_mib', 'rows', 'lost', 'duplicates',

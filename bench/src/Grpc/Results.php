@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bench\Grpc;
 
 use Weft\Bench\Failure;
+use Weft\Bench\Repeats;
 use Weft\Bench\ResultsFile;
-use Weft\Bench\Spread;
 use Weft\Bench\Table;
 
 /** All runs of one comparison, with what they ran on. */
@@ -50,9 +50,9 @@ final class Results
 
         return array_map(function (array $bySystem): Table {
             ksort($bySystem);
-            $go = self::numbers($bySystem['go'] ?? [], 'cpu_us_per_call');
+            $go = new Repeats($bySystem['go'] ?? []);
             $rows = array_map(
-                static fn (string $system): array => self::row($system, $bySystem[$system], $go),
+                static fn (string $system): array => self::row($system, new Repeats($bySystem[$system]), $go),
                 array_keys($bySystem),
             );
 
@@ -82,47 +82,18 @@ final class Results
         return array_keys($failures);
     }
 
-    /**
-     * @param non-empty-list<Run> $runs
-     * @param list<float|int> $go CPU of Go's runs
-     *
-     * @return list<string>
-     */
-    private static function row(string $system, array $runs, array $go): array
+    /** @return list<string> */
+    private static function row(string $system, Repeats $repeats, Repeats $go): array
     {
-        $failed = count(array_filter($runs, static fn (Run $run): bool => $run->failure() !== null));
-        $own = self::numbers($runs, 'cpu_us_per_call');
-        $comparable = $own !== [] && $go !== [] && Spread::of($own)->median > 0.0;
-
         return [
-            $failed === 0 ? $system : "$system ($failed of " . count($runs) . ' failed)',
-            self::spread($runs, 'rps', 0),
-            self::spread($runs, 'p50_ms', 2),
-            self::spread($runs, 'p99_ms', 2),
-            self::spread($runs, 'cpu_us_per_call', 1),
-            $comparable ? sprintf('%.2f', Spread::of($go)->median / Spread::of($own)->median) : '–',
-            self::spread($runs, 'rss_mib', 0),
-            number_format(array_sum(self::numbers($runs, 'errors'))),
+            $repeats->label($system),
+            $repeats->spread('rps', 0),
+            $repeats->spread('p50_ms', 2),
+            $repeats->spread('p99_ms', 2),
+            $repeats->spread('cpu_us_per_call', 1),
+            $repeats->ratio('cpu_us_per_call', $go),
+            $repeats->spread('rss_mib', 0),
+            $repeats->sum('errors'),
         ];
-    }
-
-    /** @param list<Run> $runs */
-    private static function spread(array $runs, string $name, int $decimals): string
-    {
-        $numbers = self::numbers($runs, $name);
-
-        return $numbers === [] ? '–' : Spread::of($numbers)->format($decimals);
-    }
-
-    /**
-     * @param list<Run> $runs
-     *
-     * @return list<float|int>
-     */
-    private static function numbers(array $runs, string $name): array
-    {
-        $numbers = array_map(static fn (Run $run): float|int|null => $run->number($name), $runs);
-
-        return array_values(array_filter($numbers, static fn (float|int|null $number): bool => $number !== null));
     }
 }

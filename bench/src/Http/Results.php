@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bench\Http;
 
 use Weft\Bench\Failure;
+use Weft\Bench\Repeats;
 use Weft\Bench\ResultsFile;
-use Weft\Bench\Spread;
 use Weft\Bench\Table;
 
 /** All runs of one comparison, with what they ran on. */
@@ -122,53 +122,17 @@ final class Results
      */
     private function row(string $system, array $runs, array $go): array
     {
-        $failed = count(array_filter($runs, static fn (Run $run): bool => $run->failure() !== null));
+        $repeats = new Repeats($runs);
 
         return [
-            $failed === 0 ? $system : "$system ($failed of " . count($runs) . ' failed)',
-            self::spread($runs, 'rps', 0),
-            self::spread($runs, 'p50_ms', 2),
-            self::spread($runs, 'p99_ms', 2),
-            self::spread($runs, 'cpu_us_per_request', 1),
-            self::timesGo($runs, $go),
-            self::spread($runs, 'rss_mib', 0),
-            number_format(array_sum(self::numbers($runs, 'errors'))),
+            $repeats->label($system),
+            $repeats->spread('rps', 0),
+            $repeats->spread('p50_ms', 2),
+            $repeats->spread('p99_ms', 2),
+            $repeats->spread('cpu_us_per_request', 1),
+            $repeats->ratio('cpu_us_per_request', new Repeats($go)),
+            $repeats->spread('rss_mib', 0),
+            $repeats->sum('errors'),
         ];
-    }
-
-    /**
-     * Requests per second of CPU, against Go's.
-     *
-     * @param list<Run> $runs
-     * @param list<Run> $go
-     */
-    private static function timesGo(array $runs, array $go): string
-    {
-        $own = self::numbers($runs, 'cpu_us_per_request');
-        $theirs = self::numbers($go, 'cpu_us_per_request');
-
-        return $own === [] || $theirs === [] || Spread::of($own)->median <= 0.0
-            ? '–'
-            : sprintf('%.2f', Spread::of($theirs)->median / Spread::of($own)->median);
-    }
-
-    /** @param list<Run> $runs */
-    private static function spread(array $runs, string $name, int $decimals): string
-    {
-        $numbers = self::numbers($runs, $name);
-
-        return $numbers === [] ? '–' : Spread::of($numbers)->format($decimals);
-    }
-
-    /**
-     * @param list<Run> $runs
-     *
-     * @return list<float|int>
-     */
-    private static function numbers(array $runs, string $name): array
-    {
-        $numbers = array_map(static fn (Run $run): float|int|null => $run->number($name), $runs);
-
-        return array_values(array_filter($numbers, static fn (float|int|null $number): bool => $number !== null));
     }
 }

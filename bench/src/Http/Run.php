@@ -5,9 +5,10 @@ declare(strict_types=1);
 namespace Weft\Bench\Http;
 
 use Weft\Bench\Load\Load;
+use Weft\Bench\Measured;
 
 /** One contender under one kind of load, as it stands in the results file. A failed run has a reason and no numbers. */
-final class Run
+final class Run implements Measured
 {
     private const NUMBERS = ['requests', 'rps', 'p50_ms', 'p99_ms', 'cpu_us_per_request', 'rss_mib', 'errors'];
 
