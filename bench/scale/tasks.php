@@ -18,14 +18,17 @@ function resident(): float
 
 run(static function () use ($argv): void {
     delay(0.0);
-    $before = resident();
+    $before = [resident(), memory_get_usage()];
     $tasks = [];
     for ($i = 0; $i < (int) $argv[1]; ++$i) {
         $tasks[] = async(static fn () => delay(3600.0));
     }
-    // All of them have begun to wait when a task that came after them has run.
-    async(static fn () => delay(0.1))->await();
-    echo json_encode(['resident_mib' => round(resident() - $before, 3), 'php_mib' => round(memory_get_usage() / 1024 ** 2, 3)]), "\n";
+    // Those that have a fiber have begun to wait by then; a task more might never get one.
+    delay(0.1);
+    echo json_encode([
+        'resident_mib' => round(resident() - $before[0], 3),
+        'php_mib' => round((memory_get_usage() - $before[1]) / 1024 ** 2, 3),
+    ]), "\n";
     foreach ($tasks as $task) {
         $task->cancel();
     }

@@ -26,13 +26,15 @@ final class Counters
     {
     }
 
-    /** Sends a request, unless one is on its way. */
-    public function ask(): void
+    /** Sends a request, unless one is on its way; false when there is none to be answered. */
+    public function ask(): bool
     {
         if (!$this->asked && $this->connect()) {
             $host = parse_url($this->url, PHP_URL_HOST);
             $this->asked = @fwrite($this->connection, "GET /metrics HTTP/1.1\r\nHost: $host\r\n\r\n") !== false;
         }
+
+        return $this->asked;
     }
 
     /** @return array{published: int, delivered: int, acknowledged: int}|null null while the answer is not complete */

@@ -30,8 +30,7 @@ final class Timeline
             $this->samples[] = [$elapsed, ...array_values($counts)];
             $this->thinOut();
         }
-        if ($elapsed >= $this->next) {
-            $this->counters?->ask();
+        if ($elapsed >= $this->next && $this->counters?->ask()) {
             $this->next = $elapsed + $this->interval;
         }
     }

@@ -29,6 +29,6 @@ final class TaskPoints
         $output = Program::run($command, [], $log, self::TIMEOUT_SECONDS, static fn (): null => null)->output;
         $report = json_decode(trim($output), true) ?? throw new BenchmarkException("printed no report: $output, log: $log");
 
-        return ['' => $report['resident_mib'], 'memory of PHP' => $report['php_mib']];
+        return ['' => $report['resident_mib'], 'asked of PHP’s allocator' => $report['php_mib']];
     }
 }
