@@ -54,11 +54,12 @@ function failures({ runs }) {
         return null;
     }
     const name = (run) => [run.system, run.mode, run.case, run.protocol, run.preset, run.curve, run.connections && `${run.connections} connections`].filter(Boolean).join(', ');
+    const log = ({ failed: reason, log: file }) => !file || reason.includes(file) ? '' : ` (log: ${file})`;
     return element(
         'div',
         { class: 'failures' },
         element('p', {}, `✗ ${number(failed.length)} of ${number(runs.length)} runs failed:`),
-        element('ul', {}, failed.slice(0, 20).map((run) => element('li', {}, `${name(run)}: ${run.failed}${run.log ? ` (log: ${run.log})` : ''}`))),
+        element('ul', {}, failed.slice(0, 20).map((run) => element('li', {}, `${name(run)}: ${run.failed}${log(run)}`))),
     );
 }
 
