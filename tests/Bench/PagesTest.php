@@ -38,6 +38,14 @@ final class PagesTest extends TestCase
         Page::block(dirname(__DIR__, 2) . '/LICENSE', 'bench', '', true);
     }
 
+    public function testAFolderWithoutResultsIsRefused(): void
+    {
+        $program = dirname(__DIR__, 2) . '/bench/report/build';
+        exec(escapeshellarg(PHP_BINARY) . ' ' . escapeshellarg($program) . ' --from=' . escapeshellarg(__DIR__) . ' 2>&1', $output, $code);
+
+        self::assertSame([2, 'bench/report/build: there are no results in ' . __DIR__ . ': run `make bench`'], [$code, implode("\n", $output)]);
+    }
+
     public function testAPageThatAsksForSomethingUnknownIsRefused(): void
     {
         $template = tempnam(sys_get_temp_dir(), 'weft-bench');

@@ -6,6 +6,7 @@ namespace Weft\Tests\Bench;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\Interrupted;
 use Weft\Bench\Program;
 use Weft\Bench\Usage;
 
@@ -23,6 +24,24 @@ final class ProgramTest extends TestCase
     protected function tearDown(): void
     {
         unlink($this->log);
+    }
+
+    public function testOneThatIsInterruptedIsEnded(): void
+    {
+        $pid = 0;
+        $tick = function () use (&$pid): void {
+            $pid = (int) file_get_contents($this->log);
+            $pid === 0 || throw new Interrupted('interrupted', SIGINT);
+        };
+        try {
+            Program::run(['sh', '-c', 'echo $$ >&2; exec sleep 60'], [], $this->log, 20.0, $tick);
+            self::fail('it went on');
+        } catch (Interrupted $signal) {
+            self::assertSame(SIGINT, $signal->getCode());
+        }
+
+        self::assertGreaterThan(1, $pid);
+        self::assertFalse(posix_kill($pid, 0), 'the program is left behind');
     }
 
     public function testItReportsOutputAndCpuTimeAndPeakMemoryOfTheProgram(): void

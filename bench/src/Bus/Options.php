@@ -27,7 +27,8 @@ final class Options
           --out         where the results go, bench/out/bus.json
 
         Starts RabbitMQ and PostgreSQL of this checkout unless AMQP_URL, DATABASE_URL and RABBITMQ_MANAGEMENT_URL
-        are set. Exits with 1 when a run failed, lost a message or made one twice.
+        are set; RABBITMQ_PROMETHEUS_URL beside them gives the time line. Exits with 1 when a run failed, lost a
+        message or made one twice.
 
         USAGE;
 

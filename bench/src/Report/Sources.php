@@ -45,6 +45,6 @@ final class Sources
 
         return $there !== []
             ? array_map(ResultsFile::load(...), $there)
-            : throw new BenchmarkException('there are no results in ' . dirname(reset($this->files)) . ': run `make bench`');
+            : throw new BenchmarkException('there are no results in ' . dirname($this->files['bus']) . ': run `make bench`');
     }
 }
