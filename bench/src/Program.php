@@ -15,6 +15,8 @@ final class Program
     /** @var resource */
     private $stdout;
     private int $pid;
+    /** The exit code of one that had ended when it was asked for its pid: proc_close() does not know it any more. */
+    private ?int $code = null;
     private string $output = '';
     private float $peakMemory = 0.0;
 
@@ -31,7 +33,9 @@ final class Program
         }
         $this->process = $process;
         $this->stdout = $pipes[1];
-        $this->pid = proc_get_status($process)['pid'];
+        $status = proc_get_status($process);
+        $this->pid = $status['pid'];
+        $this->code = $status['running'] ? null : $status['exitcode'];
         stream_set_blocking($this->stdout, false);
     }
 
@@ -95,7 +99,8 @@ final class Program
     private function requireSuccess(): void
     {
         fclose($this->stdout);
-        $code = proc_close($this->process);
+        $closed = proc_close($this->process);
+        $code = $this->code ?? $closed;
         if ($code !== 0) {
             throw new BenchmarkException("exited with code $code, log: {$this->log}");
         }

@@ -23,6 +23,8 @@ final class Child
     /** @var resource */
     private $log;
     private readonly int $pid;
+    /** The status tells it once: proc_close() does not know it any more. */
+    private ?int $code = null;
 
     /**
      * @param list<string> $command
@@ -36,7 +38,7 @@ final class Child
         $this->process = @proc_open(['setsid', ...$command], $streams, $pipes, null, $environment + getenv())
             ?: throw new BenchmarkException("cannot start {$command[0]}");
         $this->output = $pipes[1];
-        $this->pid = proc_get_status($this->process)['pid'];
+        $this->pid = $this->status()['pid'];
         stream_set_blocking($this->output, false);
     }
 
@@ -68,7 +70,7 @@ final class Child
     {
         posix_kill(-$this->pid, SIGTERM);
         $deadline = microtime(true) + self::GRACE_SECONDS;
-        while (proc_get_status($this->process)['running'] && microtime(true) < $deadline) {
+        while ($this->status()['running'] && microtime(true) < $deadline) {
             fwrite($this->log, (string) stream_get_contents($this->output));
             usleep(20_000);
         }
@@ -82,6 +84,19 @@ final class Child
         fclose($this->output);
         fclose($this->log);
 
-        return proc_close($this->process);
+        $code = proc_close($this->process);
+
+        return $this->code ?? $code;
+    }
+
+    /** @return array<string, mixed> see {@see proc_get_status()} */
+    private function status(): array
+    {
+        $status = proc_get_status($this->process);
+        if (!$status['running'] && $this->code === null) {
+            $this->code = $status['exitcode'];
+        }
+
+        return $status;
     }
 }
