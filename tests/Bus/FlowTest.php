@@ -237,6 +237,36 @@ final class FlowTest extends BusTestCase
         });
     }
 
+    public function testAnotherMessageIsTriedWhenTheOneThatWasHasSaidNothing(): void
+    {
+        $this->inRuntime(function (): void {
+            $calls = 0;
+            $down = true;
+            $bus = Bus::connect('memory:')->handlers(self::storing(static function () use (&$calls, &$down): void {
+                $calls++;
+                if ($down) {
+                    throw new \RuntimeException('the gateway is down');
+                }
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(2));
+            $bus->send(self::customer(3), expires: 0.02);
+            $bus->send(self::customer(4));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1, signals: false, breaker: new CircuitBreaker(failures: 2, pause: 0.1)));
+            while ($calls < 2) {
+                delay(0.005);
+            }
+            $down = false;
+            while ($calls < 3) {
+                delay(0.005);
+            }
+            $bus->stop();
+            $consumer->await();
+
+            self::assertSame([1, 1], [$bus->progress()->expired, $bus->progress()->commands]);
+        });
+    }
+
     public function testFailuresThatAreAMessagesOwnFaultDoNotOpenTheBreaker(): void
     {
         $this->inRuntime(function (): void {

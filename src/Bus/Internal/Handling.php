@@ -78,12 +78,11 @@ final class Handling
                 : $this->suspicion->guard($delivery, $worker, fn() => $this->dispatcher->dispatch($delivery, $worker));
             $this->observer === null || $this->tell(fn() => $this->observer->handled($delivery->type, (\hrtime(true) - $started) / 1e9));
 
-            $worker->places->breaker?->succeeded();
+            $worker->places->breaker?->succeeded($delivery->tag);
 
             return Outcome::Handled;
         } catch (Interrupted) {
             $worker->free($delivery);
-            $worker->places->breaker?->undecided();
             $failing === null && $this->consumer->requeue($delivery);
 
             return Outcome::GivenBack;
@@ -94,7 +93,7 @@ final class Handling
             }
             $worker->free($delivery);
 
-            $worker->places->breaker?->failed($thrown instanceof Failure ? $thrown->error : $thrown);
+            $worker->places->breaker?->failed($delivery->tag, $thrown instanceof Failure ? $thrown->error : $thrown);
 
             return $this->fail($delivery, $thrown instanceof Failure ? $thrown : new Failure($thrown), $failing) ? Outcome::Failed : Outcome::GivenBack;
         } finally {
@@ -111,6 +110,7 @@ final class Handling
     {
         $started = \hrtime(true);
         $count = \count($deliveries);
+        $tag = $deliveries[0]->tag;
         $this->progress->inFlight += $count;
         $failed = [];
         try {
@@ -122,15 +122,14 @@ final class Handling
                 $failed = $this->batches->dispatch($handler, $deliveries, $worker);
             };
             $this->suspicion === null || !$deliveries[0]->redelivered ? $handle() : $this->suspicion->guard($deliveries[0], $worker, $handle);
-            \count($failed) === \count($deliveries) || $worker->places->breaker?->succeeded();
+            \count($failed) === \count($deliveries) || $worker->places->breaker?->succeeded($tag);
             foreach ($failed as [$delivery, $failure]) {
-                $worker->places->breaker?->failed($failure->error);
+                $worker->places->breaker?->failed($tag, $failure->error);
                 $this->fail($delivery, $failure);
             }
             $this->tellOfBatch($deliveries, \array_column($failed, 0), (\hrtime(true) - $started) / 1e9);
         } catch (Interrupted) {
             $worker->free($deliveries[0]);
-            $worker->places->breaker?->undecided();
             \array_walk($deliveries, $this->consumer->requeue(...));
         } catch (\Throwable $thrown) {
             if (!$worker->isForced()) {

@@ -241,6 +241,7 @@ final class Worker
     private function leave(Delivery $delivery): void
     {
         $this->places->free($delivery->tag);
+        $this->places->breaker?->ended($delivery->tag);
         unset($this->tasks[$delivery->tag]);
         $this->ended->notify();
     }

@@ -22,8 +22,8 @@ final class Breaker
 
     private float $pause;
 
-    /** Whether the one message is on its way. */
-    private bool $probing = false;
+    /** Tag of the one message that is tried; null as long as none is. */
+    private ?int $probe = null;
 
     public function __construct(
         private readonly CircuitBreaker $rule,
@@ -36,43 +36,42 @@ final class Breaker
     /** Whether no message may be started now. */
     public function holds(): bool
     {
-        return $this->until !== null && ($this->probing || self::now() < $this->until);
+        return $this->until !== null && ($this->probe !== null || self::now() < $this->until);
     }
 
     /** Seconds until that may change by itself; null when it does not. */
     public function left(): ?float
     {
-        return $this->until === null || $this->probing ? null : \max(0.0, $this->until - self::now());
+        return $this->until === null || $this->probe !== null ? null : \max(0.0, $this->until - self::now());
     }
 
     /** A message is started, and it may be the one that is tried. */
-    public function started(): void
+    public function started(int $tag): void
     {
-        $this->probing = $this->until !== null;
+        $this->probe = $this->until === null ? null : $tag;
     }
 
-    public function succeeded(): void
+    public function succeeded(int $tag): void
     {
         $this->inARow = 0;
         // One that was started before the pause says nothing about now.
-        if ($this->probing) {
-            $this->until = null;
-            $this->probing = false;
+        if ($this->probe === $tag) {
+            $this->until = $this->probe = null;
             $this->pause = $this->rule->pause;
             $this->logger->notice('Queue {queue} is consumed again', ['queue' => $this->queue]);
         }
     }
 
-    public function failed(\Throwable $thrown): void
+    public function failed(int $tag, \Throwable $thrown): void
     {
         if (!$this->counts($thrown)) {
             // It was answered: that a message is at fault says nothing against the others.
-            $this->probing ? $this->succeeded() : null;
+            $this->probe === $tag && $this->succeeded($tag);
 
             return;
         }
         $this->inARow++;
-        if ($this->probing) {
+        if ($this->probe === $tag) {
             $this->pause = \min($this->rule->longest, 2 * $this->pause);
             $this->open($thrown);
         } elseif ($this->until === null && $this->inARow >= $this->rule->failures) {
@@ -80,15 +79,17 @@ final class Breaker
         }
     }
 
-    /** It was neither: the message goes back to its queue. */
-    public function undecided(): void
+    /** It is over: where it was neither, another one is tried. */
+    public function ended(int $tag): void
     {
-        $this->probing = false;
+        if ($this->probe === $tag) {
+            $this->probe = null;
+        }
     }
 
     private function open(\Throwable $thrown): void
     {
-        $this->probing = false;
+        $this->probe = null;
         $this->until = self::now() + $this->pause;
         $this->logger->error('Queue {queue} is not consumed for {seconds} seconds after {count} failures in a row: {error}', [
             'queue' => $this->queue,

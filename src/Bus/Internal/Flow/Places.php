@@ -42,7 +42,7 @@ final class Places
     public function take(int $tag): void
     {
         $this->taken[$tag] = $this->gradient === null ? 0 : \hrtime(true);
-        $this->breaker?->started();
+        $this->breaker?->started($tag);
     }
 
     /** @return bool false when it was free already */
