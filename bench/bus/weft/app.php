@@ -2,13 +2,14 @@
 
 declare(strict_types=1);
 
-// Weft in bench/bus: the workload of the peers in one process, on RabbitMQ and PostgreSQL or on SQLite alone.
+// Weft in bench/bus: the workload of the peers in one process, on RabbitMQ and PostgreSQL, on PostgreSQL or on SQLite alone.
 
 namespace Weft\Bench\Bus\Weft;
 
 use Weft\Bus\Bus;
 use Weft\Bus\Publishing;
 use Weft\Bus\Transport;
+use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
@@ -36,9 +37,11 @@ function environment(string $name): string
 
 function transport(Database $database): Transport
 {
-    return environment('TRANSPORT') === 'sqlite'
-        ? Sqlite::on($database)
-        : RabbitMq::connect(environment('AMQP_URL'), persistent: \getenv('PERSISTENT') === '1');
+    return match (environment('TRANSPORT')) {
+        'sqlite' => Sqlite::on($database),
+        'postgres' => Postgres::connect(environment('DATABASE_URL')),
+        'rabbitmq' => RabbitMq::connect(environment('AMQP_URL'), persistent: \getenv('PERSISTENT') === '1'),
+    };
 }
 
 /** @return iterable<StoreCustomer> */

@@ -77,6 +77,7 @@ final class Benchmark
 
         $grounds = fn (Transport $transport): Ground => match ($transport) {
             Transport::RabbitMq => $this->ground,
+            Transport::Postgres => $this->ground->withoutBroker(),
             Transport::Sqlite => $sqlite,
         };
         $turn = new Turn($grounds, $this->options->commands, $this->options->timeout);

@@ -45,7 +45,7 @@ final class Contender
     /** Some modes have persistent messages whatever is asked of the others. */
     public function isPersistent(): bool
     {
-        return $this->persistent || $this->mode->isDurable() || $this->transport === Transport::Sqlite;
+        return $this->persistent || $this->mode->isDurable() || $this->transport !== Transport::RabbitMq;
     }
 
     /** @return list<string> */

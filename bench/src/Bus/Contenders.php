@@ -27,6 +27,7 @@ final class Contenders
             self::weft('weft-safe', Mode::Safe, Transport::RabbitMq, $bench, $extension),
             self::weft('weft-batch', Mode::Batch, Transport::RabbitMq, $bench, $extension),
             self::weft('weft-batch-safe', Mode::BatchSafe, Transport::RabbitMq, $bench, $extension),
+            self::weft('weft-postgres', Mode::Confirmed, Transport::Postgres, $bench, $extension),
             self::weft('weft-embedded', Mode::Confirmed, Transport::Sqlite, $bench, $extension),
             new Contender('go', 'go', Mode::Plain, Transport::RabbitMq, [$goProgram], []),
             self::php('pure-php', $bench),

@@ -17,7 +17,8 @@ final class Options
           --short       one run of 5000 messages: the shape of the table in a minute
           --commands    messages per run, 100000 unless the variable COMMANDS says otherwise
           --runs        runs of each contender, 3; they take turns
-          --only        contenders: weft-plain weft-confirmed weft-safe weft-batch weft-batch-safe weft-embedded
+          --only        contenders: weft-plain weft-confirmed weft-safe weft-batch weft-batch-safe weft-postgres
+                        weft-embedded
                         go pure-php symfony-messenger, or weft for its six; all of them by default
           --persistent  messages survive a restart of the broker (delivery mode 2), for everyone
           --matrix      instead of the race: weft, go, pure-php and symfony-messenger each with transient and

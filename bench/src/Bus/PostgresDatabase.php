@@ -36,6 +36,12 @@ final class PostgresDatabase
         $connection->exec('CHECKPOINT');
     }
 
+    /** Leaves none of the tables a contender keeps its queue in. */
+    public function dropQueues(): void
+    {
+        $this->connection()->exec('DROP TABLE IF EXISTS weft_messages, weft_consumers, weft_bindings, weft_queues');
+    }
+
     /** @return array{int, int} rows, and different customers among them */
     public function count(): array
     {

@@ -76,6 +76,7 @@ final class Run implements Measured
     {
         return match ($this->fields['transport']) {
             Transport::Sqlite->value => "{$this->fields['system']} embedded",
+            Transport::Postgres->value => "{$this->fields['system']} postgres",
             default => $this->fields['system'] === 'weft' ? "weft {$this->fields['mode']}" : $this->fields['system'],
         };
     }

@@ -35,6 +35,12 @@ final class ServerGround implements Ground
         );
     }
 
+    /** PostgreSQL alone. */
+    public function withoutBroker(): PostgresGround
+    {
+        return new PostgresGround($this->database, $this->databaseProcess);
+    }
+
     public function reset(): void
     {
         $this->broker->reset();

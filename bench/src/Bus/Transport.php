@@ -7,5 +7,6 @@ namespace Weft\Bench\Bus;
 enum Transport: string
 {
     case RabbitMq = 'rabbitmq';
+    case Postgres = 'postgres';
     case Sqlite = 'sqlite';
 }

@@ -151,7 +151,7 @@ final class ResultsTest extends TestCase
     public function testAnUnknownContenderIsRefusedWithTheNamesThereAre(): void
     {
         $this->expectException(BenchmarkException::class);
-        $this->expectExceptionMessage("there is no contender 'rust', there are: weft-plain weft-confirmed weft-safe weft-batch weft-batch-safe weft-embedded go");
+        $this->expectExceptionMessage("there is no contender 'rust', there are: weft-plain weft-confirmed weft-safe weft-batch weft-batch-safe weft-postgres weft-embedded go");
 
         Contenders::select(Contenders::all('/bench', '/go', '/libweft.so'), ['go', 'rust']);
     }
