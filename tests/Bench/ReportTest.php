@@ -99,6 +99,14 @@ final class ReportTest extends TestCase
         self::assertStringContainsString('4.00 (3.90–4.10)', self::$browser->evaluate('document.querySelector("#bus table").innerText'));
     }
 
+    public function testABenchmarkWithoutChartsOfItsOwnIsATable(): void
+    {
+        $this->open('all.html', self::DESKTOP, 'light');
+
+        self::assertSame("weft\tconsume\t98,765", self::$browser->evaluate('document.querySelector("#bus-noop tbody").innerText'));
+        self::assertStringContainsString('1 of 2 runs failed', self::$browser->evaluate('document.querySelector("#bus-noop .failures").innerText'));
+    }
+
     public function testAnotherLoadIsChosenWithTheKeyboard(): void
     {
         $this->open('all.html', self::DESKTOP, 'light');

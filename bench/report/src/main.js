@@ -4,12 +4,14 @@ import { patterns } from './systems.js';
 import * as bus from './sections/bus.js';
 import * as grpc from './sections/grpc.js';
 import * as http from './sections/http.js';
+import { other } from './sections/other.js';
 import * as pool from './sections/pool.js';
 import * as rinha from './sections/rinha.js';
 import * as scale from './sections/scale.js';
 
-const sections = [bus, http, grpc, pool, rinha, scale];
-const title = ({ id }) => titles[id] ?? 'Scale';
+const sections = [bus, other('bus-noop'), http, grpc, pool, rinha, scale];
+const more = { 'bus-noop': 'Messages without work', scale: 'Scale' };
+const title = ({ id }) => titles[id] ?? more[id];
 const there = ({ id }) => results[id] !== undefined;
 
 document.body.prepend(patterns());

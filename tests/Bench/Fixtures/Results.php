@@ -23,6 +23,7 @@ final class Results
         return [
             'bus' => ['runs' => self::bus()],
             'bus-matrix' => ['runs' => self::matrix()],
+            'bus-noop' => ['runs' => [['system' => 'weft', 'direction' => 'consume', 'messages_per_s' => 98_765.4], ['system' => 'go', 'failed' => 'no Go']]],
             'http' => ['runs' => self::http(), 'idle' => [
                 ['system' => 'weft', 'connections' => 10_000, 'kib_per_connection' => 6.5],
                 ['system' => 'php-builtin', 'connections' => 10_000, 'kib_per_connection' => null, 'failed' => 'closes every connection'],
