@@ -1,13 +1,16 @@
 //! Sockets and TLS as every protocol here uses them.
 //!
-//! [`dial`] finds and opens a TCP connection, [`TlsConnector`] secures it, [`Stream`] is what a protocol reads and writes.
+//! [`dial`] finds and opens a TCP connection, [`TlsConnector`] secures it, [`Stream`] is what a protocol reads and writes,
+//! [`BufferedStream`] the same with its buffers.
 
+mod buffered;
 mod dial;
 mod listen;
 mod server_tls;
 mod stream;
 mod tls;
 
+pub(crate) use buffered::BufferedStream;
 pub(crate) use dial::{DialError, dial};
 pub(crate) use listen::{Acceptor, open};
 pub use listen::{Address, ListenError, Listener, listen};

@@ -1,12 +1,9 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io;
-use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use bytes::{Buf, BufMut, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWrite};
+use bytes::BufMut;
 
 use super::cache::StatementCache;
 use super::config::Config;
@@ -16,16 +13,13 @@ use super::infile::Infile;
 use super::reply::{AUTOCOMMIT, Answer, Command, IN_TRANSACTION, Manner, Reply, Step};
 use super::startup::Connector;
 use super::wire::{Framing, HEADER, Malformed, frame, push_packet, take_packet};
-use crate::net::Stream;
+use crate::net::BufferedStream;
 use crate::pool::Condition;
 use crate::sql::error::excerpt;
 use crate::sql::{Error, Statement};
 
-const READ_CHUNK: usize = 16 * 1024;
 /// Bytes received in one go before other tasks and sockets have a turn.
 const TURN: usize = 256 * 1024;
-/// After a large answer the buffer shrinks back.
-const KEPT_BUFFER: usize = 1024 * 1024;
 
 const COM_QUIT: u8 = 0x01;
 const COM_INIT_DB: u8 = 0x02;
@@ -39,12 +33,7 @@ const COM_RESET_CONNECTION: u8 = 0x1f;
 /// All of its state is kept here and not in the futures of its methods, so that a future can be dropped at any point and
 /// the connection still knows what it owes and is owed.
 pub struct Connection {
-    stream: Stream,
-    /// Written, not yet sent.
-    out: BytesMut,
-    /// The socket has taken it, but may keep some of it back: TLS does while its own socket is full.
-    unflushed: bool,
-    input: BytesMut,
+    link: BufferedStream,
     /// Sent or written, not yet answered.
     commands: VecDeque<Command>,
     /// Answered, not yet looked at.
@@ -77,18 +66,14 @@ impl Connection {
     }
 
     pub(super) fn new(
-        stream: Stream,
-        input: BytesMut,
+        link: BufferedStream,
         target: Rc<str>,
         config: &Config,
         manner: Manner,
         (id, status): (u32, u16),
     ) -> Self {
         Self {
-            stream,
-            out: BytesMut::with_capacity(4 * 1024),
-            unflushed: false,
-            input,
+            link,
             commands: VecDeque::new(),
             answers: VecDeque::new(),
             reply: Reply::new(manner, status),
@@ -138,7 +123,7 @@ impl Connection {
 
     /// An answer, or a part of it, is still to come.
     pub(super) fn is_busy(&self) -> bool {
-        !self.commands.is_empty() || !self.answers.is_empty() || !self.out.is_empty()
+        !self.commands.is_empty() || !self.answers.is_empty() || !self.link.out.is_empty()
     }
 
     /// How many answers are still to come.
@@ -178,18 +163,18 @@ impl Connection {
     /// # Errors
     /// [`Error::Parameter`] for a parameter that cannot be sent, and for more than the server accepts.
     pub(super) fn push_execute(&mut self, id: u32, statement: &Statement) -> Result<(), Error> {
-        let start = self.out.len();
+        let start = self.link.out.len();
         let mut outcome = Ok(());
-        push_packet(&mut self.out, 0, |out| {
+        push_packet(&mut self.link.out, 0, |out| {
             outcome = encode::execute(id, statement, out)
         });
-        let length = self.out.len() - start;
+        let length = self.link.out.len() - start;
         if outcome.is_ok() && length > self.max_packet {
             outcome = Err(too_large(&statement.source, length, self.max_packet));
         }
         match outcome {
             Ok(()) => self.commands.push_back(Command::Execute),
-            Err(_) => self.out.truncate(start),
+            Err(_) => self.link.out.truncate(start),
         }
         outcome
     }
@@ -208,7 +193,7 @@ impl Connection {
     /// The server answers neither.
     pub(super) fn push_closes(&mut self) {
         for id in std::mem::take(&mut self.evicted) {
-            push_packet(&mut self.out, 0, |out| {
+            push_packet(&mut self.link.out, 0, |out| {
                 out.put_u8(COM_STMT_CLOSE);
                 out.put_u32_le(id);
             });
@@ -216,7 +201,7 @@ impl Connection {
     }
 
     fn push(&mut self, command: Command, code: u8, body: &[u8]) {
-        push_packet(&mut self.out, 0, |out| {
+        push_packet(&mut self.link.out, 0, |out| {
             out.put_u8(code);
             out.extend_from_slice(body);
         });
@@ -225,7 +210,7 @@ impl Connection {
 
     /// A part of what `LOAD DATA LOCAL` reads; an empty one ends it.
     pub(super) fn push_file_part(&mut self, part: &[u8]) {
-        self.infile.sequence = push_packet(&mut self.out, self.infile.sequence, |out| {
+        self.infile.sequence = push_packet(&mut self.link.out, self.infile.sequence, |out| {
             out.extend_from_slice(part);
         });
     }
@@ -294,11 +279,11 @@ impl Connection {
                 Ok(false) if received < TURN => {}
                 done => break done,
             }
-            if let Err(error) = self.poll_send(cx) {
-                break Err(self.lost(&error.to_string()));
-            }
-            match ready!(self.poll_receive(cx)) {
-                Ok(0) => break Err(self.lost("the server closed the connection")),
+            let missing = match frame(&self.link.input) {
+                Framing::Missing(bytes) => bytes,
+                Framing::Whole { .. } => 0,
+            };
+            match ready!(self.link.poll_transfer(cx, missing)) {
                 Ok(count) => received += count,
                 Err(error) => break Err(self.lost(&error.to_string())),
             }
@@ -307,66 +292,16 @@ impl Connection {
         Poll::Ready(outcome)
     }
 
-    /// Sends as much as the socket takes.
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if self.out.is_empty() && !self.unflushed {
-            return Ok(());
-        }
-        while !self.out.is_empty() {
-            match Pin::new(&mut self.stream).poll_write(cx, &self.out) {
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(sent)) => {
-                    self.out.advance(sent);
-                    self.unflushed = true;
-                }
-                Poll::Ready(Err(error)) => return Err(error),
-                Poll::Pending => return Ok(()),
-            }
-        }
-        if self.out.capacity() > KEPT_BUFFER {
-            self.out = BytesMut::with_capacity(READ_CHUNK);
-        }
-        match Pin::new(&mut self.stream).poll_flush(cx) {
-            Poll::Ready(Ok(())) => {
-                self.unflushed = false;
-                Ok(())
-            }
-            Poll::Ready(Err(error)) => Err(error),
-            Poll::Pending => Ok(()),
-        }
-    }
-
     /// Sends what is written and waits until the socket has taken all of it.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
-        poll_fn(|cx| match self.poll_send(cx) {
-            Ok(()) if self.out.is_empty() && !self.unflushed => Poll::Ready(Ok(())),
-            Ok(()) => Poll::Pending,
-            Err(error) => {
-                self.broken = true;
-                Poll::Ready(Err(self.lost(&error.to_string())))
-            }
-        })
-        .await
-    }
-
-    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.input.is_empty() && self.input.capacity() > KEPT_BUFFER {
-            self.input = BytesMut::new();
-        }
-        if let Framing::Missing(bytes) = frame(&self.input) {
-            let wanted = bytes.max(READ_CHUNK / 4);
-            if self.input.capacity() - self.input.len() < wanted {
-                self.input.reserve(wanted.max(READ_CHUNK));
-            }
-        }
-        let read = pin!(self.stream.read_buf(&mut self.input));
-        read.poll(cx)
+        let sent = self.link.flush().await;
+        sent.map_err(|error| self.give_up(&error.to_string()))
     }
 
     /// Reads every packet that is there as a whole, up to the end of an answer. True when there is something to look at.
     fn read_packets(&mut self, rows: usize) -> Result<bool, Error> {
-        while let Framing::Whole { total } = frame(&self.input) {
-            let (packet, sequence) = take_packet(&mut self.input, total);
+        while let Framing::Whole { total } = frame(&self.link.input) {
+            let (packet, sequence) = take_packet(&mut self.link.input, total);
             let Some(command) = self.commands.front() else {
                 return Err(self.lost(&last_words(&packet)));
             };
@@ -421,10 +356,8 @@ impl Connection {
         if self.broken || self.is_busy() || !self.reply.is_fresh() {
             return;
         }
-        push_packet(&mut self.out, 0, |out| out.put_u8(COM_QUIT));
-        let mut cx = Context::from_waker(Waker::noop());
-        // Nobody is left to hear of a failure.
-        let _ = self.poll_send(&mut cx);
+        push_packet(&mut self.link.out, 0, |out| out.put_u8(COM_QUIT));
+        self.link.send_now();
     }
 }
 

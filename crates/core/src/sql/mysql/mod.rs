@@ -8,6 +8,7 @@
 //! does not tell the session's status after every statement and cannot send a second command before the first is
 //! answered; the pool and the transactions here need all four.
 
+mod batch;
 mod cache;
 mod cancel;
 mod config;
@@ -17,6 +18,7 @@ mod decode;
 mod encode;
 mod failure;
 mod infile;
+mod login;
 mod reply;
 mod rows;
 mod run;

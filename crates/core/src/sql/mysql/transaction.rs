@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use super::batch::Outcome;
 use super::database::Mysql;
-use super::run::Outcome;
 use super::session::Nature;
 use crate::pool::{Lease, Pool};
 use crate::sql::book::{Abandoned, Book};

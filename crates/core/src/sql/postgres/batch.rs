@@ -40,6 +40,17 @@ pub struct Failure {
     pub(super) stale: bool,
 }
 
+impl<'a> Batch<'a> {
+    /// Statements without anything around them.
+    pub fn of(statements: &'a [Statement]) -> Self {
+        Self {
+            begin: None,
+            statements,
+            end: End::Open,
+        }
+    }
+}
+
 impl Failure {
     pub(super) fn in_words_of(self, statements: &[Statement]) -> Self {
         match statements.get(self.at) {

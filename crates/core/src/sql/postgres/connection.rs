@@ -1,7 +1,6 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -9,7 +8,6 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::{Buf, BytesMut};
 use postgres_protocol::message::backend as tag;
 use postgres_protocol::message::frontend;
-use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use super::cache::StatementCache;
 use super::cancel::CancelKey;
@@ -21,15 +19,12 @@ use super::startup::Connector;
 use super::text::Malformed;
 use super::types::{Oid, Type};
 use super::wire::Reader;
-use crate::net::Stream;
+use crate::net::{BufferedStream, Stream};
 use crate::pool::Condition;
 use crate::sql::Error;
 
-const READ_CHUNK: usize = 16 * 1024;
 /// Bytes received in one go before other tasks and sockets have a turn.
 const TURN: usize = 256 * 1024;
-/// After a large answer the buffer shrinks back.
-const KEPT_BUFFER: usize = 1024 * 1024;
 /// The server builds no message beyond this (`MaxAllocSize`).
 const MESSAGE_LIMIT: usize = 0x3fff_ffff;
 
@@ -47,14 +42,9 @@ pub enum TransactionStatus {
 /// All of its state is kept here and not in the futures of its methods, so that a future can be dropped at any point and
 /// the connection still knows what it owes and is owed.
 pub struct Connection {
-    stream: Stream,
-    /// Written, not yet sent.
-    pub(super) out: BytesMut,
-    /// The socket has taken it, but may keep some of it back: TLS does while its own socket is full.
-    unflushed: bool,
-    /// How much of it only closes evicted statements.
+    pub(super) link: BufferedStream,
+    /// How much of what is written only closes evicted statements.
     pub(super) closes: usize,
-    input: BytesMut,
     /// `ReadyForQuery` messages still to come.
     awaited: usize,
     /// Something was sent that only a `Sync` ends.
@@ -84,11 +74,8 @@ impl Connection {
 
     pub(super) fn new(stream: Stream, target: Rc<str>, cache_limit: usize, types: Types) -> Self {
         Self {
-            stream,
-            out: BytesMut::with_capacity(4 * 1024),
-            unflushed: false,
+            link: BufferedStream::new(stream, BytesMut::new()),
             closes: 0,
-            input: BytesMut::with_capacity(READ_CHUNK),
             awaited: 0,
             unsynced: false,
             broken: false,
@@ -128,29 +115,29 @@ impl Connection {
 
     /// An answer, or a part of it, is still to come.
     pub(super) fn is_busy(&self) -> bool {
-        self.awaited > 0 || self.unsynced || !self.out.is_empty()
+        self.awaited > 0 || self.unsynced || !self.link.out.is_empty()
     }
 
     /// Asks to be let in; the server ends its answer with the first `ReadyForQuery`.
     pub(super) fn push_startup(&mut self, settings: Vec<(&str, &str)>) -> io::Result<()> {
-        frontend::startup_message(settings, &mut self.out)?;
+        frontend::startup_message(settings, &mut self.link.out)?;
         self.awaited = 1;
         Ok(())
     }
 
     pub(super) fn push_sync(&mut self) {
-        frontend::sync(&mut self.out);
+        frontend::sync(&mut self.link.out);
         self.awaited += 1;
         self.unsynced = false;
     }
 
     pub(super) fn push_flush(&mut self) {
-        frontend::flush(&mut self.out);
+        frontend::flush(&mut self.link.out);
         self.unsynced = true;
     }
 
     pub(super) fn push_terminate(&mut self) {
-        frontend::terminate(&mut self.out);
+        frontend::terminate(&mut self.link.out);
     }
 
     /// Ends what the last user may have left in the session, in one round trip; nothing when there is nothing.
@@ -158,7 +145,7 @@ impl Connection {
         if self.residue.is_none() {
             return Ok(());
         }
-        let written = frontend::query(self.residue.remedy(), &mut self.out);
+        let written = frontend::query(self.residue.remedy(), &mut self.link.out);
         written.map_err(|error| self.give_up(&error.to_string()))?;
         self.awaited += 1;
         let mut answer = Errand::default();
@@ -178,7 +165,7 @@ impl Connection {
 
     /// Sends what is owed and reads until nothing is awaited any more, ignoring what comes.
     pub(super) async fn drain(&mut self) -> Result<(), Error> {
-        let unended = self.awaited == 0 && !self.out.is_empty();
+        let unended = self.awaited == 0 && !self.link.out.is_empty();
         if self.unsynced || unended {
             self.push_sync();
         }
@@ -214,11 +201,7 @@ impl Connection {
                 Ok(false) if received < TURN => {}
                 done => break done,
             }
-            if let Err(error) = self.poll_send(cx) {
-                break Err(self.lost(&error.to_string()));
-            }
-            match ready!(self.poll_receive(cx)) {
-                Ok(0) => break Err(self.lost("the server closed the connection")),
+            match ready!(self.link.poll_transfer(cx, 0)) {
                 Ok(count) => received += count,
                 Err(error) => break Err(self.lost(&error.to_string())),
             }
@@ -227,49 +210,12 @@ impl Connection {
         Poll::Ready(outcome)
     }
 
-    /// Sends as much as the socket takes.
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if self.out.is_empty() && !self.unflushed {
-            return Ok(());
-        }
-        while !self.out.is_empty() {
-            match Pin::new(&mut self.stream).poll_write(cx, &self.out) {
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(sent)) => {
-                    self.out.advance(sent);
-                    self.unflushed = true;
-                }
-                Poll::Ready(Err(error)) => return Err(error),
-                Poll::Pending => return Ok(()),
-            }
-        }
-        match Pin::new(&mut self.stream).poll_flush(cx) {
-            Poll::Ready(Ok(())) => {
-                self.unflushed = false;
-                Ok(())
-            }
-            Poll::Ready(Err(error)) => Err(error),
-            Poll::Pending => Ok(()),
-        }
-    }
-
-    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.input.is_empty() && self.input.capacity() > KEPT_BUFFER {
-            self.input = BytesMut::new();
-        }
-        if self.input.capacity() - self.input.len() < READ_CHUNK / 4 {
-            self.input.reserve(READ_CHUNK);
-        }
-        let read = pin!(self.stream.read_buf(&mut self.input));
-        read.poll(cx)
-    }
-
     /// Hands over every complete message. True when the answer is complete.
     fn read_messages(&mut self, replies: &mut impl Replies) -> Result<bool, Error> {
         while let Some(total) = self.next_message()? {
-            let tag = self.input[0];
+            let tag = self.link.input[0];
             let done = self.dispatch(tag, total, replies)?;
-            self.input.advance(total);
+            self.link.input.advance(total);
             if done {
                 return Ok(true);
             }
@@ -279,7 +225,7 @@ impl Connection {
 
     /// The length of the first message in the buffer, if all of it is there.
     fn next_message(&self) -> Result<Option<usize>, Error> {
-        let Some((_, rest)) = self.input.split_first() else {
+        let Some((_, rest)) = self.link.input.split_first() else {
             return Ok(None);
         };
         let Some((length, _)) = rest.split_first_chunk() else {
@@ -289,7 +235,7 @@ impl Connection {
         if !(4..=MESSAGE_LIMIT).contains(&length) {
             return Err(self.lost("it sent something that is not the PostgreSQL protocol"));
         }
-        Ok((self.input.len() > length).then_some(length + 1))
+        Ok((self.link.input.len() > length).then_some(length + 1))
     }
 
     fn dispatch(
@@ -298,7 +244,7 @@ impl Connection {
         total: usize,
         replies: &mut impl Replies,
     ) -> Result<bool, Error> {
-        let body = &self.input[5..total];
+        let body = &self.link.input[5..total];
         let outcome = match tag {
             tag::ERROR_RESPONSE_TAG => match ServerFailure::read(body) {
                 Ok(failure) if failure.is_fatal() && !replies.is_log_in() => {
@@ -347,13 +293,6 @@ impl Connection {
         Type::built_in(oid)
             .or_else(|| self.types.borrow().get(&oid).cloned())
             .unwrap_or_else(|| Type::unknown(oid))
-    }
-
-    /// Sends what is written as far as the socket takes it at once, for a last word.
-    pub(super) fn send_now(&mut self) {
-        let mut cx = Context::from_waker(Waker::noop());
-        // Nobody is left to hear of a failure.
-        let _ = self.poll_send(&mut cx);
     }
 
     pub(super) fn is_broken(&self) -> bool {

@@ -126,7 +126,7 @@ impl Manage for Postgres {
     fn close(&self, mut connection: Box<Connection>) {
         if !connection.is_broken() && !connection.is_busy() {
             connection.push_terminate();
-            connection.send_now();
+            connection.link.send_now();
         }
     }
 }

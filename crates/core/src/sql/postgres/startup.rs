@@ -163,7 +163,7 @@ impl Connector {
                     connection.cancel_key = answer.key;
                     return Ok(connection);
                 }
-                Some(request) => self.answer(request, &mut scram, &mut connection.out)?,
+                Some(request) => self.answer(request, &mut scram, &mut connection.link.out)?,
             }
         }
     }

@@ -1,0 +1,194 @@
+//! Running the statements of a transaction, together where they may be, and ending it.
+
+use std::sync::Arc;
+
+use super::connection::Connection;
+use super::reply::Answer;
+use super::run::{Unprepared, fits};
+use super::session::Nature;
+use crate::sql::error::excerpt;
+use crate::sql::{Error, ResultSet, Statement};
+
+/// Statements that were noted together, and how far they got.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// Of the statements that succeeded, in order.
+    pub(super) results: Vec<ResultSet>,
+    /// The first failure.
+    pub(super) failure: Option<Error>,
+}
+
+impl Connection {
+    /// Statements of a transaction, in order. Those that certainly neither commit nor change what follows travel together;
+    /// behind a failed one the server still runs what was sent with it, which the rollback that must follow undoes.
+    pub(super) async fn run_all(&mut self, statements: &[Statement]) -> Result<Outcome, Error> {
+        let mut outcome = Outcome::default();
+        while outcome.failure.is_none() && outcome.results.len() < statements.len() {
+            let rest = &statements[outcome.results.len()..];
+            match together(rest) {
+                0 | 1 => self.run_alone(&rest[0], &mut outcome).await?,
+                count => self.run_together(&rest[..count], &mut outcome).await?,
+            }
+        }
+        self.trim_cache();
+        Ok(outcome)
+    }
+
+    async fn run_alone(
+        &mut self,
+        statement: &Statement,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let was_open = self.in_transaction();
+        match self.run_one(statement).await? {
+            Ok(_) if was_open && !self.in_transaction() => {
+                outcome.failure = Some(Error::Usage {
+                    message: format!(
+                        "the statement committed the transaction it ran in, as CREATE, ALTER and the like do in MySQL [statement: {}]",
+                        excerpt(&statement.source)
+                    ),
+                });
+            }
+            Ok(result) => outcome.results.push(result),
+            Err(error) => outcome.failure = Some(error),
+        }
+        Ok(())
+    }
+
+    async fn run_together(
+        &mut self,
+        statements: &[Statement],
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        for statement in statements {
+            if let Err(error) = self.check_length(statement) {
+                outcome.failure = Some(error);
+                return Ok(());
+            }
+        }
+        self.push_closes();
+        let texts: Vec<Arc<str>> = statements.iter().map(|s| Arc::clone(&s.sql)).collect();
+        match self.prepare(&texts).await? {
+            None => {}
+            Some((at, Unprepared::Failed(failure))) => {
+                outcome.failure = Some(failure.into_error(&statements[at].source));
+                return Ok(());
+            }
+            // No statement that counts as plain is known to have no prepared form; if one has, one after the other will do.
+            Some((_, Unprepared::TextOnly)) => {
+                return self.run_alone(&statements[0], outcome).await;
+            }
+        }
+        let (sent, misfit) = self.send_all(statements);
+        for statement in &statements[..sent] {
+            let answer = self.answer(&statement.source).await?;
+            match answer {
+                Answer::Done(_) | Answer::Failed(_) if outcome.failure.is_some() => {}
+                Answer::Done(result) => outcome.results.push(result),
+                Answer::Failed(failure) => {
+                    if failure.is_stale_statement() {
+                        self.forget(&statement.sql);
+                    }
+                    outcome.failure = Some(failure.into_error(&statement.source));
+                }
+                Answer::Prepared { .. } => return Err(self.give_up("it answered out of turn")),
+            }
+        }
+        if outcome.failure.is_none() {
+            outcome.failure = misfit;
+        }
+        Ok(())
+    }
+
+    /// Writes the executions, up to the first whose parameters cannot be sent.
+    fn send_all(&mut self, statements: &[Statement]) -> (usize, Option<Error>) {
+        for (at, statement) in statements.iter().enumerate() {
+            let Some(prepared) = self.cache.get(&statement.sql) else {
+                return (at, Some(self.give_up("it answered out of turn")));
+            };
+            let written = fits(statement, prepared.parameters)
+                .and_then(|()| self.push_execute(prepared.id, statement));
+            if let Err(error) = written {
+                return (at, Some(error));
+            }
+            if prepared.nature.soils {
+                self.soil();
+            }
+        }
+        (statements.len(), None)
+    }
+
+    /// Turns autocommit off with whatever is sent next: the transaction begins with the first statement that reads or
+    /// writes. After a failure that ends a transaction, such as a deadlock, what was sent together with the failed
+    /// statement then still does not commit by itself, as it would behind `BEGIN`.
+    pub(super) fn push_open(&mut self) {
+        self.push_silent("SET autocommit = 0");
+    }
+
+    /// # Errors
+    /// The inner one when the server refused, in which case nothing is committed.
+    pub(super) async fn commit(&mut self) -> Result<Result<(), Error>, Error> {
+        self.end("COMMIT").await
+    }
+
+    pub(super) async fn rollback(&mut self) -> Result<(), Error> {
+        match self.end("ROLLBACK").await? {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.give_up(&error.to_string())),
+        }
+    }
+
+    async fn end(&mut self, sql: &str) -> Result<Result<(), Error>, Error> {
+        self.push_control(sql);
+        self.push_control("SET autocommit = 1");
+        let ended = self.answer(sql).await?;
+        self.succeed("SET autocommit = 1").await?;
+        Ok(match ended {
+            Answer::Failed(failure) => Err(failure.into_error(sql)),
+            _ => Ok(()),
+        })
+    }
+
+    /// Reads the answer to a command that does not fail on a sound connection.
+    async fn succeed(&mut self, sql: &str) -> Result<(), Error> {
+        match self.answer(sql).await? {
+            Answer::Failed(failure) => Err(self.give_up(&failure.summary())),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How many of the statements can be sent without waiting for the answers of those before. What marks, releases or
+/// returns to a savepoint must not run behind a failed statement: going back to it would fail or do something else.
+fn together(statements: &[Statement]) -> usize {
+    let mut behind_others = false;
+    let goes_along = |statement: &&Statement| {
+        let nature = Nature::of(&statement.sql);
+        let stops = nature.savepoint && behind_others;
+        behind_others |= !nature.savepoint;
+        nature.plain && !stops
+    };
+    statements.iter().take_while(goes_along).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(texts: &[&str]) -> usize {
+        let statement = |sql: &&str| Statement::new(*sql, Vec::new());
+        together(&texts.iter().map(statement).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn savepoints_and_what_commits_wait_for_what_is_before_them() {
+        assert_eq!(count(&["INSERT 1", "SELECT 2", "RELEASE SAVEPOINT a"]), 2);
+        assert_eq!(
+            count(&["ROLLBACK TO a", "RELEASE SAVEPOINT a", "INSERT 1"]),
+            3
+        );
+        assert_eq!(count(&["SAVEPOINT a", "INSERT 1", "SAVEPOINT b"]), 2);
+        assert_eq!(count(&["INSERT 1", "CREATE TABLE t (a INT)"]), 1);
+        assert_eq!(count(&["CALL p()", "INSERT 1"]), 0);
+    }
+}

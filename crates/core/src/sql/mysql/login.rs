@@ -1,0 +1,351 @@
+//! The handshake: capabilities, TLS, and the authentication plugins.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+
+use bytes::BytesMut;
+use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context, Response};
+use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
+use mysql_common::io::ParseBuf;
+use mysql_common::packets::{
+    AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse, SslRequest,
+};
+use mysql_common::proto::{MyDeserialize, MySerialize};
+
+use super::config::{Endpoint, SslMode};
+use super::connection::Connection;
+use super::failure::ServerFailure;
+use super::reply::Manner;
+use super::startup::Connector;
+use super::wire::{Framing, Reader, frame, push_packet, take_packet};
+use crate::net::{self, BufferedStream, DialError, Stream, TlsConnector};
+use crate::sql::{ConnectFailure, Error};
+
+/// The longest packet we accept, in bytes: as much as the protocol allows a server to be told.
+const LONGEST_PACKET: u32 = 1 << 30;
+/// `utf8mb4_general_ci`, which every server knows.
+const COLLATION: u8 = 45;
+/// A handshake is a few hundred bytes.
+const HANDSHAKE_LIMIT: usize = 1 << 20;
+
+impl Connector {
+    /// Shakes hands and proves who we are.
+    pub(super) async fn log_in(&self) -> Result<Connection, Error> {
+        let mut wire = Wire::new(self.open().await?, 0);
+        let greeting = self.receive(&mut wire).await?;
+        let greeting: HandshakePacket<'_> = self.parse(&greeting)?;
+        let mut capabilities = self.wanted() & greeting.capabilities();
+        let is_mariadb = !greeting
+            .capabilities()
+            .contains(CapabilityFlags::CLIENT_LONG_PASSWORD);
+        let extended = MariadbCapabilities::MARIADB_CLIENT_EXTENDED_METADATA;
+        let extensions = match is_mariadb {
+            true => greeting.mariadb_ext_capabilities() & extended,
+            false => MariadbCapabilities::empty(),
+        };
+        wire = self.secure(wire, &mut capabilities, extensions).await?;
+        let mut login = Login {
+            password: self.config.password.as_deref().unwrap_or_default(),
+            is_tls: matches!(wire.link.stream(), Stream::Tls(_)),
+            is_ipc: matches!(wire.link.stream(), Stream::Unix(_)),
+            scramble: greeting.nonce(),
+        };
+        // The scramble is told with a zero byte behind it.
+        login.scramble.truncate(20);
+        // The server asks for another one where the user's account has another.
+        let plugin = match greeting.auth_plugin() {
+            Some(AuthPlugin::CachingSha2Password) => AuthPlugin::CachingSha2Password,
+            _ => AuthPlugin::MysqlNativePassword,
+        };
+        let mut procedure = self.begin(&plugin)?;
+        let response = procedure.run(&login, &login.scramble);
+        let response = response.map_err(|error| self.refused_plugin(&plugin, &error))?;
+        let attributes = [
+            ("program_name", self.config.application_name.as_str()),
+            ("_client_name", "weft"),
+        ];
+        let attributes: HashMap<String, String> = attributes
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
+        let has_attributes = capabilities.contains(CapabilityFlags::CLIENT_CONNECT_ATTRS);
+        let answer = HandshakeResponse::new(
+            Some(response.data().unwrap_or_default()),
+            (8, 0, 0),
+            Some(self.config.user.as_bytes()),
+            self.config.database.as_ref().map(String::as_bytes),
+            Some(plugin.borrow()),
+            capabilities,
+            has_attributes.then_some(attributes),
+            LONGEST_PACKET,
+        )
+        .with_mariadb_ext_capabilities(extensions);
+        self.send(&mut wire, &answer).await?;
+        let status = self.authenticate(&mut wire, &mut login, procedure).await?;
+        let manner = Manner {
+            without_eof: capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
+            tracks_session: capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
+            extended: extensions.contains(extended),
+        };
+        Ok(Connection::new(
+            wire.link,
+            Rc::clone(&self.target),
+            &self.config,
+            manner,
+            (greeting.connection_id(), status),
+        ))
+    }
+
+    fn wanted(&self) -> CapabilityFlags {
+        let mut wanted = CapabilityFlags::CLIENT_LONG_PASSWORD
+            | CapabilityFlags::CLIENT_FOUND_ROWS
+            | CapabilityFlags::CLIENT_LONG_FLAG
+            | CapabilityFlags::CLIENT_CONNECT_WITH_DB
+            | CapabilityFlags::CLIENT_PROTOCOL_41
+            | CapabilityFlags::CLIENT_TRANSACTIONS
+            | CapabilityFlags::CLIENT_SECURE_CONNECTION
+            | CapabilityFlags::CLIENT_MULTI_RESULTS
+            | CapabilityFlags::CLIENT_PS_MULTI_RESULTS
+            | CapabilityFlags::CLIENT_PLUGIN_AUTH
+            | CapabilityFlags::CLIENT_CONNECT_ATTRS
+            | CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA
+            | CapabilityFlags::CLIENT_SESSION_TRACK
+            | CapabilityFlags::CLIENT_DEPRECATE_EOF;
+        if self.config.local_infile {
+            wanted |= CapabilityFlags::CLIENT_LOCAL_FILES;
+        }
+        if self.config.ssl_mode != SslMode::Disable {
+            wanted |= CapabilityFlags::CLIENT_SSL;
+        }
+        wanted
+    }
+
+    async fn open(&self) -> Result<Stream, Error> {
+        match &self.config.endpoint {
+            Endpoint::Unix { socket } => Stream::connect_unix(socket)
+                .await
+                .map_err(|error| self.refused(&error)),
+            Endpoint::Tcp { host, port } => {
+                net::dial(host, *port)
+                    .await
+                    .map(Stream::Tcp)
+                    .map_err(|error| match error {
+                        DialError::Name(error) => {
+                            self.failed(ConnectFailure::Dns, error.to_string())
+                        }
+                        DialError::Socket(error) => self.refused(&error),
+                    })
+            }
+        }
+    }
+
+    /// Switches to TLS where the mode wants it and the server has it.
+    async fn secure(
+        &self,
+        mut wire: Wire,
+        capabilities: &mut CapabilityFlags,
+        extensions: MariadbCapabilities,
+    ) -> Result<Wire, Error> {
+        let Endpoint::Tcp { host, .. } = &self.config.endpoint else {
+            capabilities.remove(CapabilityFlags::CLIENT_SSL);
+            return Ok(wire);
+        };
+        if !capabilities.contains(CapabilityFlags::CLIENT_SSL) {
+            return match self.config.ssl_mode {
+                SslMode::Disable | SslMode::Prefer => Ok(wire),
+                _ => Err(self.failed(
+                    ConnectFailure::Tls,
+                    "the server does not offer TLS".to_owned(),
+                )),
+            };
+        }
+        let request = SslRequest::new(*capabilities, LONGEST_PACKET, COLLATION)
+            .with_mariadb_capabilities(extensions);
+        self.send(&mut wire, &request).await?;
+        // What a man in the middle might append to the greeting must not pass for encrypted.
+        let (stream, _) = wire.link.into_parts();
+        let Stream::Tcp(socket) = stream else {
+            return Ok(Wire::new(stream, wire.sequence));
+        };
+        let secured = self.tls()?.handshake(host, socket).await;
+        let secured = secured.map_err(|reason| self.failed(ConnectFailure::Tls, reason))?;
+        Ok(Wire::new(secured, wire.sequence))
+    }
+
+    fn tls(&self) -> Result<&TlsConnector, Error> {
+        if let Some(connector) = self.tls.get() {
+            return Ok(connector);
+        }
+        let connector = TlsConnector::new(&self.config.client_tls())
+            .map_err(|reason| self.failed(ConnectFailure::Tls, reason))?;
+        Ok(self.tls.get_or_init(|| connector))
+    }
+
+    /// Answers what the server asks until it lets us in; its status flags.
+    async fn authenticate(
+        &self,
+        wire: &mut Wire,
+        login: &mut Login<'_>,
+        mut procedure: AuthProc,
+    ) -> Result<u16, Error> {
+        let mut switched = false;
+        loop {
+            let packet = self.receive(wire).await?;
+            let response = match packet.first() {
+                Some(0x00) => return self.read_welcome(&packet),
+                Some(0xfe) if !switched => {
+                    switched = true;
+                    let request: AuthSwitchRequest<'_> = self.parse(&packet)?;
+                    login.scramble = request.plugin_data().to_vec();
+                    let plugin = request.auth_plugin();
+                    procedure = self.begin(&plugin)?;
+                    procedure.run(&*login, request.plugin_data())
+                }
+                Some(0x01) => procedure.run(&*login, &packet[1..]),
+                _ => procedure.run(&*login, &packet),
+            };
+            let response = response
+                .map_err(|error| self.failed(ConnectFailure::Authentication, error.to_string()))?;
+            if let Response::Next { packet: Some(data) } | Response::Last { packet: Some(data) } =
+                response
+            {
+                self.send_bytes(wire, &data).await?;
+            }
+        }
+    }
+
+    fn read_welcome(&self, packet: &[u8]) -> Result<u16, Error> {
+        let mut reader = Reader(&packet[1..]);
+        let status = reader.length().and_then(|_| reader.length());
+        status
+            .and_then(|_| reader.u16())
+            .map_err(|_| self.incomprehensible())
+    }
+
+    fn begin(&self, plugin: &AuthPlugin<'_>) -> Result<AuthProc, Error> {
+        match plugin {
+            AuthPlugin::MysqlNativePassword
+            | AuthPlugin::CachingSha2Password
+            | AuthPlugin::Ed25519 => plugin
+                .init()
+                .map_err(|error| self.refused_plugin(plugin, &error)),
+            // The others show the password, or next to it, to whoever claims to be the server.
+            _ => Err(self.refused_plugin(plugin, &"that plugin is not supported")),
+        }
+    }
+
+    fn refused_plugin(&self, plugin: &AuthPlugin<'_>, reason: &dyn std::fmt::Display) -> Error {
+        let name = String::from_utf8_lossy(plugin.as_bytes()).into_owned();
+        self.failed(
+            ConnectFailure::Authentication,
+            format!("the server wants authentication by \"{name}\": {reason}"),
+        )
+    }
+
+    async fn receive(&self, wire: &mut Wire) -> Result<BytesMut, Error> {
+        let packet = wire.receive().await.map_err(|error| self.refused(&error))?;
+        match packet.split_first() {
+            Some((0xff, body)) => match ServerFailure::read(body) {
+                Ok(failure) => Err(failure.into_connect_error(&self.target)),
+                Err(_) => Err(self.incomprehensible()),
+            },
+            Some(_) => Ok(packet),
+            None => Err(self.incomprehensible()),
+        }
+    }
+
+    async fn send(&self, wire: &mut Wire, packet: &impl MySerialize) -> Result<(), Error> {
+        let mut body = Vec::new();
+        packet.serialize(&mut body);
+        self.send_bytes(wire, &body).await
+    }
+
+    async fn send_bytes(&self, wire: &mut Wire, body: &[u8]) -> Result<(), Error> {
+        wire.send(body).await.map_err(|error| self.refused(&error))
+    }
+
+    fn parse<'a, T: MyDeserialize<'a, Ctx = ()>>(&self, packet: &'a [u8]) -> Result<T, Error> {
+        ParseBuf(packet)
+            .parse(())
+            .map_err(|_| self.incomprehensible())
+    }
+
+    fn incomprehensible(&self) -> Error {
+        self.failed(
+            ConnectFailure::Protocol,
+            "the peer does not speak the MySQL protocol".to_owned(),
+        )
+    }
+}
+
+/// The socket while the packets of both sides are numbered in one sequence.
+struct Wire {
+    link: BufferedStream,
+    sequence: u8,
+}
+
+impl Wire {
+    fn new(stream: Stream, sequence: u8) -> Self {
+        Self {
+            link: BufferedStream::new(stream, BytesMut::new()),
+            sequence,
+        }
+    }
+
+    async fn receive(&mut self) -> io::Result<BytesMut> {
+        loop {
+            match frame(&self.link.input) {
+                Framing::Whole { total } => {
+                    let (packet, sequence) = take_packet(&mut self.link.input, total);
+                    self.sequence = sequence.wrapping_add(1);
+                    return Ok(packet);
+                }
+                Framing::Missing(bytes) if bytes > HANDSHAKE_LIMIT => {
+                    return Err(io::Error::other(
+                        "the peer does not speak the MySQL protocol",
+                    ));
+                }
+                Framing::Missing(_) => {}
+            }
+            poll_fn(|cx| self.link.poll_transfer(cx, 0)).await?;
+        }
+    }
+
+    async fn send(&mut self, body: &[u8]) -> io::Result<()> {
+        self.sequence = push_packet(&mut self.link.out, self.sequence, |out| {
+            out.extend_from_slice(body)
+        });
+        self.link.flush().await
+    }
+}
+
+/// What an authentication plugin may know.
+struct Login<'a> {
+    password: &'a str,
+    is_tls: bool,
+    is_ipc: bool,
+    scramble: Vec<u8>,
+}
+
+impl Context for &Login<'_> {
+    fn pass(&self) -> &[u8] {
+        self.password.as_bytes()
+    }
+
+    fn is_ipc_transport(&self) -> bool {
+        self.is_ipc
+    }
+
+    fn is_tls_transport(&self) -> bool {
+        self.is_tls
+    }
+
+    fn scramble(&self) -> &[u8] {
+        &self.scramble
+    }
+
+    fn server_key_pem(&self) -> Option<&[u8]> {
+        None
+    }
+}

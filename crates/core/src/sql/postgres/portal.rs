@@ -1,0 +1,51 @@
+//! Statements whose rows come in chunks.
+
+use postgres_protocol::message::frontend;
+
+use super::connection::Connection;
+use super::decode::RowShape;
+use super::replies::Chunk;
+use super::step::{Step, write_step};
+use crate::sql::{Error, Statement};
+
+impl Connection {
+    /// Starts a statement whose rows come in chunks and reads the first.
+    pub(super) async fn open_portal(
+        &mut self,
+        statement: &Statement,
+        size: u32,
+    ) -> Result<Chunk, Error> {
+        let mut steps = vec![self.step(&statement.sql, &statement.params, 0, false)];
+        if let Some((_, failure)) = self.prepare_unknown(&mut steps).await? {
+            return Err(failure.into_error(&statement.sql));
+        }
+        self.close_evicted();
+        let start = self.link.out.len();
+        for step in &steps {
+            if let Err(error) = write_step(step, row_limit(size), &mut self.link.out) {
+                self.link.out.truncate(start);
+                return Err(error);
+            }
+            self.residue.add(step.residue());
+        }
+        let shape = steps.first().map(Step::shape).unwrap_or_default();
+        self.cache.trim();
+        self.read_chunk(Chunk::new(shape, size as usize)).await
+    }
+
+    /// The next rows of the portal opened last.
+    pub(super) async fn next_chunk(&mut self, shape: RowShape, size: u32) -> Result<Chunk, Error> {
+        self.write("", |out| frontend::execute("", row_limit(size), out))?;
+        self.read_chunk(Chunk::new(shape, size as usize)).await
+    }
+
+    async fn read_chunk(&mut self, mut chunk: Chunk) -> Result<Chunk, Error> {
+        self.push_flush();
+        self.exchange(&mut chunk).await?;
+        Ok(chunk)
+    }
+}
+
+fn row_limit(size: u32) -> i32 {
+    i32::try_from(size.max(1)).unwrap_or(i32::MAX)
+}

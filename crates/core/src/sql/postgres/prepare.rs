@@ -1,0 +1,177 @@
+//! Preparing statements, and learning the types they use.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+
+use super::cache::Prepared;
+use super::connection::{Connection, TransactionStatus};
+use super::decode::RowShape;
+use super::encode;
+use super::failure::ServerFailure;
+use super::replies::{Description, Descriptions, Results};
+use super::residue::Residue;
+use super::step::{Plan, Step, unsendable};
+use super::types::{Oid, Type};
+use crate::sql::{Error, ResultSet, Statement, Value};
+
+impl Connection {
+    /// Prepares what this connection has not seen, in one round trip. Returns the step that cannot be.
+    pub(super) async fn prepare_unknown(
+        &mut self,
+        steps: &mut [Step<'_>],
+    ) -> Result<Option<(usize, ServerFailure)>, Error> {
+        let mut unknown: Vec<&Arc<str>> = Vec::new();
+        for step in steps
+            .iter()
+            .filter(|step| matches!(step.plan, Plan::Unknown))
+        {
+            if !unknown.contains(&step.sql) {
+                unknown.push(step.sql);
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(None);
+        }
+        let (prepared, failure) = self.prepare(&unknown).await?;
+        let failed = failure.and_then(|failure| {
+            let sql = unknown.get(prepared)?;
+            let at = steps.iter().position(|step| step.sql == *sql)?;
+            Some((at, failure))
+        });
+        if failed.is_none() {
+            self.plan_again(steps);
+        }
+        Ok(failed)
+    }
+
+    /// Returns how many were prepared and what the server has against the next one.
+    async fn prepare(
+        &mut self,
+        statements: &[&Arc<str>],
+    ) -> Result<(usize, Option<ServerFailure>), Error> {
+        self.close_evicted();
+        let mut names = Vec::with_capacity(statements.len());
+        for sql in statements {
+            let name = self.cache.fresh_name();
+            self.write(sql, |out| {
+                frontend::parse(&name, sql, [], out)?;
+                frontend::describe(b'S', &name, out)
+            })?;
+            names.push(name);
+        }
+        self.push_sync();
+        let mut answer = Descriptions::default();
+        self.exchange(&mut answer).await?;
+        let count = answer.done.len();
+        if answer.failure.is_none() && count != statements.len() {
+            return Err(self.give_up("it did not describe every statement"));
+        }
+        self.learn_types(&answer.done).await?;
+        for ((sql, name), description) in statements.iter().zip(names).zip(answer.done) {
+            let prepared = self.describe(sql, name, description);
+            self.cache.insert(Arc::clone(sql), prepared);
+        }
+        Ok((count, answer.failure))
+    }
+
+    fn describe(&self, sql: &str, name: String, description: Description) -> Prepared {
+        let parameters = description.parameters.iter().map(|&oid| self.type_of(oid));
+        let columns = description
+            .columns
+            .into_iter()
+            .map(|(name, oid)| (name, self.type_of(oid)))
+            .collect();
+        Prepared::new(
+            name,
+            parameters.collect(),
+            RowShape::new(columns, true),
+            Residue::of(sql),
+        )
+    }
+
+    /// Asks for the names of types that are not built in: enums, domains, extensions and their arrays.
+    async fn learn_types(&mut self, descriptions: &[Description]) -> Result<(), Error> {
+        let mut unknown: Vec<Oid> = descriptions
+            .iter()
+            .flat_map(|d| {
+                d.parameters
+                    .iter()
+                    .chain(d.columns.iter().map(|(_, oid)| oid))
+            })
+            .copied()
+            .filter(|oid| !encode::is_known(*oid) && !self.types.borrow().contains_key(oid))
+            .collect();
+        unknown.sort_unstable();
+        unknown.dedup();
+        if unknown.is_empty() || self.status() == TransactionStatus::Failed {
+            return Ok(());
+        }
+        let list = unknown.iter().map(|&oid| Value::Int(oid.into())).collect();
+        let lookup = Statement::new(
+            "SELECT oid, typname, CASE WHEN typcategory = 'A' THEN typelem ELSE 0::oid END \
+             FROM pg_catalog.pg_type WHERE oid = ANY ($1::oid[])",
+            vec![Value::List(list)],
+        );
+        let answer = self.run_inline(&lookup).await?;
+        let mut types = self.types.borrow_mut();
+        for row in answer.rows {
+            if let [Value::Int(oid), Value::Text(name), Value::Int(element)] = row.as_slice() {
+                let (oid, element) = (*oid as Oid, *element as Oid);
+                let kind = match element {
+                    0 => Type::scalar(oid, name),
+                    _ => Type::array(oid, name.clone(), element),
+                };
+                types.insert(oid, kind);
+            }
+        }
+        Ok(())
+    }
+
+    async fn run_inline(&mut self, statement: &Statement) -> Result<ResultSet, Error> {
+        let mut steps = vec![Step {
+            sql: &statement.sql,
+            params: &statement.params,
+            plan: Plan::Inline,
+            at: 0,
+            is_control: false,
+        }];
+        if let Some(misfit) = self.write_steps(&mut steps) {
+            return Err(misfit.error);
+        }
+        self.push_sync();
+        let mut results = Results::new(vec![RowShape::default()]);
+        self.exchange(&mut results).await?;
+        if let Some(failure) = results.failure {
+            return Err(failure.into_error(&statement.sql));
+        }
+        let first = results.done.pop();
+        Ok(first.map(|done| done.result).unwrap_or_default())
+    }
+
+    /// The statement is prepared again at its next use.
+    pub(super) fn forget(&mut self, sql: &str) {
+        self.cache.remove(sql);
+    }
+
+    pub(super) fn close_evicted(&mut self) {
+        for name in self.cache.take_evicted() {
+            // Our own names are short and have no NUL byte.
+            let _ = frontend::close(b'S', &name, &mut self.link.out);
+        }
+        self.closes = self.link.out.len();
+    }
+
+    pub(super) fn write(
+        &mut self,
+        sql: &str,
+        message: impl FnOnce(&mut BytesMut) -> std::io::Result<()>,
+    ) -> Result<(), Error> {
+        let start = self.link.out.len();
+        message(&mut self.link.out).map_err(|error| {
+            self.link.out.truncate(start);
+            unsendable(sql, &error.to_string())
+        })
+    }
+}
