@@ -12,12 +12,13 @@ final class SqlDatabase
     /**
      * Outcome: the SqlDatabase. A server is not contacted yet; an SQLite file is opened.
      *
+     * @param \SensitiveParameterValue $dsn a string: no stack trace may show its password
      * @param array<string, int|float|bool> $pool see `Weft\Pool\PoolOptions::native()`
      * @param string $name what messages call the pool; empty: the database's name
      *
      * @throws \Weft\Sql\InvalidDsn
      */
-    public static function open(string $dsn, array $pool, string $name): int
+    public static function open(object $dsn, array $pool, string $name): int
     {
     }
 
@@ -45,6 +46,26 @@ final class SqlDatabase
 
     /** Sends nothing yet. */
     public function transaction(int $task): SqlTransaction
+    {
+    }
+
+    /** Data for a `COPY … FROM STDIN`; nothing is sent yet. */
+    public function copyIn(string $sql, int $task): SqlCopyIn
+    {
+    }
+
+    /** The data of a `COPY … TO STDOUT`; nothing is sent yet. */
+    public function copyOut(string $sql, int $task): SqlCopyOut
+    {
+    }
+
+    /**
+     * Outcome: the SqlListener, once the server has confirmed.
+     *
+     * @param list<string> $channels
+     * @param float $check seconds of silence after which the connection is tested
+     */
+    public function listen(array $channels, float $check): int
     {
     }
 
@@ -108,6 +129,47 @@ final class SqlTransaction
     {
     }
 
+    /**
+     * The same for one item of a batch; errors name it.
+     *
+     * @param array<int|string, mixed> $params
+     */
+    public function pushItem(string $sql, array $params, int $item): int
+    {
+    }
+
+    /**
+     * Flushes. Outcome: `list<int>`, the affected rows of `$count` items whose first has the index `$first` and is number
+     * `$item` of its batch.
+     */
+    public function flushItems(int $first, int $count, int $item): int
+    {
+    }
+
+    /**
+     * Rows that the server keeps while other statements run (MySQL only); nothing is sent yet.
+     *
+     * @param array<int|string, mixed> $params
+     */
+    public function stream(string $sql, array $params, int $chunk): SqlCursor
+    {
+    }
+
+    /** Data for a `COPY … FROM STDIN`, after what was noted; nothing is sent yet. */
+    public function copyIn(string $sql): SqlCopyIn
+    {
+    }
+
+    /** The data of a `COPY … TO STDOUT`, after what was noted; nothing is sent yet. */
+    public function copyOut(string $sql): SqlCopyOut
+    {
+    }
+
+    /** Whether something is noted and not sent. */
+    public function isWaiting(): bool
+    {
+    }
+
     /** The result of a statement that was answered, once; null before that and afterwards. */
     public function result(int $index): ?array
     {
@@ -147,6 +209,73 @@ final class SqlCursor
     }
 
     /** Ends the query if it is still running. */
+    public function close(): void
+    {
+    }
+}
+
+/** Data on its way into a table. */
+final class SqlCopyIn
+{
+    /** Collects a piece of the data as it is; true when it is time to send. */
+    public function write(string $bytes): bool
+    {
+    }
+
+    /**
+     * Collects a row in the text format; true when it is time to send.
+     *
+     * @param list<mixed> $values
+     * @param int $row its number, for messages
+     */
+    public function row(array $values, int $row): bool
+    {
+    }
+
+    /** Outcome: null, once what was collected has been taken. */
+    public function send(): int
+    {
+    }
+
+    /** Sends the rest. Outcome: the number of rows stored. */
+    public function finish(): int
+    {
+    }
+
+    /** Gives the `COPY` up unless it has finished. */
+    public function close(): void
+    {
+    }
+}
+
+/** Data on its way out of a table. */
+final class SqlCopyOut
+{
+    /** Outcome: the next piece, null after the last. */
+    public function next(): int
+    {
+    }
+
+    /** Ends the `COPY` if it is still running. */
+    public function close(): void
+    {
+    }
+}
+
+/** A subscription to channels. */
+final class SqlListener
+{
+    /** Outcome: null, when there is something to take. Can be cancelled without loss. */
+    public function wait(): int
+    {
+    }
+
+    /** @return list<array{string, string, int}|array{string}> channel, payload and process, or why some may have been missed */
+    public function take(): array
+    {
+    }
+
+    /** Ends the subscription. */
     public function close(): void
     {
     }

@@ -35,12 +35,14 @@ final class Failures
             'sql.connect.refused' => new Sql\ConnectionRefused($message),
             'sql.connect.timeout' => new Sql\ConnectionTimedOut($message),
             'sql.connect.authentication' => new Sql\AuthenticationFailed($message),
+            'sql.connect.database' => new Sql\DatabaseNotFound($message),
+            'sql.connect.file' => new Sql\FileNotOpened($message),
             'sql.connect.tls' => new Sql\TlsFailed($message),
             'sql.connect.dns' => new Sql\HostNotFound($message),
             'sql.connect.protocol' => new Sql\ConnectionFailed($message),
             'sql.connection_lost' => new Sql\ConnectionLost($message),
             'sql.server' => self::server($message, $details),
-            'sql.parameter' => new Sql\ParameterError($message, statement: self::text($details, 'statement')),
+            'sql.parameter' => new Sql\ParameterError($message, statement: self::text($details, 'statement'), item: self::item($details)),
             'sql.pool_exhausted' => new Sql\PoolExhausted($message),
             'sql.pool_slow' => new Sql\ConnectionNotReady($message),
             'sql.pool_blocked' => new Sql\NestedBorrow($message),
@@ -111,7 +113,7 @@ final class Failures
         $state = self::text($details, 'sqlState') ?? '';
         $class = self::exact($state) ?? self::general($state);
 
-        return new $class($message, $state, self::text($details, 'statement'), self::text($details, 'constraint'));
+        return new $class($message, $state, self::text($details, 'statement'), self::text($details, 'constraint'), item: self::item($details));
     }
 
     /** @return class-string<Sql\SqlException>|null */
@@ -146,6 +148,12 @@ final class Failures
             '42' => Sql\InvalidStatement::class,
             default => Sql\SqlException::class,
         };
+    }
+
+    /** @param array<string, string|int|float|null> $details */
+    private static function item(array $details): ?int
+    {
+        return isset($details['item']) ? (int) $details['item'] : null;
     }
 
     /** @param array<string, string|int|float|null> $details */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** The server refused the user, the password or the database. */
+/** The server refused the user or the password. */
 final class AuthenticationFailed extends ConnectionFailed
 {
 }

@@ -8,7 +8,9 @@ use Weft\Native\SqlDatabase;
 use Weft\Pool\Leak;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\LeakWatch;
+use Weft\Sql\Internal\Rows;
 
 /**
  * A pooled SQL database. Share one per DSN: any number of tasks may use it at once.
@@ -36,9 +38,9 @@ final class Database implements Connection
      * @throws InvalidDsn
      * @throws ConnectionFailed when the SQLite file cannot be opened
      */
-    public static function connect(string $dsn, PoolOptions $pool = new PoolOptions(), ?\Closure $leaked = null): self
+    public static function connect(#[\SensitiveParameter] string $dsn, PoolOptions $pool = new PoolOptions(), ?\Closure $leaked = null): self
     {
-        $native = Scheduler::await(SqlDatabase::open($dsn, $pool->native(), $pool->name));
+        $native = Scheduler::await(SqlDatabase::open(new \SensitiveParameterValue($dsn), $pool->native(), $pool->name));
 
         $driver = Driver::from($native->driver());
         $watched = $pool->leakThreshold > 0.0 && $driver !== Driver::Sqlite;
@@ -67,6 +69,58 @@ final class Database implements Connection
         }
 
         return $this->fetch($sql, $params, $chunk);
+    }
+
+    public function executeMany(string $sql, iterable $items): array
+    {
+        return $this->transaction(static fn (Transaction $transaction): array => $transaction->executeMany($sql, $items));
+    }
+
+    public function copyIn(string $sql, iterable $chunks): int
+    {
+        $this->leaks?->attend();
+
+        return Copy::chunks($this->native->copyIn($sql, self::task()), $chunks);
+    }
+
+    public function copyRows(string $table, array $columns, iterable $rows): int
+    {
+        $this->leaks?->attend();
+
+        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns), self::task()), $columns, $rows);
+    }
+
+    public function copyOut(string $sql): iterable
+    {
+        $this->leaks?->attend();
+
+        return Copy::out($this->native->copyOut($sql, self::task()));
+    }
+
+    public function notify(string $channel, string $payload = ''): void
+    {
+        $this->driver->notifies();
+        $this->execute('SELECT pg_notify(?, ?)', [$channel, $payload]);
+    }
+
+    /**
+     * Subscribes to channels of PostgreSQL. When it returns, the server has confirmed: what is sent from now on is told.
+     *
+     * The subscription has a connection of its own, which does not count as one of the pool.
+     *
+     * @param string|list<string> $channels each at most 63 bytes
+     * @param float $check seconds of silence after which a round trip shows whether the server is still there
+     *
+     * @throws ConnectionFailed
+     * @throws UsageError for another database than PostgreSQL, and for a name of a channel that is empty or too long
+     */
+    public function listen(string|array $channels, float $check = 30.0): Listener
+    {
+        if (!($check > 0.0)) {
+            throw new \ValueError("The silence after which a connection is checked must be longer than 0 s, got {$check}");
+        }
+
+        return new Listener(Scheduler::await($this->native->listen((array) $channels, $check)));
     }
 
     public function transaction(callable $work): mixed
@@ -160,16 +214,6 @@ final class Database implements Connection
     private function fetch(string $sql, array $params, int $chunk): \Generator
     {
         $this->leaks?->attend();
-        $cursor = $this->native->stream($sql, $params, $chunk, self::task());
-        try {
-            $key = 0;
-            while (($rows = Scheduler::await($cursor->next())) !== []) {
-                foreach ($rows as $row) {
-                    yield $key++ => $row;
-                }
-            }
-        } finally {
-            $cursor->close();
-        }
+        yield from Rows::of($this->native->stream($sql, $params, $chunk, self::task()));
     }
 }

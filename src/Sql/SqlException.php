@@ -16,6 +16,7 @@ class SqlException extends \RuntimeException implements Exception
     /**
      * @param string|null $sqlState five characters, where a database reported the error
      * @param string|null $constraint the violated constraint, where the database names it
+     * @param int|null $item which item of {@see Connection::executeMany()} failed, counted from 0
      */
     final public function __construct(
         string $message,
@@ -23,6 +24,7 @@ class SqlException extends \RuntimeException implements Exception
         public readonly ?string $statement = null,
         public readonly ?string $constraint = null,
         ?\Throwable $previous = null,
+        public readonly ?int $item = null,
     ) {
         parent::__construct($message, 0, $previous);
     }

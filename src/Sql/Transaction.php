@@ -6,6 +6,8 @@ namespace Weft\Sql;
 
 use Weft\Native\SqlTransaction;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Sql\Internal\Copy;
+use Weft\Sql\Internal\Rows;
 
 use function Weft\shield;
 
@@ -50,9 +52,61 @@ final class Transaction implements Connection
         return new Result(null, $this, $index);
     }
 
+    public function executeMany(string $sql, iterable $items): array
+    {
+        if ($this->native->isWaiting()) {
+            // So that its errors are not taken for an item's.
+            $this->flush();
+        }
+        $affected = [];
+        $first = $count = $done = 0;
+        foreach ($items as $params) {
+            $index = $this->native->pushItem($sql, $params, $done + $count);
+            $number = \max($index, ~$index);
+            if ($count > 0 && $number !== $first + $count) {
+                // Whoever makes the items has used the transaction meanwhile.
+                $affected[] = Scheduler::await($this->native->flushItems($first, $count, $done));
+                $done += $count;
+                $count = 0;
+            }
+            $first = $count++ === 0 ? $number : $first;
+            if ($index < 0) {
+                $affected[] = Scheduler::await($this->native->flushItems($first, $count, $done));
+                $done += $count;
+                $count = 0;
+            }
+        }
+        if ($count > 0) {
+            $affected[] = Scheduler::await($this->native->flushItems($first, $count, $done));
+        }
+
+        return \array_merge(...$affected);
+    }
+
+    public function copyIn(string $sql, iterable $chunks): int
+    {
+        return Copy::chunks($this->native->copyIn($sql), $chunks);
+    }
+
+    public function copyRows(string $table, array $columns, iterable $rows): int
+    {
+        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns)), $columns, $rows);
+    }
+
+    public function copyOut(string $sql): iterable
+    {
+        return Copy::out($this->native->copyOut($sql));
+    }
+
+    public function notify(string $channel, string $payload = ''): void
+    {
+        $this->driver->notifies();
+        $this->execute('SELECT pg_notify(?, ?)', [$channel, $payload]);
+    }
+
     /**
-     * Rows as the transaction sees them. PostgreSQL hands them over in chunks, from a cursor; the others, and PostgreSQL for a
-     * statement that writes, all at once.
+     * Rows as the transaction sees them. A server hands those of a query over in chunks, from a cursor, and other statements
+     * may run meanwhile; SQLite, and a statement that writes, all at once.
      */
     public function stream(string $sql, array $params = [], int $chunk = 1000): iterable
     {
@@ -61,7 +115,11 @@ final class Transaction implements Connection
         }
         $reads = \preg_match('/^[\s(]*(?:SELECT|WITH|VALUES|TABLE)\b/i', $sql) === 1;
 
-        return $this->driver === Driver::Postgres && $reads ? $this->fetch($sql, $params, $chunk) : $this->readAll($sql, $params);
+        return match (true) {
+            !$reads, $this->driver === Driver::Sqlite => $this->readAll($sql, $params),
+            $this->driver === Driver::Postgres => $this->fetch($sql, $params, $chunk),
+            default => Rows::of($this->native->stream($sql, $params, $chunk)),
+        };
     }
 
     /**

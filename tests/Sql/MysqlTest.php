@@ -5,16 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Sql;
 
 use Weft\Pool\PoolOptions;
-use Weft\Runtime\TimeoutException;
-use Weft\Sql\AuthenticationFailed;
-use Weft\Sql\ConnectionFailed;
-use Weft\Sql\ConnectionLost;
-use Weft\Sql\ConnectionRefused;
-use Weft\Sql\ConnectionTimedOut;
 use Weft\Sql\Database;
 use Weft\Sql\DataException;
 use Weft\Sql\Deadlock;
-use Weft\Sql\HostNotFound;
 use Weft\Sql\InsufficientPrivilege;
 use Weft\Sql\LockNotAvailable;
 use Weft\Sql\ParameterError;
@@ -26,39 +19,31 @@ use Weft\Sql\UsageError;
 use Weft\Tests\Sql\Support\Colour;
 use Weft\Tests\Sql\Support\Proxy;
 
-use function Weft\all;
 use function Weft\delay;
 use function Weft\run;
-use function Weft\timeout;
 
-class MysqlTest extends SqlConformance
+class MysqlTest extends ServerConformance
 {
-    private static ?Database $admin = null;
+    protected const ENVIRONMENT = 'WEFT_MYSQL_DSN';
+    protected const SCHEME = 'mysql';
+    protected const CREATE = 'CREATE DATABASE %s';
+    protected const DROP = 'DROP DATABASE %s';
+    protected const SESSION = 'SELECT CONNECTION_ID()';
+    protected const KILL = 'KILL %d';
 
-    private string $schema;
-
-    public static function tearDownAfterClass(): void
+    protected function path(): string
     {
-        self::$admin?->close();
-        self::$admin = null;
+        return "/{$this->schema}";
     }
 
-    protected function setUp(): void
+    protected function running(int $session): string
     {
-        $this->schema = 'weft_sql_' . \bin2hex(\random_bytes(6));
-        self::admin()->execute("CREATE DATABASE {$this->schema}");
-        parent::setUp();
+        return "SELECT count(*) FROM information_schema.processlist WHERE id = {$session} AND info LIKE '%SLEEP%'";
     }
 
-    protected function tearDown(): void
+    protected function users(): array
     {
-        parent::tearDown();
-        self::admin()->execute("DROP DATABASE {$this->schema}");
-    }
-
-    protected function dsn(): string
-    {
-        return (string) \preg_replace('~/weft$~', "/{$this->schema}", self::server());
+        return [...parent::users(), 'weft_ed25519'];
     }
 
     protected function type(string $type): string
@@ -118,6 +103,30 @@ class MysqlTest extends SqlConformance
         yield 'enum' => ["ENUM('red', 'blue')", Colour::Red, 'red'];
         yield 'set' => ["SET('a', 'b', 'c')", 'a,c'];
         yield 'bit' => ['BIT(10)', 513];
+        yield 'one bit' => ['BIT(1)', 1];
+        yield 'bit within an int' => ['BIT(64)', \PHP_INT_MAX];
+        yield 'smallest bigint' => ['BIGINT', \PHP_INT_MIN];
+        yield 'bigint unsigned just beyond an int' => ['BIGINT UNSIGNED', '9223372036854775808'];
+        yield 'bigint unsigned zero' => ['BIGINT UNSIGNED', 0];
+        yield 'longest decimal' => ['DECIMAL(65, 30)', '-99999999999999999999999999999999999.999999999999999999999999999999'];
+        yield 'smallest decimal' => ['DECIMAL(65, 30)', '0.000000000000000000000000000001'];
+        yield 'decimal zero' => ['DECIMAL(5, 2)', '-0.00', '0.00'];
+        yield 'longest time' => ['TIME(6)', '838:59:59.999999'];
+        yield 'longest negative time' => ['TIME(6)', '-838:59:59.999999'];
+        yield 'time of more than a day' => ['TIME', '25:00:01'];
+        yield 'no time' => ['TIME', '00:00:00'];
+        yield 'year zero' => ['YEAR', 0];
+        yield 'last year' => ['YEAR', 2155];
+        yield 'first date' => ['DATE', '1000-01-01', new \DateTimeImmutable('1000-01-01 00:00:00')];
+        yield 'last date' => ['DATE', '9999-12-31', new \DateTimeImmutable('9999-12-31 00:00:00')];
+        yield 'last moment' => ['DATETIME(6)', new \DateTimeImmutable('9999-12-31 23:59:59.999999')];
+        yield 'JSON number' => ['JSON', '5', 5];
+        yield 'JSON null' => ['JSON', 'null', null];
+        yield 'empty set' => ["SET('a', 'b', 'c')", ''];
+        yield 'the longest that one length byte counts' => ['LONGTEXT', \str_repeat('x', 250)];
+        yield 'the shortest that two count' => ['LONGTEXT', \str_repeat('x', 251)];
+        yield 'the longest that two count' => ['LONGTEXT', \str_repeat('x', 0xFFFF)];
+        yield 'the shortest that three count' => ['LONGTEXT', \str_repeat('x', 0x1_0000)];
         yield 'year' => ['YEAR', 2024];
         yield 'time' => ['TIME', '23:59:59'];
         yield 'time with a fraction' => ['TIME(3)', '-838:59:58.125'];
@@ -133,6 +142,45 @@ class MysqlTest extends SqlConformance
         $row = $this->db->execute('SELECT 1 AS "7", 2 AS "-3", 3 AS "07", 4 AS ""')->first();
 
         self::assertSame([7 => 1, -3 => 2, '07' => 3, '' => 4], $row);
+    }
+
+    /** What the binary protocol reads must be what the text protocol reads. */
+    public function testValuesAtTheirBoundsAreTheSameWithoutBeingPrepared(): void
+    {
+        $this->db->execute('CREATE TABLE bounds (u BIGINT UNSIGNED, s BIGINT, d DECIMAL(65, 30), t TIME(6), b BIT(64), z DATE, dt DATETIME(6), f DOUBLE, n INT, y YEAR)');
+        $this->db->execute("INSERT INTO bounds VALUES (18446744073709551615, -9223372036854775808, '-1.5', '-838:59:59.999999', b'1111', '9999-12-31', '1000-01-01 00:00:00.000001', 1e308, NULL, 1901)");
+        $this->db->execute('CREATE PROCEDURE read_bounds () SELECT * FROM bounds');
+
+        $prepared = $this->db->execute('SELECT * FROM bounds')->first();
+        $text = $this->db->execute('CALL read_bounds()')->first();
+
+        self::assertEquals($prepared, $text);
+        self::assertSame(['18446744073709551615', \PHP_INT_MIN, '-838:59:59.999999', 15], [$prepared['u'], $prepared['s'], $prepared['t'], $prepared['b']]);
+    }
+
+    public function testABitFieldBeyondAnIntIsAString(): void
+    {
+        self::assertSame('18446744073709551615', $this->bits('b\'' . \str_repeat('1', 64) . '\''));
+        self::assertSame(\PHP_INT_MAX, $this->bits('b\'0' . \str_repeat('1', 63) . '\''));
+    }
+
+    private function bits(string $literal): int|string
+    {
+        $this->db->execute('CREATE OR REPLACE TABLE bits (b BIT(64))');
+        $this->db->execute("INSERT INTO bits VALUES ({$literal})");
+
+        return $this->db->execute('SELECT b FROM bits')->value();
+    }
+
+    public function testZerosInColumnsOfDatesStayTextWhereTheServerTakesThem(): void
+    {
+        $this->db->execute('CREATE TABLE zeros (d DATE, t DATETIME(3), s TIMESTAMP NULL)');
+        $this->db->transaction(static function (Transaction $tx): void {
+            $tx->execute("SET sql_mode = ''");
+            $tx->execute('INSERT INTO zeros VALUES (?, ?, ?)', ['0000-00-00', '2024-02-00 01:02:03.004', '0000-00-00 00:00:00']);
+        });
+
+        self::assertSame(['d' => '0000-00-00', 't' => '2024-02-00 01:02:03.004', 's' => '0000-00-00 00:00:00'], $this->db->execute('SELECT * FROM zeros')->first());
     }
 
     public function testADateOfZerosStaysText(): void
@@ -211,7 +259,8 @@ class MysqlTest extends SqlConformance
     public function testRowsAndParametersBeyondSixteenMegabytesGoBothWays(): void
     {
         $this->db->execute('CREATE TABLE big (b LONGBLOB)');
-        foreach ([(1 << 24) - 20, 1 << 24, 33 << 20] as $length) {
+        // Packets of 16 MiB - 1 bytes and more are continued by the next, also by an empty one.
+        foreach ([(1 << 24) - 20, ...\range((1 << 24) - 8, (1 << 24)), 33 << 20] as $length) {
             $bytes = \random_bytes(1_000) . \str_repeat("\xfe", $length - 1_000);
             $this->db->execute('DELETE FROM big');
             $this->db->execute('INSERT INTO big VALUES (?)', [$bytes]);
@@ -422,86 +471,6 @@ class MysqlTest extends SqlConformance
 
     // Cancellation and loss
 
-    public function testACancelledStatementIsGoneFromTheServerAndItsConnectionServesTheNext(): void
-    {
-        $db = $this->connect(new PoolOptions(size: 1));
-        $session = $db->execute('SELECT CONNECTION_ID()')->value();
-
-        run(static function () use ($db, $session): void {
-            self::thrown(TimeoutException::class, static fn () => timeout(0.2, static fn () => $db->execute('SELECT SLEEP(60)')));
-            self::assertSame($session, $db->execute('SELECT CONNECTION_ID()')->value());
-            self::assertSame(0, self::admin()->execute(
-                "SELECT count(*) FROM information_schema.processlist WHERE id = ? AND info LIKE '%SLEEP%'",
-                [$session],
-            )->value());
-        });
-        $db->close();
-    }
-
-    public function testASessionKilledUnderAStatementIsALostConnectionAndTheNextStatementWorks(): void
-    {
-        run(function (): void {
-            $session = 0;
-            $sleep = function () use (&$session): void {
-                $this->db->transaction(static function (Transaction $tx) use (&$session): void {
-                    $session = $tx->execute('SELECT CONNECTION_ID()')->value();
-                    $tx->execute('SELECT SLEEP(60)')->rows();
-                });
-            };
-            $kill = static function () use (&$session): void {
-                delay(0.3);
-                self::admin()->execute("KILL {$session}");
-            };
-
-            self::assertSame([ConnectionLost::class, null], self::outcomes($sleep, $kill));
-            self::assertSame(1, $this->db->execute('SELECT 1')->value());
-        });
-    }
-
-    public function testAnIdleConnectionThatTheServerClosedIsNotLent(): void
-    {
-        $db = $this->connect(new PoolOptions(size: 1));
-        $session = $db->execute('SELECT CONNECTION_ID()')->value();
-        self::admin()->execute("KILL {$session}");
-        \usleep(100_000);
-
-        self::assertNotSame($session, $db->execute('SELECT CONNECTION_ID()')->value());
-        $db->close();
-    }
-
-    public function testAConnectionCutUnderACommitLeavesItsOutcomeUnknown(): void
-    {
-        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
-            run(static function () use ($db, $proxy): void {
-                $db->execute('SELECT 1');
-                $tx = $db->begin();
-                $tx->execute('SELECT 2')->value();
-                $proxy->hold();
-                $cut = static function () use ($proxy): void {
-                    delay(0.1);
-                    $proxy->cut();
-                };
-
-                self::assertSame([ConnectionLost::class, null], self::outcomes($tx->commit(...), $cut));
-                self::assertFalse($tx->isOpen());
-            });
-        });
-    }
-
-    public function testAServerThatFallsSilentCostsATimeoutAndNotThePool(): void
-    {
-        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
-            run(static function () use ($db, $proxy): void {
-                $db->execute('SELECT 1');
-                $proxy->hold();
-                $started = \hrtime(true);
-                self::thrown(TimeoutException::class, static fn () => timeout(0.2, static fn () => $db->execute('SELECT 2')));
-                self::thrown(SqlException::class, static fn () => $db->execute('SELECT 3'));
-                self::assertLessThan(15e9, \hrtime(true) - $started);
-            });
-        });
-    }
-
     public function testAfterARestartOfTheServerTheNextStatementConnectsAgain(): void
     {
         $services = \getenv('WEFT_SERVICES');
@@ -556,94 +525,5 @@ class MysqlTest extends SqlConformance
         self::assertNotSame('', $cipher(\str_replace('//weft:', '//weft_tls:', $dsn)));
         $noAuthority = Database::connect((string) \preg_replace('/&sslrootcert=[^&]*/', '', $dsn));
         self::thrown(TlsFailed::class, static fn () => $noAuthority->execute('SELECT 1'));
-    }
-
-    public function testAServerThatIsDownIsNamed(): void
-    {
-        $db = Database::connect('mysql://app:hunter2@127.0.0.1:1/app');
-
-        $error = self::thrown(ConnectionRefused::class, static fn () => $db->execute('SELECT 1'));
-
-        self::assertStringContainsString('127.0.0.1:1', $error->getMessage());
-        self::assertStringNotContainsString('hunter2', $error->getMessage());
-        self::thrown(ConnectionFailed::class, static fn () => $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')));
-    }
-
-    public function testWrongCredentialsAndAWrongDatabaseAreNamedWithoutThePassword(): void
-    {
-        $server = \parse_url(self::server());
-        $at = "{$server['host']}:{$server['port']}";
-        foreach (["weft:hunter2@{$at}/weft", "weft:weft@{$at}/nowhere", "nobody:hunter2@{$at}/weft", "weft_ed25519:hunter2@{$at}/weft"] as $rest) {
-            $error = self::thrown(AuthenticationFailed::class, static fn () => Database::connect("mysql://{$rest}")->execute('SELECT 1'));
-            self::assertStringContainsString($at, $error->getMessage());
-            self::assertStringNotContainsString('hunter2', $error->getMessage());
-        }
-    }
-
-    public function testAHostWithoutAnAddressAndAServerThatSaysNothingAreNamed(): void
-    {
-        $silent = \stream_socket_server('tcp://127.0.0.1:0');
-        self::assertNotFalse($silent);
-        $name = \stream_socket_get_name($silent, false);
-
-        $error = self::thrown(HostNotFound::class, static fn () => Database::connect('mysql://app@no-such-host.invalid/app')->execute('SELECT 1'));
-        self::assertStringContainsString('no-such-host.invalid', $error->getMessage());
-        $error = self::thrown(ConnectionTimedOut::class, static fn () => Database::connect("mysql://app@{$name}/app?connect_timeout=0.2")->execute('SELECT 1'));
-        self::assertStringContainsString((string) $name, $error->getMessage());
-    }
-
-    public function wrongDsns(): iterable
-    {
-        yield from parent::wrongDsns();
-        yield 'unknown option' => ['mysql://app:hunter2@localhost/app?colour=red'];
-        yield 'wrong port' => ['mysql://app:hunter2@localhost:99999/app'];
-    }
-
-    /** @param callable(Database, Proxy): void $work */
-    private function behindProxy(callable $work): void
-    {
-        $server = \parse_url(self::server());
-        $proxy = new Proxy($server['host'], $server['port']);
-        $db = Database::connect(
-            "mysql://{$server['user']}:{$server['pass']}@127.0.0.1:{$proxy->port}/{$this->schema}?sslmode=disable&connect_timeout=2",
-            new PoolOptions(size: 1, borrowTimeout: 10.0),
-        );
-        try {
-            $work($db, $proxy);
-        } finally {
-            $proxy->stop();
-        }
-    }
-
-    /**
-     * Runs all of them at a time.
-     *
-     * @return list<class-string<\Throwable>|null> what each of them threw
-     */
-    private static function outcomes(callable ...$work): array
-    {
-        return \array_values(all(\array_map(static fn (callable $work): callable => static function () use ($work): ?string {
-            try {
-                $work();
-            } catch (\Throwable $thrown) {
-                return $thrown::class;
-            }
-
-            return null;
-        }, $work)));
-    }
-
-    /** Sees what happens from a connection of its own. */
-    private static function admin(): Database
-    {
-        return self::$admin ??= Database::connect(self::server());
-    }
-
-    private static function server(): string
-    {
-        $dsn = \getenv('WEFT_MYSQL_DSN');
-        self::assertNotFalse($dsn, 'WEFT_MYSQL_DSN is not set: run `make services`');
-
-        return $dsn;
     }
 }

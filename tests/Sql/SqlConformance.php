@@ -28,6 +28,7 @@ use Weft\Tests\Sql\Support\Colour;
 use Weft\Tests\Sql\Support\Label;
 use Weft\Tests\Sql\Support\Point;
 use Weft\Tests\Sql\Support\Size;
+use Weft\Tests\Sql\Support\Witness;
 
 use function Weft\async;
 use function Weft\delay;
@@ -37,6 +38,9 @@ use function Weft\timeout;
 /** What every database promises behind {@see Database}, as tests. */
 abstract class SqlConformance extends TestCase
 {
+    use BatchConformance;
+    use Witness;
+
     private const DEADLINE = 30.0;
 
     protected Database $db;
@@ -756,6 +760,20 @@ abstract class SqlConformance extends TestCase
         self::assertStringNotContainsString('hunter2@', $error->getMessage());
     }
 
+    /** @dataProvider wrongDsns */
+    public function testAStackTraceShowsNoPartOfADsn(#[\SensitiveParameter] string $dsn): void
+    {
+        $before = [\ini_set('zend.exception_string_param_max_len', '1000'), \ini_set('zend.exception_ignore_args', '0')];
+        try {
+            $error = self::thrown(InvalidDsn::class, static fn () => Database::connect($dsn));
+            self::assertStringContainsString('SensitiveParameterValue', (string) $error);
+            self::assertStringNotContainsString('hunter2@', (string) $error);
+        } finally {
+            \ini_set('zend.exception_string_param_max_len', (string) $before[0]);
+            \ini_set('zend.exception_ignore_args', (string) $before[1]);
+        }
+    }
+
     public function testAWrongPoolSizeOrTimeoutIsRefused(): void
     {
         self::thrown(\ValueError::class, static fn () => new PoolOptions(size: 0));
@@ -993,29 +1011,6 @@ abstract class SqlConformance extends TestCase
         return $this->db->execute('SELECT name FROM items ORDER BY name')->column();
     }
 
-    /**
-     * @template T of \Throwable
-     *
-     * @param class-string<T> $class
-     *
-     * @return T
-     */
-    protected static function thrown(string $class, callable $work): \Throwable
-    {
-        try {
-            $work();
-        } catch (\Throwable $thrown) {
-            if (!$thrown instanceof $class) {
-                throw $thrown;
-            }
-            // A failed test must not be mistaken for what it waits for.
-            self::assertNotInstanceOf(\PHPUnit\Framework\Exception::class, $thrown);
-
-            return $thrown;
-        }
-        self::fail("$class was not thrown");
-    }
-
     private function assertValue(mixed $expected, mixed $actual): void
     {
         if ($expected instanceof \DateTimeInterface) {
@@ -1026,12 +1021,5 @@ abstract class SqlConformance extends TestCase
         } else {
             self::assertSame($expected, $actual);
         }
-    }
-
-    protected static function residentBytes(): int
-    {
-        \preg_match('/VmRSS:\s+(\d+) kB/', (string) \file_get_contents('/proc/self/status'), $match);
-
-        return (int) $match[1] * 1024;
     }
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
-use Weft\Sql\ConnectionFailed;
+use Weft\Sql\FileNotOpened;
 use Weft\Sql\Database;
 use Weft\Sql\LockNotAvailable;
 use Weft\Sql\ParameterError;
@@ -166,8 +166,8 @@ class SqliteTest extends SqlConformance
     {
         \file_put_contents($this->file . '.txt', \str_repeat('no database ', 1_000));
         try {
-            foreach (['/no/such/folder/a.db' => 'does not exist', \sys_get_temp_dir() => 'directory', $this->file . '.txt' => 'not an SQLite database'] as $file => $reason) {
-                $error = self::thrown(ConnectionFailed::class, static fn () => Database::connect("sqlite://{$file}"));
+            foreach (['/no/such/folder/a.db' => 'does not exist', '/proc/weft.db' => 'cannot be created', \sys_get_temp_dir() => 'directory', $this->file . '.txt' => 'not an SQLite database'] as $file => $reason) {
+                $error = self::thrown(FileNotOpened::class, static fn () => Database::connect("sqlite://{$file}"));
                 self::assertStringContainsString($file, $error->getMessage());
                 self::assertStringContainsString($reason, $error->getMessage());
             }

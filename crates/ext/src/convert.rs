@@ -21,6 +21,8 @@ const DEEPEST: usize = 512;
 #[derive(Clone, Copy)]
 struct Place<'a> {
     sql: &'a str,
+    /// Among those of a batch.
+    item: Option<i64>,
     parameter: Parameter<'a>,
 }
 
@@ -28,6 +30,8 @@ struct Place<'a> {
 enum Parameter<'a> {
     Position(usize),
     Name(&'a str),
+    /// Of a row, counted from 1, and in it.
+    Cell(i64, usize),
 }
 
 impl fmt::Display for Parameter<'_> {
@@ -35,37 +39,69 @@ impl fmt::Display for Parameter<'_> {
         match self {
             Self::Position(index) => write!(formatter, "parameter {}", index + 1),
             Self::Name(name) => write!(formatter, "parameter :{name}"),
+            Self::Cell(row, index) => write!(formatter, "row {row}: value {}", index + 1),
         }
     }
 }
 
 impl Place<'_> {
     fn refuse(&self, reason: &str) -> PhpException {
-        let message = format!("{} {reason}", self.parameter);
-        crate::sql::failure(Error::parameter(self.sql, message)).into()
+        refusal(self.sql, self.item, format!("{} {reason}", self.parameter))
     }
 }
 
-/// A PHP list becomes positional parameters, an array with string keys named ones.
-pub fn params(array: &ZendHashTable, sql: &str) -> PhpResult<Params> {
+fn refusal(sql: &str, item: Option<i64>, message: String) -> PhpException {
+    let error = Error::parameter(sql, message);
+    match item {
+        Some(item) => crate::sql::item_failure(error, item).into(),
+        None => crate::sql::failure(error).into(),
+    }
+}
+
+/// A PHP list becomes positional parameters, an array with string keys named ones. `item` is their place among those of a
+/// batch.
+pub fn params(array: &ZendHashTable, sql: &str, item: Option<i64>) -> PhpResult<Params> {
     let position = |(index, zval)| {
-        let parameter = Parameter::Position(index);
-        value(zval, Place { sql, parameter }, 0)
+        let place = Place {
+            sql,
+            item,
+            parameter: Parameter::Position(index),
+        };
+        value(zval, place, 0)
     };
     match list(array) {
         Some(list) => Ok(Params::Positional(
             list.enumerate().map(position).collect::<PhpResult<_>>()?,
         )),
-        None => named(array, sql),
+        None => named(array, sql, item),
     }
 }
 
-fn named(array: &ZendHashTable, sql: &str) -> PhpResult<Params> {
+/// The values of row number `row`, counted from 1, of a `COPY`.
+pub fn row(array: &ZendHashTable, sql: &str, row: i64) -> PhpResult<Vec<Value>> {
+    let cells = list(array).ok_or_else(|| {
+        let message = format!("row {row} must be a list of values in the order of the columns");
+        refusal(sql, None, message)
+    })?;
+    cells
+        .enumerate()
+        .map(|(index, zval)| {
+            let place = Place {
+                sql,
+                item: None,
+                parameter: Parameter::Cell(row, index),
+            };
+            value(zval, place, 0)
+        })
+        .collect()
+}
+
+fn named(array: &ZendHashTable, sql: &str, item: Option<i64>) -> PhpResult<Params> {
     let refuse = |key: String| -> PhpException {
         let message = format!(
             "parameters must be a list or have names as keys; key {key} is neither in order nor a name"
         );
-        crate::sql::failure(Error::parameter(sql, message)).into()
+        refusal(sql, item, message)
     };
     let mut values = Vec::with_capacity(array.len());
     let mut entries = array.iter();
@@ -79,7 +115,12 @@ fn named(array: &ZendHashTable, sql: &str) -> PhpResult<Params> {
             None => return Err(refuse(key.long().unwrap_or_default().to_string())),
         };
         let parameter = Parameter::Name(name);
-        values.push((name.to_owned(), value(zval, Place { sql, parameter }, 0)?));
+        let place = Place {
+            sql,
+            item,
+            parameter,
+        };
+        values.push((name.to_owned(), value(zval, place, 0)?));
     }
     Ok(Params::Named(values))
 }

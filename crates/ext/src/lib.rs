@@ -20,6 +20,8 @@ mod process;
 mod protobuf;
 mod runtime;
 mod sql;
+mod sql_copy;
+mod sql_listener;
 mod stack;
 mod text;
 mod workers;
@@ -36,6 +38,8 @@ pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
     let module = output::register(module);
     let module = pool::register(module);
     let module = sql::register(module);
+    let module = sql_copy::register(module);
+    let module = sql_listener::register(module);
     let module = amqp::register(module);
     let module = http::register(module);
     let module = grpc::register(module);

@@ -3,9 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use ext_php_rs::convert::IntoZval;
+use ext_php_rs::convert::{FromZval, IntoZval};
 use ext_php_rs::prelude::*;
-use ext_php_rs::types::{ZendHashTable, Zval};
+use ext_php_rs::types::{ZendHashTable, ZendObject, Zval};
 
 use tokio::sync::Notify;
 
@@ -20,7 +20,9 @@ use crate::convert;
 use crate::failure::{Detail, Failure};
 use crate::pool;
 use crate::process::Process;
-use crate::runtime::{Payload, start};
+use crate::runtime::{Payload, seconds, start};
+use crate::sql_copy::{SqlCopyIn, SqlCopyOut};
+use crate::sql_listener::SqlListener;
 use crate::text::{NotUtf8, Text};
 
 /// Parsed statements remembered per database.
@@ -43,7 +45,9 @@ pub struct SqlDatabase {
 
 #[php_impl]
 impl SqlDatabase {
-    pub fn open(dsn: Text<'_>, pool: &ZendHashTable, name: Text<'_>) -> PhpResult<i64> {
+    pub fn open(dsn: &mut ZendObject, pool: &ZendHashTable, name: Text<'_>) -> PhpResult<i64> {
+        let dsn = dsn.try_call_method("getValue", Vec::new())?;
+        let dsn = Text::from_zval(&dsn).ok_or("the DSN must be a string")?;
         let dsn = dsn.utf8().map_err(unreadable_dsn)?;
         let name = name.utf8().map_err(|wrong| {
             Failure::new("sql.usage", format!("the name of the pool is {wrong}"))
@@ -93,6 +97,39 @@ impl SqlDatabase {
             parsed: Rc::clone(&self.parsed),
             waiting: Cell::default(),
         }
+    }
+
+    pub fn copy_in(&self, sql: Text<'_>, task: i64) -> PhpResult<SqlCopyIn> {
+        let statement = literal(sql)?;
+        let text = statement.source.to_string();
+        Ok(SqlCopyIn::new(self.lender(task).copy_in(statement), text))
+    }
+
+    pub fn copy_out(&self, sql: Text<'_>, task: i64) -> PhpResult<SqlCopyOut> {
+        Ok(SqlCopyOut::new(self.lender(task).copy_out(literal(sql)?)))
+    }
+
+    pub fn listen(&self, channels: &ZendHashTable, check: f64) -> PhpResult<i64> {
+        let mut names = Vec::with_capacity(channels.len());
+        for channel in channels.values() {
+            let name = channel
+                .zend_str()
+                .and_then(|name| std::str::from_utf8(name.as_bytes()).ok());
+            let name = name.ok_or_else(|| {
+                Failure::new("sql.usage", "the name of a channel is no UTF-8 text")
+            })?;
+            names.push(name.to_owned());
+        }
+        let listening = self
+            .database
+            .listen(names, seconds(check))
+            .map_err(failure)?;
+        start(async move {
+            let listener = listening.await.map_err(failure)?;
+            Ok(Payload::build(move || {
+                Ok(SqlListener::new(listener).into_zval(false)?)
+            }))
+        })
     }
 
     pub fn wait_for_change(&self) -> PhpResult<i64> {
@@ -214,12 +251,60 @@ impl Waiting {
 #[php_impl]
 impl SqlTransaction {
     pub fn push(&self, sql: Text<'_>, params: &ZendHashTable) -> PhpResult<i64> {
-        Process::refuse_after_fork()?;
+        self.note(statement(&self.parsed, sql, params)?)
+    }
+
+    pub fn push_item(&self, sql: Text<'_>, params: &ZendHashTable, item: i64) -> PhpResult<i64> {
+        self.note(statement_of_item(&self.parsed, sql, params, Some(item))?)
+    }
+
+    pub fn flush_items(&self, first: i64, count: i64, item: i64) -> PhpResult<i64> {
+        self.waiting.set(Waiting::default());
+        let transaction = self.transaction.clone();
+        start(async move {
+            let flushed = transaction.flush().await;
+            let mut affected = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+            for at in first..first + count {
+                let result = usize::try_from(at)
+                    .ok()
+                    .and_then(|at| transaction.take_result(at));
+                match result {
+                    Some(Ok(result)) => affected.push(result.affected as i64),
+                    Some(Err(error)) => return Err(item_failure(error, item + at - first)),
+                    None => break,
+                }
+            }
+            flushed.map_err(failure)?;
+            Ok(Payload::build(move || Ok(affected.into_zval(false)?)))
+        })
+    }
+
+    pub fn copy_in(&self, sql: Text<'_>) -> PhpResult<SqlCopyIn> {
+        let statement = literal(sql)?;
+        let text = statement.source.to_string();
+        Ok(SqlCopyIn::new(self.transaction.copy_in(statement), text))
+    }
+
+    pub fn copy_out(&self, sql: Text<'_>) -> PhpResult<SqlCopyOut> {
+        Ok(SqlCopyOut::new(self.transaction.copy_out(literal(sql)?)))
+    }
+
+    pub fn stream(
+        &self,
+        sql: Text<'_>,
+        params: &ZendHashTable,
+        chunk: i64,
+    ) -> PhpResult<SqlCursor> {
+        let chunk = usize::try_from(chunk).unwrap_or(0).max(1);
         let statement = statement(&self.parsed, sql, params)?;
-        let waiting = self.waiting.get().and(&statement);
-        let index = self.transaction.push(statement).map_err(failure)? as i64;
-        self.waiting.set(waiting);
-        Ok(if waiting.is_much() { !index } else { index })
+        let rows = self.transaction.stream(statement, chunk).map_err(failure)?;
+        Ok(SqlCursor {
+            rows: RefCell::new(Some(rows)),
+        })
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.get().statements > 0
     }
 
     pub fn result(&self, index: i64) -> PhpResult<Zval> {
@@ -257,6 +342,17 @@ impl SqlTransaction {
     }
 }
 
+impl SqlTransaction {
+    /// Its index, negated where it is time to flush.
+    fn note(&self, statement: Statement) -> PhpResult<i64> {
+        Process::refuse_after_fork()?;
+        let waiting = self.waiting.get().and(&statement);
+        let index = self.transaction.push(statement).map_err(failure)? as i64;
+        self.waiting.set(waiting);
+        Ok(if waiting.is_much() { !index } else { index })
+    }
+}
+
 #[php_class]
 #[php(name = "Weft\\Native\\SqlCursor")]
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
@@ -291,24 +387,59 @@ fn statement(
     sql: Text<'_>,
     params: &ZendHashTable,
 ) -> PhpResult<Statement> {
-    let sql = sql.utf8().map_err(|wrong| {
-        let message = format!("the statement is {wrong}; send bytes as a parameter");
-        failure(Error::parameter(&sql.lossy(), message))
-    })?;
-    let params = convert::params(params, sql)?;
+    statement_of_item(parsed, sql, params, None)
+}
+
+/// `item` is the place of the parameters among those of a batch.
+fn statement_of_item(
+    parsed: &RefCell<ParseCache>,
+    sql: Text<'_>,
+    params: &ZendHashTable,
+    item: Option<i64>,
+) -> PhpResult<Statement> {
+    let sql = readable(sql)?;
+    let params = convert::params(params, sql, item)?;
     let mut parsed = parsed.borrow_mut();
     let parsed = parsed.parse(sql).map_err(failure)?;
+    let bound = parsed.bind(params);
     Ok(Statement {
         sql: parsed.sql.clone(),
         source: parsed.source.clone(),
-        params: parsed.bind(params).map_err(failure)?,
+        params: bound.map_err(|error| match item {
+            Some(item) => item_failure(error, item),
+            None => failure(error),
+        })?,
     })
+}
+
+/// A text without placeholders, as it is.
+fn literal(sql: Text<'_>) -> PhpResult<Statement> {
+    Process::refuse_after_fork()?;
+    Ok(Statement::new(readable(sql)?, Vec::new()))
+}
+
+fn readable(sql: Text<'_>) -> PhpResult<&str> {
+    let readable = sql.utf8().map_err(|wrong| {
+        let message = format!("the statement is {wrong}; send bytes as a parameter");
+        failure(Error::parameter(&sql.lossy(), message))
+    });
+    Ok(readable?)
 }
 
 /// Without the DSN: what cannot be read may be the password.
 fn unreadable_dsn(wrong: NotUtf8) -> Failure {
     let message = format!("invalid database DSN: it is {wrong}; percent-encode it");
     Failure::new("sql.dsn", message)
+}
+
+/// The failure of one item of a batch, counted from 0. A lost connection and the like are no item's failure.
+pub fn item_failure(error: Error, item: i64) -> Failure {
+    if !matches!(error, Error::Server(_) | Error::Parameter { .. }) {
+        return failure(error);
+    }
+    let mut failure = failure(error).with("item", Detail::Int(item));
+    failure.message = format!("item {item}: {}", failure.message);
+    failure
 }
 
 /// The one mapping of SQL errors onto kinds; `Weft\Internal\Failures` turns a kind into an exception.
@@ -342,6 +473,8 @@ fn connect_kind(failure: ConnectFailure) -> &'static str {
         ConnectFailure::Refused => "sql.connect.refused",
         ConnectFailure::Timeout => "sql.connect.timeout",
         ConnectFailure::Authentication => "sql.connect.authentication",
+        ConnectFailure::Database => "sql.connect.database",
+        ConnectFailure::File => "sql.connect.file",
         ConnectFailure::Tls => "sql.connect.tls",
         ConnectFailure::Dns => "sql.connect.dns",
         ConnectFailure::Protocol => "sql.connect.protocol",

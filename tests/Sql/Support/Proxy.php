@@ -44,6 +44,12 @@ final class Proxy
         $this->ask('hold');
     }
 
+    /** Ends {@see hold()}: what was kept back arrives. */
+    public function release(): void
+    {
+        $this->ask('release');
+    }
+
     public function stop(): void
     {
         \fclose($this->input);

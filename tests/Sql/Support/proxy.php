@@ -5,7 +5,7 @@ declare(strict_types=1);
 /*
  * A TCP proxy in a process of its own: php proxy.php HOST PORT. Its first line of output is the port it listens on; then each
  * line of input is answered by the number of round trips since the line before: "trips" only asks, "cut" closes every
- * connection, "hold" keeps back whatever the server says from then on.
+ * connection, "hold" keeps back whatever the server says from then on, "release" lets it go.
  */
 
 [, $host, $port] = $argv;
@@ -42,7 +42,11 @@ while (true) {
             if (trim($command) === 'cut') {
                 array_map($close, array_keys($sockets));
             }
-            $holds = $holds || trim($command) === 'hold';
+            $holds = match (trim($command)) {
+                'hold' => true,
+                'release' => false,
+                default => $holds,
+            };
             echo $trips, "\n";
             $trips = 0;
             continue;

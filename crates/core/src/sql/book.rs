@@ -1,6 +1,7 @@
 //! The notes of a transaction whose statements are deferred, for drivers whose connections live on the reactor.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 
 use super::postgres::is_rollback_to;
 use super::{Error, ResultSet, Statement};
@@ -11,7 +12,10 @@ pub(super) struct Book {
     pending: Vec<Statement>,
     /// Index of the first pending statement.
     flushed: usize,
-    results: Vec<Option<Result<ResultSet, Error>>>,
+    /// Without those at the front that were taken, so that a batch of any length needs little memory.
+    results: VecDeque<Option<Result<ResultSet, Error>>>,
+    /// Index of the first result.
+    taken: usize,
     failure: Option<Error>,
     pub(super) ended: bool,
 }
@@ -56,7 +60,12 @@ impl Book {
     }
 
     pub(super) fn take_result(&mut self, index: usize) -> Option<Result<ResultSet, Error>> {
-        self.results.get_mut(index)?.take()
+        let result = self.results.get_mut(index.checked_sub(self.taken)?)?.take();
+        while let Some(None) = self.results.front() {
+            self.results.pop_front();
+            self.taken += 1;
+        }
+        result
     }
 
     /// Whether there is nothing to send.
@@ -125,18 +134,24 @@ impl Book {
     /// Nothing of the statements under way, and nothing pending, will have a result.
     pub(super) fn fail(&mut self, error: &Error) {
         self.failure = Some(error.clone());
-        self.results.resize(self.flushed, Some(Err(error.clone())));
+        self.refuse_flushed(error);
         self.refuse_pending(error);
     }
 
     fn refuse_pending(&mut self, error: &Error) {
         self.flushed += self.pending.len();
         self.pending.clear();
-        self.results.resize(self.flushed, Some(Err(error.clone())));
+        self.refuse_flushed(error);
+    }
+
+    /// Whatever was sent and not answered.
+    fn refuse_flushed(&mut self, error: &Error) {
+        let known = self.flushed - self.taken;
+        self.results.resize(known, Some(Err(error.clone())));
     }
 }
 
-fn ended() -> Error {
+pub(super) fn ended() -> Error {
     Error::Usage {
         message: "the transaction has ended; begin a new one".to_owned(),
     }

@@ -6,8 +6,11 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Dialect, Error, ResultSet, Statement, mysql, postgres, sqlite};
+use super::copy::{self, CopyData, CopyIn, CopyOut};
+use super::{Column, Dialect, Error, ResultSet, Statement, Value, mysql, postgres, sqlite};
 use crate::pool::{Borrower, Holder, Manage, Pool, PoolOptions, Stats};
 
 /// Boxed, since the drivers' futures differ; one allocation beside a round trip to a database.
@@ -48,6 +51,7 @@ pub enum RowStream {
     /// Taken out while its next chunk is on the way.
     Postgres(Rc<RefCell<Option<postgres::RowStream>>>),
     Mysql(Rc<RefCell<Option<mysql::RowStream>>>),
+    MysqlCursor(Rc<RefCell<Option<mysql::Cursor>>>),
     Sqlite(sqlite::RowStream),
 }
 
@@ -152,6 +156,51 @@ impl Database {
         }
     }
 
+    /// Takes data into a table by `COPY … FROM STDIN`.
+    pub fn copy_in(&self, statement: Statement) -> CopyIn {
+        CopyIn::new(|data| self.copy(statement, data))
+    }
+
+    /// Returns data by `COPY … TO STDOUT`.
+    pub fn copy_out(&self, statement: Statement) -> CopyOut {
+        CopyOut::new(|data| self.copy(statement, data))
+    }
+
+    fn copy(&self, statement: Statement, data: CopyData) -> Pending<u64> {
+        match self {
+            Self::Postgres(database) => {
+                let database = Rc::clone(database);
+                Box::pin(async move { database.copy(statement, data).await })
+            }
+            other => copy::unsupported(other.driver(), &statement),
+        }
+    }
+
+    /// Subscribes to channels.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a driver that has no channels.
+    pub fn listen(
+        &self,
+        channels: Vec<String>,
+        check: Duration,
+    ) -> Result<Pending<postgres::Listener>, Error> {
+        match self {
+            Self::Postgres(database) => {
+                let database = Rc::clone(database);
+                Ok(Box::pin(
+                    async move { database.listen(channels, check).await },
+                ))
+            }
+            other => Err(Error::Usage {
+                message: format!(
+                    "{} has no LISTEN and NOTIFY, PostgreSQL has",
+                    other.driver()
+                ),
+            }),
+        }
+    }
+
     /// Resolves when another connection or process has committed to the file.
     ///
     /// # Errors
@@ -160,8 +209,9 @@ impl Database {
         match self {
             Self::Sqlite(database) => Ok(Box::pin(database.wait_for_change())),
             Self::Postgres(_) => Err(Error::Usage {
-                message: "PostgreSQL does not tell of other sessions' commits; use LISTEN/NOTIFY"
-                    .to_owned(),
+                message:
+                    "PostgreSQL does not tell of other sessions' commits; use listen() and notify()"
+                        .to_owned(),
             }),
             Self::Mysql(_) => Err(Error::Usage {
                 message: "MySQL does not tell of other sessions' commits".to_owned(),
@@ -268,6 +318,43 @@ impl Transaction {
         }
     }
 
+    /// Rows that the server keeps for the transaction, at most `chunk` at a time; statements may run between two chunks.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for PostgreSQL, where a statement declares a cursor, and SQLite, which has none.
+    pub fn stream(&self, statement: Statement, chunk: usize) -> Result<RowStream, Error> {
+        match self {
+            Self::Mysql(transaction) => {
+                let cursor = mysql::Cursor::new(Rc::clone(transaction), statement, chunk);
+                Ok(RowStream::MysqlCursor(Rc::new(RefCell::new(Some(cursor)))))
+            }
+            _ => Err(Error::Usage {
+                message: "only MySQL keeps rows for a transaction by itself".to_owned(),
+            }),
+        }
+    }
+
+    /// Takes data into a table by `COPY … FROM STDIN`, after what is noted.
+    pub fn copy_in(&self, statement: Statement) -> CopyIn {
+        CopyIn::new(|data| self.copy(statement, data))
+    }
+
+    /// Returns data by `COPY … TO STDOUT`, after what is noted.
+    pub fn copy_out(&self, statement: Statement) -> CopyOut {
+        CopyOut::new(|data| self.copy(statement, data))
+    }
+
+    fn copy(&self, statement: Statement, data: CopyData) -> Pending<u64> {
+        match self {
+            Self::Postgres(transaction) => {
+                let transaction = Rc::clone(transaction);
+                Box::pin(async move { transaction.copy(statement, data).await })
+            }
+            Self::Mysql(_) => copy::unsupported("mysql", &statement),
+            Self::Sqlite(_) => copy::unsupported("sqlite", &statement),
+        }
+    }
+
     /// Sends what is noted and waits for the answers; the first error fails the transaction.
     pub fn flush(&self) -> Pending<()> {
         match self {
@@ -335,45 +422,36 @@ impl RowStream {
     /// The next rows, at most a chunk; `None` at the end.
     pub fn next(&self) -> Pending<Option<ResultSet>> {
         match self {
-            Self::Postgres(rows) => {
-                let cell = Rc::clone(rows);
-                Box::pin(async move {
-                    let mut rows = cell.borrow_mut().take().ok_or_else(|| Error::Usage {
-                        message: "the next rows of this stream are on the way already".to_owned(),
-                    })?;
-                    let chunk = rows.next().await;
-                    let columns = rows.columns();
-                    cell.replace(Some(rows));
-                    Ok(chunk?.map(|rows| ResultSet {
-                        columns,
-                        affected: rows.len() as u64,
-                        rows,
-                        last_insert_id: None,
-                        further: Vec::new(),
-                    }))
-                })
-            }
-            Self::Mysql(rows) => {
-                let cell = Rc::clone(rows);
-                Box::pin(async move {
-                    let mut rows = cell.borrow_mut().take().ok_or_else(|| Error::Usage {
-                        message: "the next rows of this stream are on the way already".to_owned(),
-                    })?;
-                    let chunk = rows.next().await;
-                    let columns = rows.columns();
-                    cell.replace(Some(rows));
-                    Ok(chunk?.map(|rows| ResultSet {
-                        columns,
-                        affected: rows.len() as u64,
-                        rows,
-                        last_insert_id: None,
-                        further: Vec::new(),
-                    }))
-                })
-            }
+            Self::Postgres(rows) => next(rows, async |rows| (rows.next().await, rows.columns())),
+            Self::Mysql(rows) => next(rows, async |rows| (rows.next().await, rows.columns())),
+            Self::MysqlCursor(rows) => next(rows, async |rows| (rows.next().await, rows.columns())),
             Self::Sqlite(rows) => Box::pin(rows.next()),
         }
     }
+}
+
+type Chunk = (Result<Option<Vec<Vec<Value>>>, Error>, Arc<[Column]>);
+
+/// The rows are taken out while the next chunk is on the way: dropping the future ends them.
+fn next<R: 'static>(
+    rows: &Rc<RefCell<Option<R>>>,
+    fetch: impl AsyncFnOnce(&mut R) -> Chunk + 'static,
+) -> Pending<Option<ResultSet>> {
+    let cell = Rc::clone(rows);
+    Box::pin(async move {
+        let mut rows = cell.borrow_mut().take().ok_or_else(|| Error::Usage {
+            message: "the next rows of this stream are on the way already".to_owned(),
+        })?;
+        let (chunk, columns) = fetch(&mut rows).await;
+        cell.replace(Some(rows));
+        Ok(chunk?.map(|rows| ResultSet {
+            columns,
+            affected: rows.len() as u64,
+            rows,
+            last_insert_id: None,
+            further: Vec::new(),
+        }))
+    })
 }
 
 fn scheme(dsn: &str) -> &str {

@@ -122,8 +122,12 @@ pub enum ConnectFailure {
     /// Nothing listens there, or the host cannot be reached.
     Refused,
     Timeout,
-    /// The server refused user, password or database.
+    /// The server refused user or password.
     Authentication,
+    /// The server has no database of that name.
+    Database,
+    /// The file cannot be opened or created, or is no database.
+    File,
     Tls,
     /// The host name has no address.
     Dns,

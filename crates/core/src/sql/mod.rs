@@ -2,6 +2,7 @@
 
 mod book;
 mod cache;
+mod copy;
 mod database;
 mod dsn;
 mod error;
@@ -12,6 +13,7 @@ pub mod postgres;
 pub mod sqlite;
 mod value;
 
+pub use copy::{CopyIn, CopyOut};
 pub use database::{Database, Pending, PoolChange, RowStream, Transaction};
 pub use error::{ConnectFailure, Error, ServerError};
 pub use placeholder::{Dialect, Params, ParseCache, ParsedSql};

@@ -59,7 +59,7 @@ fn wrong_credentials_say_so_without_repeating_the_password() {
         assert_eq!(cause, ConnectFailure::Authentication);
         assert!(message.contains("the DSN has none"), "{message}");
         let (cause, message) = failure(altered(|c| c.database = "no_such".into())).await;
-        assert_eq!(cause, ConnectFailure::Authentication);
+        assert_eq!(cause, ConnectFailure::Database);
         assert!(message.contains("\"no_such\" does not exist"), "{message}");
     });
 }

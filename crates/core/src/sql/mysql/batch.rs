@@ -107,7 +107,7 @@ impl Connection {
                 return (at, Some(self.give_up("it answered out of turn")));
             };
             let written = fits(statement, prepared.parameters)
-                .and_then(|()| self.push_execute(prepared.id, statement));
+                .and_then(|()| self.push_execute(prepared.id, statement, false));
             if let Err(error) = written {
                 return (at, Some(error));
             }

@@ -26,6 +26,7 @@ const COM_INIT_DB: u8 = 0x02;
 const COM_QUERY: u8 = 0x03;
 const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_CLOSE: u8 = 0x19;
+const COM_STMT_FETCH: u8 = 0x1c;
 const COM_RESET_CONNECTION: u8 = 0x1f;
 
 /// One session with a server.
@@ -162,11 +163,16 @@ impl Connection {
 
     /// # Errors
     /// [`Error::Parameter`] for a parameter that cannot be sent, and for more than the server accepts.
-    pub(super) fn push_execute(&mut self, id: u32, statement: &Statement) -> Result<(), Error> {
+    pub(super) fn push_execute(
+        &mut self,
+        id: u32,
+        statement: &Statement,
+        cursor: bool,
+    ) -> Result<(), Error> {
         let start = self.link.out.len();
         let mut outcome = Ok(());
         push_packet(&mut self.link.out, 0, |out| {
-            outcome = encode::execute(id, statement, out)
+            outcome = encode::execute(id, statement, cursor, out)
         });
         let length = self.link.out.len() - start;
         if outcome.is_ok() && length > self.max_packet {
@@ -177,6 +183,14 @@ impl Connection {
             Err(_) => self.link.out.truncate(start),
         }
         outcome
+    }
+
+    /// Asks for the next rows of a cursor.
+    pub(super) fn push_fetch(&mut self, id: u32, rows: u32) {
+        let mut body = [0; 8];
+        body[..4].copy_from_slice(&id.to_le_bytes());
+        body[4..].copy_from_slice(&rows.to_le_bytes());
+        self.push(Command::Fetch, COM_STMT_FETCH, &body);
     }
 
     /// # Errors

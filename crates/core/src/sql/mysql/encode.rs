@@ -20,16 +20,21 @@ const VAR_STRING: u8 = 253;
 /// Why a parameter cannot be sent; completes "parameter 1 …".
 type Misfit = String;
 
-/// Writes the body of `COM_STMT_EXECUTE`.
+/// Writes the body of `COM_STMT_EXECUTE`; with a `cursor` the server keeps the rows.
 ///
 /// # Errors
 /// [`Error::Parameter`]; then what is written is of no use.
-pub(super) fn execute(id: u32, statement: &Statement, out: &mut BytesMut) -> Result<(), Error> {
+pub(super) fn execute(
+    id: u32,
+    statement: &Statement,
+    cursor: bool,
+    out: &mut BytesMut,
+) -> Result<(), Error> {
     let params = &statement.params;
     out.put_u8(COM_STMT_EXECUTE);
     out.put_u32_le(id);
-    // No cursor, one execution.
-    out.put_u8(0);
+    // `CURSOR_TYPE_READ_ONLY` or none; one execution.
+    out.put_u8(cursor.into());
     out.put_u32_le(1);
     if params.is_empty() {
         return Ok(());
@@ -188,7 +193,7 @@ mod tests {
     fn a_value_that_does_not_fit_is_named_by_its_place() {
         let params = vec![Value::Null, Value::Float(f64::NAN)];
         let statement = Statement::new("SELECT ?, ?", params);
-        let error = execute(1, &statement, &mut BytesMut::new()).unwrap_err();
+        let error = execute(1, &statement, false, &mut BytesMut::new()).unwrap_err();
         assert!(
             error.to_string().starts_with("parameter 2 is NaN"),
             "{error}"

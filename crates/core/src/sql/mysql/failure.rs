@@ -74,8 +74,9 @@ impl ServerFailure {
     /// The same during the log-in.
     pub(super) fn into_connect_error(self, target: &str) -> Error {
         let failure = match self.code {
-            // Wrong user, password or plugin; no access to the database; no such database; a locked account.
-            1044 | 1045 | 1049 | 1130 | 1251 | 1524 | 1698 | 3118 | 3159 | 3955 | 4151 => {
+            1049 => ConnectFailure::Database,
+            // Wrong user, password or plugin; no access to the database; a locked account.
+            1044 | 1045 | 1130 | 1251 | 1524 | 1698 | 3118 | 3159 | 3955 | 4151 => {
                 ConnectFailure::Authentication
             }
             _ => ConnectFailure::Protocol,

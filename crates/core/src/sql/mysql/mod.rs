@@ -13,10 +13,13 @@ mod cache;
 mod cancel;
 mod config;
 mod connection;
+mod cursor;
 mod database;
 mod decode;
 mod encode;
 mod failure;
+#[cfg(test)]
+mod hostile;
 mod infile;
 mod login;
 mod reply;
@@ -29,6 +32,7 @@ mod wire;
 
 pub use config::Config;
 pub use connection::Connection;
+pub use cursor::Cursor;
 pub use database::Database;
 pub use rows::RowStream;
 pub use transaction::Transaction;

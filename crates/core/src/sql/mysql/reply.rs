@@ -10,6 +10,8 @@ use crate::sql::{ResultSet, Value};
 pub(super) const IN_TRANSACTION: u16 = 0x0001;
 pub(super) const AUTOCOMMIT: u16 = 0x0002;
 const MORE_RESULTS: u16 = 0x0008;
+const CURSOR_EXISTS: u16 = 0x0040;
+const LAST_ROW_SENT: u16 = 0x0080;
 const SESSION_CHANGED: u16 = 0x4000;
 
 const OK: u8 = 0x00;
@@ -29,6 +31,8 @@ pub(super) enum Command {
     Query,
     /// A prepared statement.
     Execute,
+    /// The next rows of a cursor; their shape is known.
+    Fetch,
 }
 
 #[derive(Debug)]
@@ -106,6 +110,15 @@ impl Reply {
         matches!(self.phase, Phase::Start) && self.done.is_empty()
     }
 
+    /// Whether the server keeps the rows of the statement it has just answered.
+    pub(super) fn has_cursor(&self) -> bool {
+        self.status & CURSOR_EXISTS != 0
+    }
+
+    pub(super) fn is_last_row_sent(&self) -> bool {
+        self.status & LAST_ROW_SENT != 0
+    }
+
     pub(super) fn packet(&mut self, command: &Command, packet: &[u8]) -> Result<Step, Malformed> {
         if packet.first() == Some(&ERR) && !matches!(self.phase, Phase::Definitions { .. }) {
             let failure = ServerFailure::read(&packet[1..])?;
@@ -114,6 +127,10 @@ impl Reply {
         match self.phase {
             Phase::Start => match command {
                 Command::Prepare => self.prepared(packet),
+                Command::Fetch => {
+                    self.phase = Phase::Rows;
+                    self.row(command, packet)
+                }
                 _ => self.first(command, packet),
             },
             Phase::Skipping {
@@ -232,7 +249,7 @@ impl Reply {
             return Ok(self.end_of_set(result, more));
         }
         let row = match command {
-            Command::Execute => self.shape.binary(packet)?,
+            Command::Execute | Command::Fetch => self.shape.binary(packet)?,
             _ => self.shape.text(packet)?,
         };
         self.rows.push(row);

@@ -68,7 +68,7 @@ impl Connection {
                 if let Err(error) = fits(statement, prepared.parameters) {
                     return Ok(Err(error));
                 }
-                if let Err(error) = self.push_execute(prepared.id, statement) {
+                if let Err(error) = self.push_execute(prepared.id, statement, false) {
                     return Ok(Err(error));
                 }
                 prepared.nature

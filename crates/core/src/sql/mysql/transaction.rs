@@ -1,13 +1,15 @@
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
 
 use super::batch::Outcome;
+use super::cursor::{Fetched, Handle};
 use super::database::Mysql;
 use super::session::Nature;
 use crate::pool::{Lease, Pool};
-use crate::sql::book::{Abandoned, Book};
+use crate::sql::book::{Abandoned, Book, ended};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// What a rollback may take before the connection is given up.
@@ -26,6 +28,8 @@ pub struct Transaction {
     pool: Pool<Mysql>,
     book: RefCell<Book>,
     session: Mutex<Session>,
+    /// Numbers of statements whose cursors nobody reads any more.
+    dropped: Rc<RefCell<Vec<u32>>>,
 }
 
 #[derive(Default)]
@@ -40,6 +44,7 @@ impl Transaction {
             pool,
             book: RefCell::default(),
             session: Mutex::default(),
+            dropped: Rc::default(),
         }
     }
 
@@ -154,9 +159,64 @@ impl Transaction {
         }
     }
 
+    /// Sends what is noted and opens a cursor.
+    pub(super) async fn open_cursor(
+        &self,
+        statement: &Statement,
+        chunk: u32,
+    ) -> Result<Fetched, Error> {
+        let mut session = self.session.lock().await;
+        let idle = self.book.borrow_mut().is_idle()?;
+        if !idle || session.lease.is_none() {
+            self.send(&mut session).await?;
+        }
+        let mut lease = self.held(&mut session)?;
+        lease.note(&statement.source);
+        let abandoned = Abandoned(&self.book);
+        let opened = lease.open_cursor(statement, &self.dropped, chunk).await;
+        std::mem::forget(abandoned);
+        self.keep(&mut session, lease, opened)
+    }
+
+    /// The next rows of a cursor.
+    pub(super) async fn fetch(
+        &self,
+        statement: &Statement,
+        handle: Handle,
+        chunk: u32,
+    ) -> Result<Fetched, Error> {
+        let mut session = self.session.lock().await;
+        let mut lease = self.held(&mut session)?;
+        let abandoned = Abandoned(&self.book);
+        let fetched = lease.fetch(statement, handle, chunk).await;
+        std::mem::forget(abandoned);
+        self.keep(&mut session, lease, fetched)
+    }
+
+    fn held(&self, session: &mut Session) -> Result<Lease<Mysql>, Error> {
+        let mut lease = session.lease.take().ok_or_else(ended)?;
+        lease.evicted.append(&mut self.dropped.borrow_mut());
+        Ok(lease)
+    }
+
+    /// Notes how a cursor fared: what fails in it fails the transaction, as any statement does.
+    fn keep(
+        &self,
+        session: &mut Session,
+        lease: Lease<Mysql>,
+        outcome: Result<Result<Fetched, Error>, Error>,
+    ) -> Result<Fetched, Error> {
+        let outcome = outcome.inspect_err(|error| self.book.borrow_mut().fail(error))?;
+        session.lease = Some(lease);
+        outcome.inspect_err(|error| self.book.borrow_mut().fail(error))
+    }
+
     async fn send(&self, session: &mut Session) -> Result<(), Error> {
         let mut lease = match session.lease.take() {
-            Some(lease) => lease,
+            Some(mut lease) => {
+                lease.evicted.append(&mut self.dropped.borrow_mut());
+                lease
+            }
             None => {
                 let mut lease = self.borrow().await?;
                 lease.push_open();
@@ -186,7 +246,7 @@ impl Transaction {
 
     /// Commits what has been sent.
     async fn finish(&self, session: &mut Session) -> Result<(), Error> {
-        let Some(mut lease) = session.lease.take() else {
+        let Ok(mut lease) = self.held(session) else {
             return Ok(());
         };
         self.book.borrow_mut().ended = true;
@@ -207,9 +267,11 @@ impl Transaction {
     }
 
     async fn undo(&self, lease: Option<Lease<Mysql>>) {
-        if let Some(mut lease) = lease
-            && (!lease.is_idle() || lease.is_busy())
-        {
+        let Some(mut lease) = lease else {
+            return;
+        };
+        lease.evicted.append(&mut self.dropped.borrow_mut());
+        if !lease.is_idle() || lease.is_busy() {
             // A connection on which this fails or takes too long is broken or dirty, and the pool sees to it.
             let _ = tokio::time::timeout(UNDO_DEADLINE, lease.rollback()).await;
         }

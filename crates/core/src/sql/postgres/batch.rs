@@ -78,6 +78,11 @@ pub(super) fn is_boundary(sql: &str) -> bool {
     BOUNDARIES.iter().any(is) && !is_rollback_to(sql)
 }
 
+pub(super) fn is_copy(sql: &str) -> bool {
+    let first = Words::of(sql).next();
+    first.is_some_and(|word| word.eq_ignore_ascii_case("COPY"))
+}
+
 /// `ROLLBACK [WORK | TRANSACTION] TO …`.
 pub(in crate::sql) fn is_rollback_to(sql: &str) -> bool {
     let is =

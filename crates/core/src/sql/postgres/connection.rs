@@ -50,6 +50,8 @@ pub struct Connection {
     /// Something was sent that only a `Sync` ends.
     unsynced: bool,
     broken: bool,
+    /// The server waits for the data of a `COPY`.
+    pub(super) copying: bool,
     status: TransactionStatus,
     target: Rc<str>,
     pub(super) cancel_key: CancelKey,
@@ -79,6 +81,7 @@ impl Connection {
             awaited: 0,
             unsynced: false,
             broken: false,
+            copying: false,
             status: TransactionStatus::Idle,
             target,
             cancel_key: CancelKey::default(),
@@ -125,6 +128,14 @@ impl Connection {
         Ok(())
     }
 
+    /// A statement, or several, in the simple protocol.
+    pub(super) fn push_query(&mut self, sql: &str) -> Result<(), Error> {
+        frontend::query(sql, &mut self.link.out)
+            .map_err(|error| self.give_up(&error.to_string()))?;
+        self.awaited += 1;
+        Ok(())
+    }
+
     pub(super) fn push_sync(&mut self) {
         frontend::sync(&mut self.link.out);
         self.awaited += 1;
@@ -145,9 +156,7 @@ impl Connection {
         if self.residue.is_none() {
             return Ok(());
         }
-        let written = frontend::query(self.residue.remedy(), &mut self.link.out);
-        written.map_err(|error| self.give_up(&error.to_string()))?;
-        self.awaited += 1;
+        self.push_query(self.residue.remedy())?;
         let mut answer = Errand::default();
         self.exchange(&mut answer).await?;
         if let Some(failure) = answer.failure {
@@ -165,6 +174,9 @@ impl Connection {
 
     /// Sends what is owed and reads until nothing is awaited any more, ignoring what comes.
     pub(super) async fn drain(&mut self) -> Result<(), Error> {
+        if self.copying {
+            self.decline_copy();
+        }
         let unended = self.awaited == 0 && !self.link.out.is_empty();
         if self.unsynced || unended {
             self.push_sync();
@@ -174,6 +186,12 @@ impl Connection {
         }
         let ready = self.awaited;
         self.exchange(&mut Drain { ready }).await
+    }
+
+    fn decline_copy(&mut self) {
+        self.copying = false;
+        // A text of our own, without a NUL byte.
+        let _ = frontend::copy_fail("the client has given up", &mut self.link.out);
     }
 
     /// Sends what is written and reads until the answer is complete.
@@ -211,7 +229,13 @@ impl Connection {
     }
 
     /// Hands over every complete message. True when the answer is complete.
-    fn read_messages(&mut self, replies: &mut impl Replies) -> Result<bool, Error> {
+    pub(super) fn read_messages(&mut self, replies: &mut impl Replies) -> Result<bool, Error> {
+        let complete = self.dispatch_all(replies);
+        self.broken |= complete.is_err();
+        complete
+    }
+
+    fn dispatch_all(&mut self, replies: &mut impl Replies) -> Result<bool, Error> {
         while let Some(total) = self.next_message()? {
             let tag = self.link.input[0];
             let done = self.dispatch(tag, total, replies)?;
@@ -250,21 +274,35 @@ impl Connection {
                 Ok(failure) if failure.is_fatal() && !replies.is_log_in() => {
                     return Err(self.lost(&failure.summary()));
                 }
-                Ok(failure) => Ok(replies.failed(failure)),
+                Ok(failure) => {
+                    self.copying = false;
+                    Ok(replies.failed(failure))
+                }
                 Err(malformed) => Err(malformed),
             },
-            tag::NOTICE_RESPONSE_TAG | tag::NOTIFICATION_RESPONSE_TAG => Ok(false),
+            tag::NOTICE_RESPONSE_TAG => Ok(false),
+            tag::NOTIFICATION_RESPONSE_TAG => replies.notified(body),
             tag::PARAMETER_STATUS_TAG => remember(&mut self.parameters, body).map(|()| false),
             tag::READY_FOR_QUERY_TAG => read_status(body, self.awaited).and_then(|status| {
                 self.status = status;
                 self.awaited -= 1;
                 replies.message(tag, body)
             }),
-            tag::COPY_IN_RESPONSE_TAG | tag::COPY_OUT_RESPONSE_TAG => {
-                self.broken = true;
+            tag::COPY_IN_RESPONSE_TAG | tag::COPY_OUT_RESPONSE_TAG if !replies.copies() => {
                 return Err(Error::Usage {
-                    message: "COPY to or from the client is not supported".to_owned(),
+                    message: "a COPY whose data the client sends or receives is run by copyIn() or copyOut()"
+                        .to_owned(),
                 });
+            }
+            tag::COPY_IN_RESPONSE_TAG if self.awaited > 0 => {
+                // It begins although nobody is left to send its data. The `Sync` behind it has been ignored.
+                self.decline_copy();
+                frontend::sync(&mut self.link.out);
+                return Ok(false);
+            }
+            tag::COPY_IN_RESPONSE_TAG => {
+                self.copying = true;
+                replies.message(tag, body)
             }
             _ => replies.message(tag, body),
         };

@@ -1,13 +1,16 @@
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::batch::{Batch, is_boundary};
 use super::cancel;
 use super::config::Config;
 use super::connection::{Connection, TransactionStatus};
+use super::listener::Listener;
 use super::rows::RowStream;
 use super::startup::Connector;
 use super::transaction::{Transaction, TransactionOptions};
 use crate::pool::{Borrower, Condition, Manage, Pool, PoolOptions, Stats};
+use crate::sql::copy::CopyData;
 use crate::sql::{Error, ResultSet, Statement};
 
 /// One PostgreSQL database behind a pool of connections.
@@ -60,6 +63,25 @@ impl Database {
         Transaction::new(self.pool.clone(), options)
     }
 
+    /// Runs a `COPY` whose data comes from or goes to the client.
+    pub(in crate::sql) async fn copy(
+        &self,
+        statement: Statement,
+        data: CopyData,
+    ) -> Result<u64, Error> {
+        let mut lease = self.pool.borrow().await?;
+        lease.note(&statement.source);
+        lease.copy(&statement, data).await?
+    }
+
+    /// Subscribes to channels, with a connection of its own.
+    ///
+    /// # Errors
+    /// As [`Listener::open`].
+    pub async fn listen(&self, channels: Vec<String>, check: Duration) -> Result<Listener, Error> {
+        Listener::open(self.pool.clone(), channels, check).await
+    }
+
     /// Runs one statement and returns its rows in chunks of at most `chunk` (at least 1).
     pub fn stream(&self, statement: Statement, chunk: usize) -> RowStream {
         RowStream::new(self.pool.clone(), statement, chunk)
@@ -94,7 +116,7 @@ impl Database {
 
 /// What the pool needs to know about PostgreSQL.
 pub struct Postgres {
-    connector: Connector,
+    pub(super) connector: Connector,
 }
 
 impl Manage for Postgres {

@@ -14,6 +14,8 @@ pub(super) struct ServerFailure {
     detail: Option<String>,
     hint: Option<String>,
     constraint: Option<String>,
+    /// The line of a `COPY`.
+    place: Option<String>,
 }
 
 impl ServerFailure {
@@ -29,6 +31,7 @@ impl ServerFailure {
                 b'M' => failure.message = reader.text()?,
                 b'D' => failure.detail = Some(reader.text()?),
                 b'H' => failure.hint = Some(reader.text()?),
+                b'W' => failure.place = place_in_copy(&reader.text()?),
                 b'n' => failure.constraint = Some(reader.text()?),
                 _ => drop(reader.text()?),
             }
@@ -58,6 +61,10 @@ impl ServerFailure {
             "22" => without_values(&self.message),
             _ => self.message,
         };
+        let message = match self.place {
+            Some(place) => format!("{message} at {place}"),
+            None => message,
+        };
         Error::Server(Box::new(ServerError {
             sqlstate: self.sqlstate,
             message,
@@ -71,7 +78,8 @@ impl ServerFailure {
     /// The same during start-up.
     pub(super) fn into_connect_error(self, target: &str) -> Error {
         let failure = match self.sqlstate.get(..2) {
-            Some("28" | "3D") => ConnectFailure::Authentication,
+            Some("28") => ConnectFailure::Authentication,
+            Some("3D") => ConnectFailure::Database,
             _ if self.sqlstate == "42501" => ConnectFailure::Authentication,
             _ => ConnectFailure::Protocol,
         };
@@ -89,6 +97,12 @@ pub(super) fn shorten(statement: &str) -> String {
         Some((end, _)) => format!("{}…", &statement[..end]),
         None => statement.to_owned(),
     }
+}
+
+/// `COPY customers, line 3, column id: "abc"` without the value.
+fn place_in_copy(context: &str) -> Option<String> {
+    let place = context.lines().find(|line| line.starts_with("COPY "))?;
+    Some(place.split(": \"").next().unwrap_or(place).to_owned())
 }
 
 /// `invalid input syntax for type integer: "abc"` quotes what the user sent.
@@ -141,6 +155,21 @@ mod tests {
         assert!(
             shown.contains("relation \"t\"") && shown.contains("already exists"),
             "{shown}"
+        );
+    }
+
+    #[test]
+    fn the_line_of_a_copy_is_told_without_its_values() {
+        let body = b"SERROR\0C22P02\0Minvalid input syntax for type integer: \"secret\"\0\
+            WCOPY t, line 3, column a: \"secret\"\0\0";
+        let shown = ServerFailure::read(body).unwrap().into_error("COPY t");
+        let shown = shown.to_string();
+        assert!(shown.contains("at COPY t, line 3, column a"), "{shown}");
+        assert!(!shown.contains("secret"), "{shown}");
+        assert_eq!(place_in_copy("PL/pgSQL function f() line 3"), None);
+        assert_eq!(
+            place_in_copy("COPY t, line 2").as_deref(),
+            Some("COPY t, line 2")
         );
     }
 

@@ -19,6 +19,16 @@ pub(super) trait Replies {
     /// An error after which the connection still works. Returns true when it ends the answer.
     fn failed(&mut self, failure: ServerFailure) -> bool;
 
+    /// Whether a `COPY` may begin.
+    fn copies(&self) -> bool {
+        false
+    }
+
+    /// Another session's `NOTIFY`. Returns true when that is enough for now.
+    fn notified(&mut self, _body: &[u8]) -> Result<bool, Malformed> {
+        Ok(false)
+    }
+
     /// Before the session begins every error is fatal, and its code says why we are not let in.
     fn is_log_in(&self) -> bool {
         false
@@ -39,6 +49,10 @@ impl Replies for Drain {
 
     fn failed(&mut self, _: ServerFailure) -> bool {
         false
+    }
+
+    fn copies(&self) -> bool {
+        true
     }
 }
 
@@ -265,7 +279,7 @@ fn read_text_shape(body: &[u8]) -> Result<RowShape, Malformed> {
 }
 
 /// `INSERT 0 5` and `SELECT 3` end with their count; `CREATE TABLE` has none.
-fn affected(command: &[u8]) -> u64 {
+pub(super) fn affected(command: &[u8]) -> u64 {
     let text = std::str::from_utf8(command).unwrap_or_default();
     let last = text.trim_end_matches('\0').rsplit(' ').next();
     last.and_then(|count| count.parse().ok()).unwrap_or(0)

@@ -1,6 +1,5 @@
 //! Sending batches.
 
-use std::sync::Arc;
 
 use super::batch::{Batch, Failure, Outcome};
 use super::connection::{Connection, TransactionStatus};

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
@@ -43,6 +44,10 @@ impl Connector {
 
     pub(super) fn target(&self) -> &str {
         &self.target
+    }
+
+    pub(super) fn connect_timeout(&self) -> Duration {
+        self.config.connect_timeout
     }
 
     /// # Errors

@@ -195,7 +195,7 @@ fn encode_all<'a>(
         .collect()
 }
 
-fn bind(
+pub(super) fn bind(
     sql: &str,
     name: &str,
     values: &[Encoded<'_>],

@@ -9,6 +9,7 @@ use super::connection::TransactionStatus;
 use super::database::Postgres;
 use crate::pool::{Lease, Pool};
 use crate::sql::book::{Abandoned, Book, ended_by_statement};
+use crate::sql::copy::CopyData;
 use crate::sql::{Error, ResultSet, Statement};
 
 /// What a rollback may take before the connection is given up.
@@ -100,8 +101,12 @@ impl Transaction {
         if self.book.borrow_mut().is_idle()? {
             return Ok(());
         }
+        self.send(&mut session).await
+    }
+
+    async fn send(&self, session: &mut Session) -> Result<(), Error> {
         let is_first = session.lease.is_none();
-        let lease = self.lease(&mut session).await?;
+        let lease = self.lease(session).await?;
         let statements = self.book.borrow_mut().depart()?;
         let batch = match is_first {
             true => self.beginning(&statements, End::Open),
@@ -163,6 +168,28 @@ impl Transaction {
         self.book
             .borrow_mut()
             .settle(statements.len(), outcome.results, failure)
+    }
+
+    /// Sends what is noted, then runs a `COPY` whose data comes from or goes to the client. Dropping the future ends the
+    /// transaction.
+    pub(in crate::sql) async fn copy(
+        &self,
+        statement: Statement,
+        data: CopyData,
+    ) -> Result<u64, Error> {
+        let mut session = self.session.lock().await;
+        self.book.borrow_mut().is_idle()?;
+        self.send(&mut session).await?;
+        let Some(mut lease) = session.lease.take() else {
+            return Err(ended_by_statement());
+        };
+        lease.note(&statement.source);
+        let abandoned = Abandoned(&self.book);
+        let outcome = lease.copy(&statement, data).await;
+        std::mem::forget(abandoned);
+        let copied = outcome.inspect_err(|error| self.book.borrow_mut().fail(error))?;
+        session.lease = Some(lease);
+        copied.inspect_err(|error| self.book.borrow_mut().fail(error))
     }
 
     /// Undoes everything; what is noted is forgotten. Does nothing when the transaction has ended. A flush that another

@@ -37,14 +37,14 @@ pub(super) fn of_open(error: &rusqlite::Error, target: &str, path: &Path) -> Err
     let (code, message) = code_and_message(error);
     let (failure, message) = match code & 0xff {
         ffi::SQLITE_NOTADB => (
-            ConnectFailure::Protocol,
+            ConnectFailure::File,
             "the file is not an SQLite database".into(),
         ),
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => (
             ConnectFailure::Timeout,
             format!("another process holds it: {message}"),
         ),
-        _ => unopenable(path).unwrap_or((ConnectFailure::Refused, message)),
+        _ => (ConnectFailure::File, unopenable(path).unwrap_or(message)),
     };
     Error::Connect {
         target: target.to_owned(),
@@ -53,39 +53,36 @@ pub(super) fn of_open(error: &rusqlite::Error, target: &str, path: &Path) -> Err
     }
 }
 
-fn unopenable(path: &Path) -> Option<(ConnectFailure, String)> {
+/// What the file system has against it.
+fn unopenable(path: &Path) -> Option<String> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return Some((
-            ConnectFailure::Refused,
-            format!("the directory \"{}\" does not exist", folder.display()),
+        return Some(format!(
+            "the directory \"{}\" does not exist",
+            folder.display()
         ));
     }
     if path.is_dir() {
-        return Some((ConnectFailure::Refused, "it is a directory".into()));
+        return Some("it is a directory".into());
     }
     let error = std::fs::OpenOptions::new()
         .read(true)
         .write(true)
         .open(path)
         .err()?;
-    match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Some((
-            ConnectFailure::Authentication,
-            "it may not be read and written by this user".into(),
-        )),
-        std::io::ErrorKind::NotFound => Some((
-            ConnectFailure::Authentication,
-            format!(
-                "it does not exist and cannot be created in \"{}\"",
-                folder.display()
-            ),
-        )),
-        _ => Some((ConnectFailure::Refused, error.to_string())),
-    }
+    Some(match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            "it may not be read and written by this user".into()
+        }
+        std::io::ErrorKind::NotFound => format!(
+            "it does not exist and cannot be created in \"{}\"",
+            folder.display()
+        ),
+        _ => error.to_string(),
+    })
 }
 
 fn code_and_message(error: &rusqlite::Error) -> (i32, String) {

@@ -1,0 +1,311 @@
+//! `COPY … FROM STDIN` and `COPY … TO STDOUT`.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use postgres_protocol::message::backend as tag;
+use postgres_protocol::message::frontend;
+use tokio::sync::mpsc;
+
+use super::batch::is_copy;
+use super::connection::Connection;
+use super::encode::{self, Encoded};
+use super::failure::ServerFailure;
+use super::replies::{Replies, affected};
+use super::step;
+use super::text::Malformed;
+use crate::sql::copy::{CopyData, Piece};
+use crate::sql::{Error, Statement, Value};
+
+/// Written but not sent, beyond which no more data is taken.
+const WAITING: usize = 256 * 1024;
+/// Data of one message to the server.
+const MESSAGE: usize = 1024 * 1024;
+/// Received data is handed over in pieces of about this length.
+const PIECE: usize = 64 * 1024;
+
+impl Connection {
+    /// Runs a `COPY` to its end: the number of rows. The outer error is the connection's, the inner one the statement's.
+    ///
+    /// Dropping the future leaves the connection in the middle of it; the pool cleans it.
+    pub(super) async fn copy(
+        &mut self,
+        statement: &Statement,
+        data: CopyData,
+    ) -> Result<Result<u64, Error>, Error> {
+        if !is_copy(&statement.sql) {
+            return Ok(Err(no_copy(statement)));
+        }
+        if !statement.params.is_empty() {
+            let message = "COPY takes no parameters; write them into the statement";
+            return Ok(Err(Error::parameter(&statement.source, message)));
+        }
+        self.close_evicted();
+        self.write(&statement.sql, |out| {
+            frontend::parse("", &statement.sql, [], out)
+        })?;
+        step::bind(&statement.sql, "", &[], [].into_iter(), &mut self.link.out)?;
+        self.write(&statement.sql, |out| frontend::execute("", 0, out))?;
+        self.push_flush();
+        let mut answer = Answer::default();
+        self.exchange(&mut answer).await?;
+        let copied = match (data, answer.direction) {
+            (CopyData::In(pieces), Some(Direction::In)) => self.feed(pieces, &mut answer).await?,
+            (CopyData::Out(pieces), Some(Direction::Out)) => {
+                self.hand_over(pieces, &mut answer).await?
+            }
+            (_, Some(_)) => {
+                self.drain().await?;
+                Err(wrong_way(statement))
+            }
+            (_, None) if answer.failure.is_some() => Ok(()),
+            (_, None) => {
+                self.drain().await?;
+                Err(no_copy(statement))
+            }
+        };
+        if let Some(failure) = answer.failure {
+            self.drain().await?;
+            return Ok(Err(failure.into_error(&statement.source)));
+        }
+        Ok(copied.map(|()| answer.rows))
+    }
+
+    /// Sends the data as it is made. Anything the server says meanwhile is a refusal.
+    async fn feed(
+        &mut self,
+        mut pieces: mpsc::Receiver<Piece>,
+        answer: &mut Answer,
+    ) -> Result<Result<(), Error>, Error> {
+        let mut ended = false;
+        let fed = poll_fn(|cx| {
+            loop {
+                match self.read_messages(answer) {
+                    Ok(true) => return Poll::Ready(Ok(Ok(()))),
+                    Ok(false) => {}
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+                while !ended && self.link.out.len() < WAITING {
+                    match pieces.poll_recv(cx) {
+                        Poll::Ready(Some(Piece::Data(piece))) => {
+                            push_data(&piece, &mut self.link.out)
+                        }
+                        Poll::Ready(Some(Piece::End)) => {
+                            ended = true;
+                            self.copying = false;
+                            frontend::copy_done(&mut self.link.out);
+                            self.push_sync();
+                        }
+                        Poll::Ready(None) => return Poll::Ready(Ok(Err(abandoned()))),
+                        Poll::Pending => break,
+                    }
+                }
+                let full = self.link.out.len() >= WAITING;
+                match self.link.poll_transfer(cx, 0) {
+                    Poll::Ready(Ok(_)) => {}
+                    Poll::Ready(Err(error)) => {
+                        return Poll::Ready(Err(self.give_up(&error.to_string())));
+                    }
+                    // What was sent has made room.
+                    Poll::Pending if full && self.link.out.len() < WAITING => {}
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        });
+        fed.await
+    }
+
+    async fn hand_over(
+        &mut self,
+        pieces: mpsc::Sender<Bytes>,
+        answer: &mut Answer,
+    ) -> Result<Result<(), Error>, Error> {
+        self.push_sync();
+        loop {
+            self.exchange(answer).await?;
+            let piece = answer.data.split().freeze();
+            if !piece.is_empty() && pieces.send(piece).await.is_err() {
+                return Ok(Err(abandoned()));
+            }
+            if answer.ready || answer.failure.is_some() {
+                return Ok(Ok(()));
+            }
+        }
+    }
+}
+
+/// One row in the text format of `COPY` (PostgreSQL documentation, "COPY", "Text Format").
+///
+/// # Errors
+/// Which value, counted from 1, cannot be written, and why.
+pub fn write_copy_row(values: &[Value], out: &mut BytesMut) -> Result<(), String> {
+    let start = out.len();
+    for (at, value) in values.iter().enumerate() {
+        if at > 0 {
+            out.put_u8(b'\t');
+        }
+        match encode::encode_untyped(value) {
+            Ok(Encoded::Null) => out.put_slice(b"\\N"),
+            Ok(Encoded::Text(text)) => write_escaped(text.as_bytes(), out),
+            Ok(Encoded::Written(text)) => write_escaped(text.as_bytes(), out),
+            Ok(_) => unreachable!("without a type everything is text"),
+            Err(misfit) => {
+                out.truncate(start);
+                return Err(format!("value {} {misfit}", at + 1));
+            }
+        }
+    }
+    out.put_u8(b'\n');
+    Ok(())
+}
+
+fn write_escaped(text: &[u8], out: &mut BytesMut) {
+    out.reserve(text.len());
+    let mut rest = text;
+    while let Some(at) = rest
+        .iter()
+        .position(|byte| matches!(byte, b'\\' | b'\t' | b'\n' | b'\r'))
+    {
+        out.put_slice(&rest[..at]);
+        out.put_slice(match rest[at] {
+            b'\t' => b"\\t",
+            b'\n' => b"\\n",
+            b'\r' => b"\\r",
+            _ => b"\\\\",
+        });
+        rest = &rest[at + 1..];
+    }
+    out.put_slice(rest);
+}
+
+fn push_data(piece: &[u8], out: &mut BytesMut) {
+    for part in piece.chunks(MESSAGE) {
+        out.reserve(5 + part.len());
+        out.put_u8(b'd');
+        out.put_u32(part.len() as u32 + 4);
+        out.put_slice(part);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    In,
+    Out,
+}
+
+/// What the server says to a `COPY`.
+#[derive(Default)]
+struct Answer {
+    direction: Option<Direction>,
+    data: BytesMut,
+    rows: u64,
+    ready: bool,
+    failure: Option<ServerFailure>,
+}
+
+impl Replies for Answer {
+    fn message(&mut self, tag: u8, body: &[u8]) -> Result<bool, Malformed> {
+        match tag {
+            tag::COPY_IN_RESPONSE_TAG => self.direction = Some(Direction::In),
+            tag::COPY_OUT_RESPONSE_TAG => self.direction = Some(Direction::Out),
+            tag::COPY_DATA_TAG => {
+                self.data.extend_from_slice(body);
+                return Ok(self.data.len() >= PIECE);
+            }
+            tag::COMMAND_COMPLETE_TAG => {
+                self.rows = affected(body);
+                // The answer to something that is no COPY ends here: its `Sync` was not sent.
+                return Ok(self.direction.is_none());
+            }
+            tag::READY_FOR_QUERY_TAG => {
+                self.ready = true;
+                return Ok(true);
+            }
+            tag::EMPTY_QUERY_RESPONSE_TAG => return Ok(true),
+            // Of a statement that is no COPY.
+            tag::DATA_ROW_TAG
+            | tag::PARSE_COMPLETE_TAG
+            | tag::BIND_COMPLETE_TAG
+            | tag::CLOSE_COMPLETE_TAG
+            | tag::COPY_DONE_TAG => return Ok(false),
+            _ => return Err(Malformed),
+        }
+        Ok(true)
+    }
+
+    fn failed(&mut self, failure: ServerFailure) -> bool {
+        self.failure = Some(failure);
+        true
+    }
+
+    fn copies(&self) -> bool {
+        true
+    }
+}
+
+fn abandoned() -> Error {
+    Error::Usage {
+        message: "the COPY was given up before its end".to_owned(),
+    }
+}
+
+fn wrong_way(statement: &Statement) -> Error {
+    Error::parameter(
+        &statement.source,
+        "this COPY goes the other way: FROM STDIN takes data, TO STDOUT returns it",
+    )
+}
+
+fn no_copy(statement: &Statement) -> Error {
+    Error::parameter(
+        &statement.source,
+        "this is no COPY … FROM STDIN and no COPY … TO STDOUT",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(values: &[Value]) -> Result<String, String> {
+        let mut out = BytesMut::new();
+        write_copy_row(values, &mut out)?;
+        Ok(String::from_utf8(out.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn what_has_a_meaning_in_the_text_format_is_escaped() {
+        let text = Value::Text("a\tb\nc\rd\\N\\.".to_owned());
+        let row = row(&[
+            Value::Null,
+            text,
+            Value::Int(-7),
+            Value::Text(String::new()),
+        ])
+        .unwrap();
+        assert_eq!(row, "\\N\ta\\tb\\nc\\rd\\\\N\\\\.\t-7\t\n");
+    }
+
+    #[test]
+    fn bytes_lists_and_truth_have_their_text_forms() {
+        let list = Value::List(vec![Value::Text("a\"".to_owned()), Value::Null]);
+        let row = row(&[Value::Bytes(vec![0, 255]), list, Value::Bool(true)]).unwrap();
+        assert_eq!(row, "\\\\x00ff\t{\"a\\\\\"\",NULL}\ttrue\n");
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_written_is_named_and_not_shown() {
+        let error = row(&[Value::Int(1), Value::Text("secret\0".to_owned())]).unwrap_err();
+        assert!(error.starts_with("value 2 "), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn long_data_is_cut_into_messages() {
+        let mut out = BytesMut::new();
+        push_data(&vec![7; MESSAGE + 3], &mut out);
+        assert_eq!(out.len(), MESSAGE + 3 + 2 * 5);
+        assert_eq!(&out[MESSAGE + 5..], [b'd', 0, 0, 0, 7, 7, 7, 7]);
+    }
+}

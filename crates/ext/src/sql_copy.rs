@@ -1,0 +1,140 @@
+//! `Weft\Native\SqlCopyIn` and `SqlCopyOut`.
+
+use std::cell::RefCell;
+
+use bytes::BytesMut;
+use ext_php_rs::binary_slice::BinarySlice;
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
+
+use weft_core::sql::postgres::write_copy_row;
+use weft_core::sql::{CopyIn, CopyOut, Error};
+
+use crate::convert;
+use crate::runtime::{Payload, start};
+use crate::sql::failure;
+
+/// Data collected before it is sent.
+const PIECE: usize = 64 * 1024;
+
+#[php_class]
+#[php(name = "Weft\\Native\\SqlCopyIn")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct SqlCopyIn {
+    /// `None` once closed.
+    copy: RefCell<Option<CopyIn>>,
+    /// The statement, for messages.
+    sql: String,
+    collected: RefCell<BytesMut>,
+}
+
+impl SqlCopyIn {
+    pub fn new(copy: CopyIn, sql: String) -> Self {
+        Self {
+            copy: RefCell::new(Some(copy)),
+            sql,
+            collected: RefCell::default(),
+        }
+    }
+
+    fn copy(&self) -> PhpResult<CopyIn> {
+        let copy = self.copy.borrow().clone();
+        Ok(copy.ok_or_else(|| failure(closed()))?)
+    }
+
+    fn is_much(&self) -> bool {
+        self.collected.borrow().len() >= PIECE
+    }
+}
+
+#[php_impl]
+impl SqlCopyIn {
+    pub fn write(&self, bytes: BinarySlice<u8>) -> bool {
+        self.collected.borrow_mut().extend_from_slice(&bytes);
+        self.is_much()
+    }
+
+    pub fn row(&self, values: &ZendHashTable, row: i64) -> PhpResult<bool> {
+        let values = convert::row(values, &self.sql, row)?;
+        let written = write_copy_row(&values, &mut self.collected.borrow_mut());
+        written.map_err(|reason| {
+            failure(Error::parameter(&self.sql, format!("row {row}: {reason}")))
+        })?;
+        Ok(self.is_much())
+    }
+
+    pub fn send(&self) -> PhpResult<i64> {
+        let piece = self.collected.borrow_mut().split().freeze();
+        let sent = self.copy()?.send(piece);
+        start(async move { sent.await.map(|()| Payload::Null).map_err(failure) })
+    }
+
+    pub fn finish(&self) -> PhpResult<i64> {
+        let copy = self.copy()?;
+        let piece = self.collected.borrow_mut().split().freeze();
+        start(async move {
+            if !piece.is_empty() {
+                copy.send(piece).await.map_err(failure)?;
+            }
+            let rows = copy.finish().await.map_err(failure)?;
+            Ok(Payload::Int(i64::try_from(rows).unwrap_or(i64::MAX)))
+        })
+    }
+
+    pub fn close(&self) {
+        let copy = self.copy.borrow_mut().take();
+        drop(copy);
+    }
+}
+
+#[php_class]
+#[php(name = "Weft\\Native\\SqlCopyOut")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct SqlCopyOut {
+    /// `None` once closed.
+    copy: RefCell<Option<CopyOut>>,
+}
+
+impl SqlCopyOut {
+    pub fn new(copy: CopyOut) -> Self {
+        Self {
+            copy: RefCell::new(Some(copy)),
+        }
+    }
+}
+
+#[php_impl]
+impl SqlCopyOut {
+    pub fn next(&self) -> PhpResult<i64> {
+        let next = self.copy.borrow().as_ref().map(CopyOut::next);
+        start(async move {
+            let piece = match next {
+                Some(next) => next.await.map_err(failure)?,
+                None => None,
+            };
+            Ok(match piece {
+                None => Payload::Null,
+                Some(piece) => Payload::build(move || {
+                    let mut zval = Zval::new();
+                    zval.set_zend_string(ZendStr::new(&piece[..], false));
+                    Ok(zval)
+                }),
+            })
+        })
+    }
+
+    pub fn close(&self) {
+        let copy = self.copy.borrow_mut().take();
+        drop(copy);
+    }
+}
+
+fn closed() -> Error {
+    Error::Usage {
+        message: "this COPY is closed".to_owned(),
+    }
+}
+
+pub fn register(module: ModuleBuilder) -> ModuleBuilder {
+    module.class::<SqlCopyIn>().class::<SqlCopyOut>()
+}

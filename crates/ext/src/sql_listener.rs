@@ -1,0 +1,77 @@
+//! `Weft\Native\SqlListener`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+use tokio::sync::Mutex;
+
+use weft_core::sql::postgres::{Listener, News};
+
+use crate::convert::array_zval;
+use crate::failure::Failure;
+use crate::runtime::{Payload, start};
+use crate::sql::failure;
+
+#[php_class]
+#[php(name = "Weft\\Native\\SqlListener")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct SqlListener {
+    /// `None` once closed.
+    listener: RefCell<Option<Rc<Mutex<Listener>>>>,
+}
+
+impl SqlListener {
+    pub fn new(listener: Listener) -> Self {
+        Self {
+            listener: RefCell::new(Some(Rc::new(Mutex::new(listener)))),
+        }
+    }
+
+    fn listener(&self) -> PhpResult<Rc<Mutex<Listener>>> {
+        let listener = self.listener.borrow().clone();
+        Ok(listener.ok_or_else(|| Failure::new("sql.usage", "this listener is closed"))?)
+    }
+}
+
+#[php_impl]
+impl SqlListener {
+    pub fn wait(&self) -> PhpResult<i64> {
+        let listener = self.listener()?;
+        start(async move {
+            let mut listener = listener.lock().await;
+            listener.wait().await.map_err(failure)?;
+            Ok(Payload::Null)
+        })
+    }
+
+    pub fn take(&self) -> PhpResult<Zval> {
+        let listener = self.listener()?;
+        // Somebody else waits for more: there is nothing.
+        let news = listener.try_lock().map(|mut listener| listener.take());
+        let mut list = ZendHashTable::new();
+        for news in news.unwrap_or_default() {
+            let mut fields = ZendHashTable::with_capacity(3);
+            match news {
+                News::Notification(notification) => {
+                    fields.push(notification.channel)?;
+                    fields.push(notification.payload)?;
+                    fields.push(i64::from(notification.process))?;
+                }
+                News::Missed { reason } => fields.push(reason)?,
+            }
+            list.push(array_zval(fields))?;
+        }
+        Ok(array_zval(list))
+    }
+
+    pub fn close(&self) {
+        let listener = self.listener.borrow_mut().take();
+        drop(listener);
+    }
+}
+
+pub fn register(module: ModuleBuilder) -> ModuleBuilder {
+    module.class::<SqlListener>()
+}

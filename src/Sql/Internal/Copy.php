@@ -1,0 +1,100 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Sql\Internal;
+
+use Weft\Native\SqlCopyIn;
+use Weft\Native\SqlCopyOut;
+use Weft\Runtime\Internal\Scheduler;
+use Weft\Sql\ParameterError;
+
+/**
+ * The data of a `COPY`, a piece at a time. An exception while it is made, a cancelled task and a loop that is left end the
+ * `COPY` on the server.
+ *
+ * @internal
+ */
+final class Copy
+{
+    /** @param list<string> $columns */
+    public static function statement(string $table, array $columns): string
+    {
+        $quote = static fn (string $name): string => '"' . \str_replace('"', '""', $name) . '"';
+        $names = $columns === [] ? '' : ' (' . \implode(', ', \array_map($quote, $columns)) . ')';
+
+        return 'COPY ' . \implode('.', \array_map($quote, \explode('.', $table))) . "{$names} FROM STDIN";
+    }
+
+    /** @param iterable<string> $chunks */
+    public static function chunks(SqlCopyIn $copy, iterable $chunks): int
+    {
+        try {
+            foreach ($chunks as $chunk) {
+                if ($copy->write($chunk)) {
+                    Scheduler::await($copy->send());
+                }
+            }
+
+            return Scheduler::await($copy->finish());
+        } finally {
+            $copy->close();
+        }
+    }
+
+    /**
+     * @param list<string> $columns
+     * @param iterable<array<int|string, mixed>> $rows
+     */
+    public static function rows(SqlCopyIn $copy, array $columns, iterable $rows): int
+    {
+        $number = 0;
+        try {
+            foreach ($rows as $row) {
+                $number++;
+                if ($copy->row(\array_is_list($row) ? $row : self::ordered($row, $columns, $number), $number)) {
+                    Scheduler::await($copy->send());
+                }
+            }
+
+            return Scheduler::await($copy->finish());
+        } finally {
+            $copy->close();
+        }
+    }
+
+    /** @return \Generator<int, string> */
+    public static function out(SqlCopyOut $copy): \Generator
+    {
+        try {
+            while (($chunk = Scheduler::await($copy->next())) !== null) {
+                yield $chunk;
+            }
+        } finally {
+            $copy->close();
+        }
+    }
+
+    /**
+     * @param array<int|string, mixed> $row
+     * @param list<string> $columns
+     *
+     * @return list<mixed>
+     */
+    private static function ordered(array $row, array $columns, int $number): array
+    {
+        $values = [];
+        foreach ($columns as $column) {
+            if (!\array_key_exists($column, $row)) {
+                throw new ParameterError("row {$number} has no value for column \"{$column}\"");
+            }
+            $values[] = $row[$column];
+        }
+        if (\count($row) !== \count($columns)) {
+            $unknown = \implode('", "', \array_map(\strval(...), \array_diff(\array_keys($row), $columns)));
+            throw new ParameterError("row {$number} has values that belong to no column: \"{$unknown}\"");
+        }
+
+        return $values;
+    }
+}

@@ -1,0 +1,31 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Sql\Internal;
+
+use Weft\Native\SqlCursor;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * The rows of a cursor, one after the other.
+ *
+ * @internal
+ */
+final class Rows
+{
+    /** @return \Generator<int, array<string, mixed>> that ends the query when it is left early */
+    public static function of(SqlCursor $cursor): \Generator
+    {
+        try {
+            $key = 0;
+            while (($rows = Scheduler::await($cursor->next())) !== []) {
+                foreach ($rows as $row) {
+                    yield $key++ => $row;
+                }
+            }
+        } finally {
+            $cursor->close();
+        }
+    }
+}

@@ -1,0 +1,390 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Sql;
+
+use Weft\Pool\PoolOptions;
+use Weft\Runtime\TimeoutException;
+use Weft\Sql\AuthenticationFailed;
+use Weft\Sql\ConnectionLost;
+use Weft\Sql\ConnectionRefused;
+use Weft\Sql\ConnectionTimedOut;
+use Weft\Sql\Database;
+use Weft\Sql\DatabaseNotFound;
+use Weft\Sql\HostNotFound;
+use Weft\Sql\ServerDown;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+use Weft\Sql\UndefinedTable;
+use Weft\Tests\Sql\Support\Proxy;
+
+use function Weft\all;
+use function Weft\delay;
+use function Weft\run;
+use function Weft\timeout;
+
+/** What every database behind a network promises. A schema of its own belongs to each test. */
+abstract class ServerConformance extends SqlConformance
+{
+    protected string $schema;
+
+    private static ?Database $admin = null;
+
+    /** The environment's name for the DSN of the server, and the scheme of such a DSN. */
+    protected const ENVIRONMENT = '';
+    protected const SCHEME = '';
+
+    /** Statements: make and drop `{$schema}`, the number of the own session, end another one. */
+    protected const CREATE = '';
+    protected const DROP = '';
+    protected const SESSION = '';
+    protected const KILL = '';
+
+    /** A query for the number of running {@see endless()} statements of the session. */
+    abstract protected function running(int $session): string;
+
+    /** The path and options of a DSN that lead into the schema. */
+    abstract protected function path(): string;
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$admin?->close();
+        self::$admin = null;
+    }
+
+    protected function setUp(): void
+    {
+        $this->schema = 'weft_sql_' . \bin2hex(\random_bytes(6));
+        self::admin()->execute(\sprintf(static::CREATE, $this->schema));
+        parent::setUp();
+    }
+
+    protected function tearDown(): void
+    {
+        parent::tearDown();
+        self::admin()->execute(\sprintf(static::DROP, $this->schema));
+    }
+
+    protected function dsn(): string
+    {
+        return \preg_replace('~/weft$~', '', self::server()) . $this->path();
+    }
+
+    // Cancellation and loss
+
+    public function testACancelledStatementIsGoneFromTheServerAndItsConnectionServesTheNext(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $session = $db->execute(static::SESSION)->value();
+
+        run(function () use ($db, $session): void {
+            self::thrown(TimeoutException::class, fn () => timeout(0.2, fn () => $db->execute($this->endless())));
+            self::assertSame($session, $db->execute(static::SESSION)->value());
+            self::assertSame(0, self::admin()->execute($this->running($session))->value());
+        });
+        $db->close();
+    }
+
+    public function testASessionKilledUnderAStatementIsALostConnectionAndTheNextStatementWorks(): void
+    {
+        run(function (): void {
+            $session = 0;
+            $sleep = function () use (&$session): void {
+                $this->db->transaction(function (Transaction $tx) use (&$session): void {
+                    $session = $tx->execute(static::SESSION)->value();
+                    $tx->execute($this->endless())->rows();
+                });
+            };
+            $kill = static function () use (&$session): void {
+                delay(0.3);
+                self::admin()->execute(\sprintf(static::KILL, $session));
+            };
+
+            self::assertSame([ConnectionLost::class, null], self::outcomes($sleep, $kill));
+            self::assertSame(1, $this->db->execute('SELECT 1')->value());
+        });
+    }
+
+    public function testAnIdleConnectionThatTheServerClosedIsNotLent(): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $session = $db->execute(static::SESSION)->value();
+        self::admin()->execute(\sprintf(static::KILL, $session));
+        \usleep(100_000);
+
+        self::assertNotSame($session, $db->execute(static::SESSION)->value());
+        $db->close();
+    }
+
+    public function testAConnectionCutUnderACommitLeavesItsOutcomeUnknown(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            run(static function () use ($db, $proxy): void {
+                $db->execute('SELECT 1');
+                $tx = $db->begin();
+                $tx->execute('SELECT 2')->value();
+                $proxy->hold();
+                $cut = static function () use ($proxy): void {
+                    delay(0.1);
+                    $proxy->cut();
+                };
+
+                self::assertSame([ConnectionLost::class, null], self::outcomes($tx->commit(...), $cut));
+                self::assertFalse($tx->isOpen());
+            });
+        });
+    }
+
+    public function testAServerThatFallsSilentCostsATimeoutAndNotThePool(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            run(static function () use ($db, $proxy): void {
+                $db->execute('SELECT 1');
+                $proxy->hold();
+                $started = \hrtime(true);
+                self::thrown(TimeoutException::class, static fn () => timeout(0.2, static fn () => $db->execute('SELECT 2')));
+                self::thrown(SqlException::class, static fn () => $db->execute('SELECT 3'));
+                self::assertLessThan(15e9, \hrtime(true) - $started);
+            });
+        });
+    }
+
+    // Streams
+
+    public function testAStreamInATransactionNeedsLittleMemoryAndOtherStatementsRunMeanwhile(): void
+    {
+        $this->items();
+        $this->db->transaction(function (Transaction $tx): void {
+            $rows = 0;
+            $before = $peak = self::residentBytes();
+            foreach ($tx->stream($this->series(300_000)) as $key => $row) {
+                if (++$rows % 10_000 === 0) {
+                    $peak = \max($peak, self::residentBytes());
+                    $tx->execute('INSERT INTO items (id, name) VALUES (?, ?)', [$row['n'], "name {$rows}"]);
+                    self::assertSame(\intdiv($rows, 10_000), $tx->execute('SELECT count(*) FROM items')->value());
+                }
+            }
+            self::assertSame([300_000, 299_999], [$rows, $key]);
+            self::assertLessThan(20 << 20, $peak - $before, 'bytes more than before');
+        });
+        self::assertCount(30, $this->names());
+    }
+
+    public function testStreamsInATransactionMayBeNestedAlsoOfOneText(): void
+    {
+        $this->db->transaction(function (Transaction $tx): void {
+            $pairs = [];
+            foreach ($tx->stream($this->series(7), chunk: 2) as $outer) {
+                foreach ($tx->stream($this->series(5), chunk: 2) as $inner) {
+                    $pairs[] = [$outer['n'], $inner['n']];
+                    if ($outer['n'] === 3) {
+                        break;
+                    }
+                }
+            }
+            self::assertCount(6 * 5 + 1, $pairs);
+            self::assertSame([7, 5], $pairs[30]);
+        });
+    }
+
+    public function testAnErrorOfAStreamInATransactionIsThrownByItsLoopAndFailsIt(): void
+    {
+        $this->items();
+        self::thrown(UndefinedTable::class, fn () => $this->db->transaction(function (Transaction $tx): void {
+            $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+            self::thrown(UndefinedTable::class, static fn () => \iterator_to_array($tx->stream('SELECT * FROM nowhere')));
+            $tx->execute("INSERT INTO items (id, name) VALUES (2, 'two')");
+        }));
+        self::assertSame([], $this->names());
+    }
+
+    public function testACancelledStreamInATransactionRollsItBackAndTheConnectionGoesOn(): void
+    {
+        $this->items();
+        $db = $this->connect(new PoolOptions(size: 1));
+        $session = $db->execute(static::SESSION)->value();
+        run(function () use ($db): void {
+            self::thrown(TimeoutException::class, fn () => timeout(0.2, fn () => $db->transaction(function (Transaction $tx): void {
+                $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+                foreach ($tx->stream($this->series(2_000_000), chunk: 10) as $_) {
+                }
+            })));
+        });
+        self::assertSame($session, $db->execute(static::SESSION)->value());
+        self::assertSame([], $this->names());
+        $db->close();
+    }
+
+    // Batches
+
+    public function testItemsOfABatchShareRoundTrips(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            $db->execute('CREATE TABLE t (a BIGINT)');
+            $db->executeMany('INSERT INTO t VALUES (?)', [[0]]);
+            $proxy->trips();
+
+            $db->executeMany('INSERT INTO t VALUES (?)', \array_map(static fn (int $n): array => [$n], \range(1, 3_000)));
+
+            // Three batches and the commit; a server that answers while a batch is still on its way counts as one more.
+            self::assertLessThan(30, $proxy->trips(), 'for three thousand items');
+        });
+    }
+
+    public function testABatchWhoseConnectionIsLostNamesNoItemAndHasNoEffect(): void
+    {
+        $this->items();
+        $lost = self::thrown(ConnectionLost::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
+            $session = $tx->execute(static::SESSION)->value();
+            $items = static function () use ($session): iterable {
+                for ($n = 1; $n < 3_000; $n++) {
+                    if ($n === 1_500) {
+                        self::admin()->execute(\sprintf(static::KILL, $session));
+                    }
+                    yield [$n, "name {$n}"];
+                }
+            };
+            $tx->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', $items());
+        }));
+
+        self::assertNull($lost->item);
+        self::assertSame([], $this->names());
+    }
+
+    // Connecting
+
+    public function testAServerThatIsDownIsNamed(): void
+    {
+        $db = Database::connect(static::SCHEME . '://app:hunter2@127.0.0.1:1/app');
+
+        $error = self::thrown(ConnectionRefused::class, static fn () => $db->execute('SELECT 1'));
+
+        self::assertStringContainsString('127.0.0.1:1', $error->getMessage());
+        self::assertStringNotContainsString('hunter2', (string) $error);
+        $refused = self::thrown(ServerDown::class, static fn () => $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')));
+        self::assertStringContainsString('127.0.0.1:1', $refused->getMessage());
+        self::assertStringNotContainsString('hunter2', (string) $refused);
+    }
+
+    /** @return list<string> of users with passwords of their own kind */
+    protected function users(): array
+    {
+        return ['weft', 'nobody'];
+    }
+
+    public function testWrongCredentialsAreNamedWithoutThePassword(): void
+    {
+        foreach ($this->users() as $user) {
+            $dsn = self::address("{$user}:hunter2", '/weft');
+            $error = self::thrown(AuthenticationFailed::class, static fn () => Database::connect($dsn)->execute('SELECT 1'));
+            self::assertStringContainsString("\"{$user}\"", $error->getMessage());
+            self::assertStringNotContainsString('hunter2', (string) $error);
+        }
+    }
+
+    public function testADatabaseThatIsNotThereIsNamed(): void
+    {
+        $server = \parse_url(self::server());
+        $error = self::thrown(DatabaseNotFound::class, static fn () => Database::connect(self::address("{$server['user']}:{$server['pass']}", '/weft_nowhere'))->execute('SELECT 1'));
+
+        self::assertStringContainsString('"weft_nowhere"', $error->getMessage());
+        self::assertStringNotContainsString("{$server['user']}:{$server['pass']}", (string) $error);
+    }
+
+    public function testAHostWithoutAnAddressAndAServerThatSaysNothingAreNamed(): void
+    {
+        $silent = \stream_socket_server('tcp://127.0.0.1:0');
+        self::assertNotFalse($silent);
+        $name = \stream_socket_get_name($silent, false);
+
+        $error = self::thrown(HostNotFound::class, static fn () => Database::connect(static::SCHEME . '://app:hunter2@no-such-host.invalid/app')->execute('SELECT 1'));
+        self::assertStringContainsString('no-such-host.invalid', $error->getMessage());
+        self::assertStringNotContainsString('hunter2', (string) $error);
+        $error = self::thrown(ConnectionTimedOut::class, static fn () => Database::connect(static::SCHEME . "://app:hunter2@{$name}/app?connect_timeout=0.2")->execute('SELECT 1'));
+        self::assertStringContainsString((string) $name, $error->getMessage());
+        self::assertStringNotContainsString('hunter2', (string) $error);
+    }
+
+    public function testAServerThatSpeaksAnotherProtocolIsNamedWithoutThePassword(): void
+    {
+        run(static function (): void {
+            foreach (['SSH-2.0-OpenSSH_9.2' . "\r\n", \str_repeat("\xff", 200), \str_repeat("\0", 200), 'HTTP/1.1 400 Bad Request' . "\r\n\r\n"] as $words) {
+                $process = \proc_open([\PHP_BINARY, '-n', '-r', '
+                    $listener = stream_socket_server("tcp://127.0.0.1:0");
+                    echo stream_socket_get_name($listener, false), "\n";
+                    while ($client = stream_socket_accept($listener, 20)) { fwrite($client, base64_decode($argv[1])); usleep(50000); fclose($client); }
+                ', \base64_encode($words)], [1 => ['pipe', 'w']], $pipes);
+                self::assertIsResource($process);
+                $at = \trim((string) \fgets($pipes[1]));
+                $error = self::thrown(SqlException::class, static fn () => Database::connect(static::SCHEME . "://app:hunter2@{$at}/app?sslmode=disable&connect_timeout=2")->execute('SELECT 1'));
+                self::assertStringContainsString($at, $error->getMessage());
+                self::assertStringNotContainsString('hunter2', (string) $error);
+                \proc_terminate($process);
+                \proc_close($process);
+            }
+        });
+    }
+
+    public function wrongDsns(): iterable
+    {
+        yield from parent::wrongDsns();
+        yield 'unknown option' => [static::SCHEME . '://app:hunter2@localhost/app?colour=red'];
+        yield 'wrong port' => [static::SCHEME . '://app:hunter2@localhost:99999/app'];
+    }
+
+    /** @param callable(Database, Proxy): void $work */
+    protected function behindProxy(callable $work): void
+    {
+        $server = \parse_url(self::server());
+        $proxy = new Proxy($server['host'], $server['port']);
+        $path = $this->path();
+        $dsn = static::SCHEME . "://{$server['user']}:{$server['pass']}@127.0.0.1:{$proxy->port}{$path}"
+            . (\str_contains($path, '?') ? '&' : '?') . 'sslmode=disable&connect_timeout=2';
+        try {
+            $work(Database::connect($dsn, new PoolOptions(size: 1, borrowTimeout: 10.0)), $proxy);
+        } finally {
+            $proxy->stop();
+        }
+    }
+
+    /**
+     * Runs all of them at a time.
+     *
+     * @return list<class-string<\Throwable>|null> what each of them threw
+     */
+    protected static function outcomes(callable ...$work): array
+    {
+        return \array_values(all(\array_map(static fn (callable $work): callable => static function () use ($work): ?string {
+            try {
+                $work();
+            } catch (\Throwable $thrown) {
+                return $thrown::class;
+            }
+
+            return null;
+        }, $work)));
+    }
+
+    /** Sees what happens from a connection of its own. */
+    protected static function admin(): Database
+    {
+        return self::$admin ??= Database::connect(self::server());
+    }
+
+    protected static function server(): string
+    {
+        $dsn = \getenv(static::ENVIRONMENT);
+        self::assertNotFalse($dsn, static::ENVIRONMENT . ' is not set: run `make services`');
+
+        return $dsn;
+    }
+
+    /** The server's address with other credentials and another path. */
+    private static function address(string $credentials, string $path): string
+    {
+        $server = \parse_url(self::server());
+
+        return static::SCHEME . "://{$credentials}@{$server['host']}:{$server['port']}{$path}";
+    }
+}
