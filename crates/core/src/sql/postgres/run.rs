@@ -1,6 +1,5 @@
 //! Sending batches.
 
-
 use super::batch::{Batch, Failure, Outcome};
 use super::connection::{Connection, TransactionStatus};
 use super::failure::ServerFailure;
