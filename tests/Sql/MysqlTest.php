@@ -397,6 +397,55 @@ class MysqlTest extends ServerConformance
         $db->close();
     }
 
+    /**
+     * @dataProvider remains
+     *
+     * @param list<string> $statements
+     */
+    public function testWhatATransactionLeavesBehindIsInvisibleToTheNextBorrower(array $statements, string $look, mixed $expected): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1));
+        $session = $db->execute('SELECT CONNECTION_ID()')->value();
+        $last = \array_pop($statements);
+        foreach ($statements as $statement) {
+            $db->execute($statement);
+        }
+        $leave = static function (bool $commits) use ($db, $last): void {
+            $tx = $db->begin();
+            try {
+                $tx->execute($last)->rows();
+                $commits ? $tx->commit() : null;
+            } catch (UsageError) {
+                self::assertContains($last, ['SET autocommit = 0', 'LOCK TABLES locked WRITE'], 'commits implicitly');
+            }
+        };
+
+        foreach ([true, false] as $commits) {
+            $leave($commits);
+            if ($expected === null) {
+                $db->execute('CREATE OR REPLACE TABLE another (a INT)');
+            } elseif (\is_string($expected) && \class_exists($expected)) {
+                self::thrown($expected, static fn () => $db->execute($look));
+            } else {
+                self::assertSame($expected, $db->execute($look)->value());
+            }
+            self::assertSame($session, $db->execute('SELECT CONNECTION_ID()')->value(), 'the connection was not closed for it');
+        }
+        $db->close();
+    }
+
+    public function testAnOpenTransactionIsInvisibleToTheNextBorrower(): void
+    {
+        $this->items();
+        $db = $this->connect(new PoolOptions(size: 1));
+        $tx = $db->begin();
+        self::assertSame(1, $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')")->affected());
+        unset($tx);
+
+        self::assertSame([0, 0], \array_values($db->execute('SELECT (SELECT count(*) FROM items) AS c, @@in_transaction AS t')->first() ?? []));
+        $db->close();
+    }
+
     public function testASessionLeftInsideATransactionObjectIsCleanedAfterIt(): void
     {
         $db = $this->connect(new PoolOptions(size: 1));

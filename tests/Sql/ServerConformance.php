@@ -252,6 +252,26 @@ abstract class ServerConformance extends SqlConformance
         self::assertSame([], $this->names());
     }
 
+    // Sessions
+
+    public function testACleanSessionPaysNoRoundTripAfterATransactionOrABatch(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            $db->execute('CREATE TABLE t (a BIGINT)');
+            $rounds = static function () use ($db): void {
+                $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT count(*) FROM t')->value());
+                $db->executeMany('INSERT INTO t VALUES (?)', [[1], [2]]);
+                $db->execute('SELECT count(*) FROM t');
+            };
+            $rounds();
+            $proxy->trips();
+
+            $rounds();
+
+            self::assertSame(5, $proxy->trips(), 'the SELECT and its COMMIT, the batch and its COMMIT, the SELECT');
+        });
+    }
+
     // Connecting
 
     public function testAServerThatIsDownIsNamed(): void
