@@ -12,6 +12,7 @@ use Weft\Bus\PublishFailed;
 use Weft\Bus\TopologyConflict;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Native\AmqpConnection;
+use Weft\Runtime\Mutex;
 use Weft\Runtime\Internal\Scheduler;
 
 use function Weft\shield;
@@ -19,20 +20,23 @@ use function Weft\shield;
 /**
  * Messages that wait in queues of RabbitMQ, without a plugin.
  *
- * A delay is a number of {@see UNIT}s, and each of its bits a queue in which everything waits for just as long: so nothing waits
- * behind something that waits longer, which is how a queue with different times to live goes wrong. The routing key is the
- * bits, highest first, and where the message goes at the end; topic exchanges look at one bit each, and a message whose time
- * in a queue is over falls into the exchange of the next lower bit.
+ * A delay is a number of {@see UNIT}s, written in octal. For each value of each digit there is a queue in which everything waits for just
+ * as long: so nothing waits behind something that waits longer, which is how a queue with different times to live goes wrong. The
+ * routing key is the digits, highest first, and where the message goes at the end; topic exchanges look at one digit each, and a
+ * message whose time in a queue is over falls into the exchange of the next lower digit. Bits would need fewer queues, but routing costs
+ * the broker more than anything else here, by words of the key and by exchanges passed.
  *
  * @internal
  */
 final class Ladder implements Delays
 {
     /** Seconds. Delays are rounded up to it. */
-    public const UNIT = 0.016;
+    public const UNIT = 0.032;
 
-    /** Bits of the longest delay: 49 days, which is also the longest time to live that RabbitMQ takes. */
-    public const LEVELS = 28;
+    /** Digits of the longest delay: 49 days, which is also about the longest time to live that RabbitMQ takes. */
+    public const LEVELS = 9;
+
+    private const BASE = 8;
 
     /**
      * Where a message comes out; queues are bound to it by {@see bindings()}. What must be routed and has no queue then waits in one of its own
@@ -51,13 +55,16 @@ final class Ladder implements Delays
     private const PRECONDITION_FAILED = 406;
 
     private bool $isDeclared = false;
+    private readonly Mutex $turn;
 
     /** @param bool $isReplicated whether the queues are quorum queues, which hand a message on before they let go of it */
     public function __construct(
         private readonly AmqpConnection $connection,
         private readonly Publishing $publishing,
         private readonly bool $isReplicated,
-    ) {}
+    ) {
+        $this->turn = new Mutex();
+    }
 
     /**
      * What lets a queue get its messages back, and those of its types that were put off.
@@ -92,14 +99,14 @@ final class Ladder implements Delays
     private function enter(Outgoing $message, float $seconds, string $target): void
     {
         $units = \max(1, (int) \ceil($seconds / self::UNIT));
-        if ($units >= 1 << self::LEVELS) {
-            throw new \ValueError("Without a database a message can be put off for " . (int) ((1 << self::LEVELS) * self::UNIT) . " seconds at most, got {$seconds}");
+        if ($units >= self::BASE ** self::LEVELS) {
+            throw new \ValueError("Without a database a message can be put off for " . (int) (self::BASE ** self::LEVELS * self::UNIT) . " seconds at most, got {$seconds}");
         }
-        $bits = \decbin($units);
-        $this->declare();
-        // As many levels are left as bits: those above are all zero.
-        $key = \implode('.', \str_split(\str_pad($bits, self::LEVELS, '0', \STR_PAD_LEFT))) . ".{$target}";
-        $this->publishing->through(self::exchange(\strlen($bits) - 1), $key, $message);
+        $digits = \decoct($units);
+        $this->isDeclared || $this->turn->synchronized($this->declare(...));
+        // It enters at its first digit: those before are all zero.
+        $key = \implode('.', \str_split(\str_pad($digits, self::LEVELS, '0', \STR_PAD_LEFT))) . ".{$target}";
+        $this->publishing->through(self::exchange(\strlen($digits) - 1), $key, $message);
     }
 
     /** Makes exchanges and queues, once. */
@@ -116,9 +123,11 @@ final class Ladder implements Delays
             $next = $level === 0 ? self::DUE : self::exchange($level - 1);
             $before = \str_repeat('*.', self::LEVELS - 1 - $level);
             $exchanges[] = ['name' => $name, 'kind' => 'topic', 'durable' => true];
-            $queues[] = ['name' => $name, 'durable' => true, 'arguments' => $this->arguments($level, $next)];
-            $bindings[] = ['exchange' => $name, 'queue' => $name, 'routingKey' => "{$before}1.#"];
             $bindings[] = ['exchange' => $name, 'toExchange' => $next, 'routingKey' => "{$before}0.#"];
+            for ($digit = 1; $digit < self::BASE; $digit++) {
+                $queues[] = ['name' => "{$name}.{$digit}", 'durable' => true, 'arguments' => $this->arguments($digit * self::BASE ** $level, $next)];
+                $bindings[] = ['exchange' => $name, 'queue' => "{$name}.{$digit}", 'routingKey' => "{$before}{$digit}.#"];
+            }
         }
         try {
             shield(fn() => Scheduler::await($this->connection->declare($exchanges, $queues, $bindings)));
@@ -131,9 +140,9 @@ final class Ladder implements Delays
     }
 
     /** @return array<string, mixed> */
-    private function arguments(int $level, string $next): array
+    private function arguments(int $units, string $next): array
     {
-        $arguments = ['x-message-ttl' => (int) (self::UNIT * 1000) << $level, 'x-dead-letter-exchange' => $next];
+        $arguments = ['x-message-ttl' => (int) (self::UNIT * 1000) * $units, 'x-dead-letter-exchange' => $next];
 
         return $arguments + ($this->isReplicated
             ? ['x-queue-type' => 'quorum', 'x-dead-letter-strategy' => 'at-least-once', 'x-overflow' => 'reject-publish']
@@ -142,7 +151,7 @@ final class Ladder implements Delays
 
     private static function exchange(int $level): string
     {
-        return \sprintf('weft.delay.%02d', $level);
+        return "weft.delay.{$level}";
     }
 
     /** One word of a routing key, whatever characters the type has. */
