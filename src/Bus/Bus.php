@@ -18,6 +18,7 @@ use Weft\Bus\Internal\Schema\Comparison;
 use Weft\Bus\Internal\Schema\Schema;
 use Weft\Bus\Internal\Sender;
 use Weft\Bus\Internal\Setup;
+use Weft\Bus\Saga\Sagas;
 use Weft\Log\StreamLogger;
 use Weft\Sql\Database;
 
@@ -80,16 +81,16 @@ final class Bus
     }
 
     /**
-     * Registers every marked method of the objects.
+     * Registers every marked method of the objects, and of saga classes, which are given by their names, see {@see Saga\Saga}.
      *
-     * @throws InvalidHandler      when a method cannot be a handler; names it and the parameter
+     * @throws InvalidHandler      when a method cannot be a handler, or a class no saga; names it and the parameter
      * @throws DuplicateHandler    when a command would have two handlers; names both
      * @throws InvalidMessageClass when a message cannot be coded; names the property
      */
-    public function handlers(object ...$services): static
+    public function handlers(object|string ...$services): static
     {
         foreach ($services as $service) {
-            foreach ($this->setup->compiler->compile($service) as $handler) {
+            foreach (\is_string($service) ? $this->setup->sagas->compile($service) : $this->setup->compiler->compile($service) as $handler) {
                 $this->setup->handlers->add($handler);
             }
         }
@@ -372,6 +373,18 @@ final class Bus
         return $this->receiver->consume($queue, new Consumption($concurrency, $prefetch, $stopWhenEmpty, $limit, $signals, $breaker));
     }
 
+    /**
+     * Sends what was put off and is due, as a consuming bus does by itself.
+     *
+     * @internal for the test kit
+     *
+     * @return float|null when the next may be due, by the bus's clock; null when nothing waits
+     */
+    public function releaseDue(): ?float
+    {
+        return $this->sender->releaseDue();
+    }
+
     /** Makes every running {@see consume()} finish what is in flight and return. */
     public function stop(): void
     {
@@ -437,6 +450,18 @@ final class Bus
         $this->setup->ledger?->prepare();
 
         return $this->setup->ledger?->keys->release($queue, $key) ?? false;
+    }
+
+    /** The sagas in the database, to look at, reopen and forget. */
+    public function sagas(): Sagas
+    {
+        $this->setup->sagas->prepare(always: true);
+
+        return new Sagas(
+            $this->setup->sagas->store ?? throw new \Error('Sagas are in a database: give Bus::connect() one'),
+            $this->setup->sagas->definitions,
+            $this->sender,
+        );
     }
 
     /** The messages of a queue that could not be handled. */

@@ -98,6 +98,12 @@ final class Context
         return $this->outbox->add($kind, $message, $this, $due, $headers);
     }
 
+    /** @internal whether the handler has sent anything by now */
+    public function hasSent(): bool
+    {
+        return $this->outbox->isUsed();
+    }
+
     /** Stays the same when the message is delivered again. */
     public function messageId(): string
     {

@@ -91,5 +91,8 @@ final class Header
     /** On dead letters: how many headers were left out because the broker does not take so many bytes; else absent. */
     public const LEFT_OUT = 'weft-headers-left-out';
 
+    /** On time-outs of a saga: its id. */
+    public const SAGA_ID = 'weft-saga-id';
+
     private function __construct() {}
 }

@@ -26,6 +26,8 @@ final class Program extends Application
             new Bus\KeysCommand(),
             new Bus\KeysReleaseCommand(),
             new Bus\SchemaCheckCommand(),
+            new Bus\SagasListCommand(),
+            new Bus\SagasShowCommand(),
             new Bus\DeadListCommand(),
             new Bus\DeadShowCommand(),
             new Bus\DeadRetryCommand(),

@@ -52,16 +52,14 @@ final class EventStore
     }
 
     /**
-     * How an event that was stored under an older version of its class becomes one of the next version. Steps follow one another; a
-     * version without one is taken as it is.
+     * Registers every method marked with {@see \Weft\Bus\Upcaster} of the objects: how an event that was stored under an older version of
+     * its class becomes one of the next version, when it is read.
      *
-     * @param string                                                    $type   the event's name
-     * @param int                                                       $from   the version that it takes
-     * @param \Closure(array<string, mixed>): array<string, mixed> $upcast from and to the event's JSON
+     * @throws \Weft\Bus\InvalidUpcaster
      */
-    public function upcast(string $type, int $from, \Closure $upcast): static
+    public function upcasters(object ...$services): static
     {
-        $this->events->upcast($type, $from, $upcast);
+        \array_walk($services, $this->events->upcasters->add(...));
 
         return $this;
     }

@@ -7,10 +7,13 @@ namespace Weft\Tests\Cli;
 use PHPUnit\Framework\TestCase;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\Bus\Saga\Fixtures\OrderCancelled;
+use Weft\Tests\Bus\Saga\Fixtures\OrderPlaced;
 
 use function Weft\run;
 
 require_once __DIR__ . '/../Bus/Fixtures/messages.php';
+require_once __DIR__ . '/../Bus/Saga/Fixtures/checkout.php';
 
 /** `weft consume`, `queues`, `setup` and `dead:*`, each a process of its own. */
 final class BusCommandsTest extends TestCase
@@ -77,6 +80,31 @@ final class BusCommandsTest extends TestCase
         self::assertSame("0 deleted\n", $this->weft('dead:drop', self::BUS, 'customers', '--type=Unknown'));
         self::assertSame("1 deleted\n", $this->weft('dead:drop', self::BUS, 'customers', '--all'));
         self::assertSame("0 of 0\n", $this->weft('dead:list', self::BUS, 'customers'));
+    }
+
+    public function testSagasAreListedAndShown(): void
+    {
+        self::assertStringEndsWith("0\n", $this->weft('sagas:list', self::BUS));
+        run(static function (): void {
+            $bus = (require self::BUS)();
+            $bus->declare('customers');
+            $bus->publish(new OrderPlaced('7', total: 20));
+            $bus->publish(new OrderPlaced('8'));
+            $bus->publish(new OrderCancelled('8'));
+            $bus->consume('customers', concurrency: 1, stopWhenEmpty: true);
+            $bus->close();
+        });
+
+        $list = $this->weft('sagas:list', self::BUS);
+        self::assertMatchesRegularExpression('/checkout +\| 7 +\| active +\| 1 /', $list);
+        self::assertMatchesRegularExpression('/checkout +\| 8 +\| failed +\| 2 .*\| cancelled /', $list);
+        self::assertStringEndsWith("2\n", $list);
+        self::assertStringEndsWith("1\n", $this->weft('sagas:list', self::BUS, 'checkout', '--status=failed'));
+        $show = $this->weft('sagas:show', self::BUS, 'checkout', '7');
+        self::assertStringContainsString("status: active\nversion: 1\n", $show);
+        self::assertStringContainsString("\n    \"total\": 20,\n", $show);
+        self::assertSame(1, Weft::run(['sagas:show', self::BUS, 'checkout', 'nobody'])->exitCode);
+        self::assertStringContainsString('--status must be one of active', Weft::run(['sagas:list', self::BUS, '--status=done'])->errors);
     }
 
     public function testWhatWouldChangeEverythingAsksToBeToldSo(): void

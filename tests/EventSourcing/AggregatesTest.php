@@ -9,6 +9,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Transport\Memory;
+use Weft\Bus\Upcaster;
 use Weft\EventSourcing\AggregateNotFound;
 use Weft\EventSourcing\Aggregates;
 use Weft\EventSourcing\EventInvalid;
@@ -139,9 +140,19 @@ final class AggregatesTest extends EventSourcingTestCase
     /** @dataProvider databases */
     public function testEventsOfOldVersionsAreLiftedStepByStepAndThoseFromTheFutureAreRefused(string $kind): void
     {
-        $store = $this->store($kind)
-            ->upcast('account.opened', 1, static fn(array $data): array => ['id' => $data['number'], 'owner' => $data['name']])
-            ->upcast('account.opened', 2, static fn(array $data): array => $data + ['currency' => 'DM']);
+        $store = $this->store($kind)->upcasters(new class {
+            #[Upcaster(AccountOpened::class, from: 1)]
+            public function named(array $data): array
+            {
+                return ['id' => $data['number'], 'owner' => $data['name']];
+            }
+
+            #[Upcaster(AccountOpened::class, from: 2)]
+            public function priced(array $data): array
+            {
+                return $data + ['currency' => 'DM'];
+            }
+        });
         $accounts = new Aggregates($store, Account::class);
         $database = $this->database($kind);
         foreach (['1', '2'] as $id) {

@@ -25,6 +25,7 @@ final class DocumentsTest extends TestCase
 
     public static function pages(): iterable
     {
+        yield 'sagas' => ['sagas', 5];
         yield 'locks' => ['locks', 2];
         yield 'event-sourcing' => ['event-sourcing', 5];
     }
@@ -46,6 +47,15 @@ final class DocumentsTest extends TestCase
         foreach ($results as [$name, $expected, $actual]) {
             self::assertSame($expected, $actual, $name);
         }
+    }
+
+    public function testTheTestsOfThePageAboutTestingPass(): void
+    {
+        $phpunit = \is_file(self::root() . '/vendor/bin/phpunit') ? self::root() . '/vendor/bin/phpunit' : \trim((string) \shell_exec('command -v phpunit'));
+        [$code, $output] = $this->execute('CustomersTest.php', self::program('testing'), [$phpunit, '--no-configuration']);
+
+        self::assertSame(0, $code, $output);
+        self::assertMatchesRegularExpression('/OK \(3 tests, \d+ assertions\)/', $output);
     }
 
     /**

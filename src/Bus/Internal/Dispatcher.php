@@ -193,7 +193,16 @@ final class Dispatcher
                 ? $this->setup->decoder->decode($handler->message, $delivery)
                 : $handler->message->decode($delivery->body);
             try {
-                return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);
+                if ($handler->turn === null) {
+                    return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);
+                }
+
+                return $this->setup->turns->take(
+                    (string) ($handler->turn)($message, $delivery->headers),
+                    function () use ($handler, $message, $delivery, $enlist, &$answer): array {
+                        return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);
+                    },
+                );
             } catch (AlreadyHandled) {
                 $this->progress->duplicates++;
                 // The transaction that would have acknowledged it was undone.

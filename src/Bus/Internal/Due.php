@@ -14,7 +14,7 @@ final class Due
     /**
      * @param float|null              $delay seconds from now
      * @param \DateTimeInterface|null $at    a time that is over means now
-     * @return float|null as microtime(true) has it; null for now
+     * @return float|null as {@see Clock::now()} has it; null for now
      */
     public static function of(?float $delay, ?\DateTimeInterface $at): ?float
     {
@@ -24,9 +24,9 @@ final class Due
         if ($delay !== null && (\is_nan($delay) || $delay < 0.0 || $delay >= 1e10)) {
             throw new \ValueError("A delay must not be negative or endless, got {$delay} seconds");
         }
-        $due = $at !== null ? (float) $at->format('U.u') : ($delay === null ? null : \microtime(true) + $delay);
+        $due = $at !== null ? (float) $at->format('U.u') : ($delay === null ? null : Clock::now() + $delay);
 
-        return $due === null || $delay === 0.0 || $due <= \microtime(true) ? null : $due;
+        return $due === null || $delay === 0.0 || $due <= Clock::now() ? null : $due;
     }
 
     public static function nowhere(object $message): \Error

@@ -18,6 +18,8 @@ final class Handler
      * @param bool                                                                  $transactional whether it takes a Transaction
      * @param \Closure(object, \Weft\Bus\Context, ?\Weft\Sql\Transaction): mixed $invoke of a batch handler it takes a
      *        list of \Weft\Bus\BatchItem and the transaction
+     * @param (\Closure(object, array<string, string>): ?string)|null $turn names what its messages are about: this process handles
+     *        those of one name one at a time
      */
     public function __construct(
         public readonly string $name,
@@ -26,11 +28,12 @@ final class Handler
         public readonly bool $transactional,
         public readonly \Closure $invoke,
         public readonly Attributes $attributes = new Attributes(),
+        public readonly ?\Closure $turn = null,
     ) {}
 
     /** @param \Closure(object, \Weft\Bus\Context, ?\Weft\Sql\Transaction): mixed $invoke */
     public function invokedBy(\Closure $invoke): self
     {
-        return new self($this->name, $this->kind, $this->message, $this->transactional, $invoke, $this->attributes);
+        return new self($this->name, $this->kind, $this->message, $this->transactional, $invoke, $this->attributes, $this->turn);
     }
 }

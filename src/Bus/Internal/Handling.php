@@ -261,7 +261,7 @@ final class Handling
     {
         $round = self::rounds($delivery) + 1;
         $failure = Failure::together($failures, \count($failures));
-        $pause = \max(\array_map(static fn(Failure $part): float => $part->retry?->pause($round, \lcg_value()) ?? 0.0, $failures));
+        $pause = \max(\array_map(static fn(Failure $part): float => $part->retry?->pause($round, Chance::value()) ?? 0.0, $failures));
         $headers = [
             Header::ATTEMPTS => (string) $failure->attempts($delivery),
             Header::RETRIES => (string) $round,

@@ -31,7 +31,7 @@ final class Options
             $headers[Header::PRIORITY] = (string) self::priority($priority);
         }
         if ($expires !== null) {
-            $headers[Header::EXPIRES_AT] = (string) (int) \ceil((($due ?? \microtime(true)) + self::lifetime($expires)) * 1000);
+            $headers[Header::EXPIRES_AT] = (string) (int) \ceil((($due ?? Clock::now()) + self::lifetime($expires)) * 1000);
         }
 
         return $headers;

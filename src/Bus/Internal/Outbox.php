@@ -66,6 +66,12 @@ final class Outbox
         return $this->putOff;
     }
 
+    /** Whether anything was sent. */
+    public function isUsed(): bool
+    {
+        return $this->kept !== [] || $this->putOff !== [];
+    }
+
     public function isOpen(): bool
     {
         return $this->isOpen;

@@ -58,6 +58,7 @@ final class Receiver
         }
         $this->setup->transport->declare($queue, $this->setup->handlers->types());
         $this->setup->ledger?->prepare();
+        $this->setup->sagas->prepare();
     }
 
     /** @return list<string> what {@see declare()} would make, a line each */
@@ -67,7 +68,7 @@ final class Receiver
         foreach ($this->setup->handlers->types() as $type) {
             $steps[] = "binding of {$type} to {$queue}";
         }
-        foreach ($this->setup->ledger?->missing() ?? [] as $table) {
+        foreach ([...$this->setup->ledger?->missing() ?? [], ...$this->setup->sagas->missing()] as $table) {
             $steps[] = "table {$table}";
         }
 

@@ -12,6 +12,7 @@ use Weft\Bus\MessageEncodingFailed;
 use Weft\Bus\NoHandler;
 use Weft\Bus\Recoverable;
 use Weft\Bus\Retry;
+use Weft\Bus\Saga\SagaConflict;
 use Weft\Bus\TransactionFinished;
 use Weft\Bus\UnknownMessageType;
 use Weft\Bus\Unrecoverable;
@@ -37,9 +38,13 @@ final class RetryPolicy
 
     private readonly Retry $transient;
 
+    /** Somebody else has got on each time, so a saga's messages come through however many there are. */
+    private readonly Retry $conflict;
+
     public function __construct(private readonly Retry $default)
     {
         $this->transient = new Retry(on: self::TRANSIENT);
+        $this->conflict = new Retry(immediate: 20, delayed: 10, delay: 0.1, jitter: 1.0);
     }
 
     /** Whether the message itself is at fault, so that it would fail again. */
@@ -64,6 +69,10 @@ final class RetryPolicy
             if ($retry->fits($thrown)) {
                 return $retry;
             }
+        }
+
+        if ($thrown instanceof SagaConflict) {
+            return $this->conflict;
         }
 
         return $this->transient->fits($thrown) ? $this->default : null;

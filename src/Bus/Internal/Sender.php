@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Memory\MemoryDelays;
 
 /**
  * Sends and publishes: inside a handler what it leads to is kept until its effects are certain, elsewhere it leaves at once.
@@ -63,6 +64,26 @@ final class Sender
         $this->setup->transport->publish($wrapped(), $confirmed);
 
         return $sent;
+    }
+
+    /** @return float|null when the next may be due, by the clock of {@see Clock} */
+    public function releaseDue(): ?float
+    {
+        $ledger = $this->setup->ledger;
+        if ($ledger === null) {
+            $delays = $this->setup->delays;
+            $delays instanceof MemoryDelays && $delays->release();
+
+            return $delays instanceof MemoryDelays ? $delays->next() : null;
+        }
+        $ledger->prepare();
+        $ledger->schedules->fire();
+        if (($ledger->delayed->next() ?? \INF) <= Clock::now()) {
+            $ledger->delayed->release();
+        }
+        $next = \min($ledger->delayed->next() ?? \INF, $ledger->schedules->next() ?? \INF);
+
+        return $next === \INF ? null : $next;
     }
 
     /** @return bool whether a message of that id was waiting and no longer is */

@@ -12,6 +12,8 @@ use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Flow\Rates;
 use Weft\Bus\Internal\Ledger\Ledger;
 use Weft\Bus\Internal\Requests\Answers;
+use Weft\Bus\Internal\Saga\SagaCompiler;
+use Weft\Bus\Internal\Saga\Store;
 use Weft\Bus\Internal\Schema\Upcasters;
 use Weft\Bus\KeyRing;
 use Weft\Bus\Observer;
@@ -41,6 +43,11 @@ final class Setup
     public readonly Handlers $handlers;
     public readonly Answers $answers;
     public readonly HandlerCompiler $compiler;
+    public readonly SagaCompiler $sagas;
+
+    /** For handlers whose messages take turns. */
+    public readonly Turns $turns;
+
     public readonly Progress $progress;
 
     /** @var Local<Context|null> of the handler that runs in the current task */
@@ -73,7 +80,10 @@ final class Setup
         $this->decoder = new Decoder(new Upcasters($this->codec), $this->claims);
         $this->envelopes = new Envelopes($this->codec, $this->claims);
         $this->handlers = new Handlers(new Pipeline($timeout === null ? null : (new Timeout($timeout))->seconds));
-        $this->compiler = new HandlerCompiler($this->codec, $database, $container, $logger, $validator);
+        $parameters = new Parameters($database, $container, $logger);
+        $this->compiler = new HandlerCompiler($this->codec, $parameters, $validator);
+        $this->sagas = new SagaCompiler($this->codec, $parameters, $validator, $database === null ? null : new Store($database));
+        $this->turns = new Turns();
         $this->answers = new Answers($this->envelopes, $transport, $logger);
         $this->progress = new Progress();
         $this->current = new Local();

@@ -5,9 +5,11 @@ declare(strict_types=1);
 namespace Weft\Bus\Transport;
 
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Memory\MemoryConsumer;
 use Weft\Bus\Internal\Memory\MemoryDelays;
 use Weft\Bus\Internal\Memory\MemoryQueue;
+use Weft\Bus\Internal\Memory\Surroundings;
 use Weft\Bus\UndefinedQueue;
 use Weft\Bus\UnroutableMessage;
 
@@ -25,7 +27,8 @@ final class Memory implements DelayingTransport, TemporaryQueues
 
     private readonly MemoryDelays $delays;
 
-    public function __construct()
+    /** @param Surroundings|null $surroundings of a test, see {@see \Weft\Testing\TestBus}; null for none */
+    public function __construct(private readonly ?Surroundings $surroundings = null)
     {
         $this->delays = new MemoryDelays(
             function (Outgoing $message, ?string $queue): void {
@@ -33,7 +36,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
                     $queue === null ? $this->publish([$message]) : $this->put($queue, [$message]);
                 } catch (UnroutableMessage) {
                     // It comes again when there may be a queue.
-                    $this->delays->keep($message, \microtime(true) + 1.0);
+                    $this->delays->keep($message, Clock::now() + 1.0);
                 }
             },
             function (): void {
@@ -52,7 +55,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
 
     public function declare(string $queue, array $types): void
     {
-        $declared = $this->queues[$queue] ??= new MemoryQueue($queue);
+        $declared = $this->queues[$queue] ??= new MemoryQueue($queue, $this->surroundings);
         $dead = DeadLetters::queueOf($queue);
         $this->queues[$dead] ??= new MemoryQueue($dead);
         foreach ($types as $type) {
@@ -75,8 +78,10 @@ final class Memory implements DelayingTransport, TemporaryQueues
         $lost = null;
         foreach ($messages as $message) {
             $queues = $this->bindings[$message->type] ?? [];
-            foreach ($queues as $queue) {
-                $queue->push($message->type, $message->body, $message->headers);
+            for ($copies = $this->surroundings?->published($message) ?? 1; $copies > 0; $copies--) {
+                foreach ($queues as $queue) {
+                    $queue->push($message->type, $message->body, $message->headers);
+                }
             }
             $lost = $queues === [] && $message->mustRoute ? $message : $lost;
         }
@@ -95,7 +100,8 @@ final class Memory implements DelayingTransport, TemporaryQueues
 
     public function consume(string $queue, int $prefetch): Consumer
     {
-        $consumer = new MemoryConsumer($this, $this->queue($queue), $this->queues[DeadLetters::queueOf($queue)] ?? null, $prefetch);
+        $dead = $this->queues[DeadLetters::queueOf($queue)] ?? null;
+        $consumer = new MemoryConsumer($this, $this->queue($queue), $dead, $prefetch, $dead === null ? null : $this->surroundings);
 
         return $this->consumers[\spl_object_id($consumer)] = $consumer;
     }

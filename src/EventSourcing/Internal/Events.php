@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\EventSourcing\Internal;
 
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Schema\Upcasters;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\EventSourcing\EventInvalid;
 use Weft\EventSourcing\RecordedEvent;
@@ -19,18 +20,12 @@ final class Events
 {
     public readonly Codec $codec;
 
-    /** @var array<string, array<int, \Closure(array<string, mixed>): array<string, mixed>>> by type and the version it takes */
-    private array $upcasters = [];
+    public readonly Upcasters $upcasters;
 
     public function __construct()
     {
         $this->codec = new Codec();
-    }
-
-    /** @param \Closure(array<string, mixed>): array<string, mixed> $upcast */
-    public function upcast(string $type, int $from, \Closure $upcast): void
-    {
-        $this->upcasters[$type][$from] = $upcast;
+        $this->upcasters = new Upcasters($this->codec);
     }
 
     /** @param array<string, mixed> $row */
@@ -42,7 +37,9 @@ final class Events
             throw new UnknownEvent("{$what} is of version {$row['schema_version']} of \"{$row['type']}\", {$class->class} is version {$class->version}");
         }
         try {
-            $event = $class->decode($this->lift($row['type'], $row['schema_version'], $class->version, $row['body']));
+            $event = $class->decode($row['body'], $row['schema_version'] === $class->version
+                ? null
+                : fn(array $data): array => $this->upcasters->bring($class, $data, $row['schema_version']));
         } catch (MessageDecodingFailed $failed) {
             throw new EventInvalid("{$what}, version {$row['schema_version']} of \"{$row['type']}\", does not fit {$class->class}: {$failed->getMessage()}", $failed);
         }
@@ -55,20 +52,5 @@ final class Events
             \json_decode($row['headers'], true, flags: \JSON_THROW_ON_ERROR),
             new \DateTimeImmutable(\sprintf('@%d.%03d', \intdiv($row['recorded_at'], 1000), $row['recorded_at'] % 1000)),
         );
-    }
-
-    private function lift(string $type, int $from, int $to, string $body): string
-    {
-        $steps = \array_intersect_key($this->upcasters[$type] ?? [], \array_flip($from < $to ? \range($from, $to - 1) : []));
-        if ($steps === []) {
-            return $body;
-        }
-        \ksort($steps);
-        $data = \json_decode($body, true, flags: \JSON_THROW_ON_ERROR);
-        foreach ($steps as $step) {
-            $data = $step($data);
-        }
-
-        return \json_encode((object) $data, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION);
     }
 }

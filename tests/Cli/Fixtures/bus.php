@@ -11,15 +11,17 @@ use Weft\Bus\CommandHandler;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Bus\Saga\Fixtures\Checkout;
 
 require_once __DIR__ . '/../../Bus/Fixtures/messages.php';
+require_once __DIR__ . '/../../Bus/Saga/Fixtures/checkout.php';
 
 return static function (): Bus {
     $dsn = 'sqlite://' . \getenv('WEFT_TEST_FILE');
     $database = Database::connect($dsn);
     $database->execute('CREATE TABLE IF NOT EXISTS customers (id TEXT)');
 
-    return Bus::connect($dsn, $database)->handlers(new class {
+    return Bus::connect($dsn, $database)->handlers(Checkout::class, new class {
         #[CommandHandler]
         public function store(StoreCustomer $command, Transaction $transaction): void
         {

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Ledger;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\BusException;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Recording;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
@@ -127,13 +128,13 @@ final class Caretaker
         $generation = $this->delayed->earlier->generation;
         $this->schedules->fire();
         $next = $this->delayed->next();
-        $now = \microtime(true);
+        $now = Clock::now();
         if ($next !== null && $next <= $now) {
             $this->delayed->release();
 
             return;
         }
-        $this->delayed->earlier->wait(\min($now + self::TICK, $next ?? \INF), $generation);
+        $this->delayed->earlier->wait(\microtime(true) + \min(self::TICK, ($next ?? \INF) - $now), $generation);
     }
 
     private function purge(): void

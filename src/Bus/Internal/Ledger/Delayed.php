@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Ledger;
 
 use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Delays;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport;
@@ -65,15 +66,21 @@ final class Delayed implements Delays
         // Two services that share the database may both wait for one event.
         $id = Ledger::idOf($message->headers) . '@' . \hash('xxh3', $queue);
         $transaction->execute(self::DROP, [$id]);
-        $transaction->execute(self::KEEP, self::row($id, $message, $queue, \microtime(true) + $seconds));
+        $transaction->execute(self::KEEP, self::row($id, $message, $queue, Clock::now() + $seconds));
     }
 
     public function cancel(string $messageId): bool
     {
-        return $this->database->execute(self::DROP, [$messageId])->affected() === 1;
+        return self::drop($this->database, $messageId);
     }
 
-    /** When the next one is due, as microtime(true) has it; null when nothing waits. */
+    /** Takes a message back, as part of a transaction if it is one. */
+    public static function drop(Connection $connection, string $messageId): bool
+    {
+        return $connection->execute(self::DROP, [$messageId])->affected() === 1;
+    }
+
+    /** When the next one is due, as {@see Clock::now()} has it; null when nothing waits. */
     public function next(): ?float
     {
         $due = $this->database->execute('SELECT min(due) FROM weft_delayed')->value();
@@ -91,9 +98,9 @@ final class Delayed implements Delays
     {
         $sent = 0;
         do {
-            [$rows, $stuck] = $this->courier->carry('due <= ? ORDER BY due', [self::milliseconds(\microtime(true))]);
+            [$rows, $stuck] = $this->courier->carry('due <= ? ORDER BY due', [self::milliseconds(Clock::now())]);
             foreach ($stuck as $row) {
-                $this->database->execute('UPDATE weft_delayed SET due = ? WHERE id = ?', [self::milliseconds(\microtime(true) + self::STUCK), $row['id']]);
+                $this->database->execute('UPDATE weft_delayed SET due = ? WHERE id = ?', [self::milliseconds(Clock::now() + self::STUCK), $row['id']]);
             }
             $sent += \count($rows) - \count($stuck);
         } while (\count($rows) === Courier::BATCH);

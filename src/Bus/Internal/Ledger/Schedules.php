@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Ledger;
 
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Envelopes;
 use Weft\Bus\Internal\Kind;
@@ -22,7 +23,7 @@ final class Schedules
     /** @var array<string, array{Cron, \Closure(): object}> by name */
     private array $known = [];
 
-    /** When to look next, as microtime(true) has it. */
+    /** When to look next, as {@see Clock::now()} has it. */
     private float $due = 0.0;
 
     public function __construct(
@@ -38,10 +39,16 @@ final class Schedules
         $this->due = 0.0;
     }
 
+    /** When there may be something to send; null without schedules. */
+    public function next(): ?float
+    {
+        return $this->known === [] ? null : $this->due;
+    }
+
     /** Sends what is due. Times that nobody was there for are made up for by one message. */
     public function fire(): void
     {
-        $now = \microtime(true);
+        $now = Clock::now();
         if ($this->known === [] || $now < $this->due) {
             return;
         }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Memory;
 
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
@@ -12,6 +13,9 @@ use Weft\Bus\Transport\Memory;
 /** @internal */
 final class MemoryConsumer implements Consumer
 {
+    /** Seconds of the real clock that a wait takes at most while the other one stands still. */
+    private const STANDSTILL = 0.001;
+
     /** @var array<int, Delivery> by tag */
     private array $unsettled = [];
 
@@ -22,11 +26,12 @@ final class MemoryConsumer implements Consumer
         private readonly MemoryQueue $queue,
         private readonly ?MemoryQueue $dead,
         private readonly int $prefetch,
+        private readonly ?Surroundings $surroundings = null,
     ) {}
 
     public function next(int $max, ?float $wait = null): array
     {
-        $deadline = $wait === null ? null : \microtime(true) + $wait;
+        $deadline = $wait === null ? null : \microtime(true) + (Clock::isVirtual() ? \min($wait, self::STANDSTILL) : $wait);
         while (!$this->stopped) {
             $this->broker->delays()->release();
             $taken = $this->queue->take(\min($max, $this->prefetch - \count($this->unsettled)));
@@ -37,7 +42,7 @@ final class MemoryConsumer implements Consumer
 
                 return $taken;
             }
-            $due = $this->broker->delays()->next();
+            $due = Clock::isVirtual() ? null : $this->broker->delays()->next();
             if (!$this->queue->arrival->wait($deadline === null ? $due : \min($deadline, $due ?? \INF)) && $deadline !== null && \microtime(true) >= $deadline) {
                 break;
             }
@@ -50,6 +55,9 @@ final class MemoryConsumer implements Consumer
     {
         if ($publish !== []) {
             $this->broker->publish($publish);
+        }
+        if ($this->surroundings?->crashes()) {
+            $this->giveBack();
         }
         $this->settle($delivery);
     }
@@ -78,11 +86,16 @@ final class MemoryConsumer implements Consumer
     public function close(): void
     {
         $this->stop();
+        $this->giveBack();
+        $this->broker->forget($this);
+    }
+
+    private function giveBack(): void
+    {
         // Backwards, because each goes to the front.
         foreach (\array_reverse($this->unsettled) as $delivery) {
             $this->requeue($delivery);
         }
-        $this->broker->forget($this);
     }
 
     private function settle(Delivery $delivery): bool

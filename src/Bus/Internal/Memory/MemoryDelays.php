@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Memory;
 
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Delays;
 use Weft\Bus\Transport\Outgoing;
 
@@ -34,7 +35,7 @@ final class MemoryDelays implements Delays
 
     public function comeBack(Outgoing $message, string $queue, float $seconds): void
     {
-        $this->add(($message->headers[Header::MESSAGE_ID] ?? '') . "@{$queue}", $message, $queue, \microtime(true) + $seconds);
+        $this->add(($message->headers[Header::MESSAGE_ID] ?? '') . "@{$queue}", $message, $queue, Clock::now() + $seconds);
     }
 
     public function cancel(string $messageId): bool
@@ -45,7 +46,7 @@ final class MemoryDelays implements Delays
         return $isThere;
     }
 
-    /** When the next one is due, as microtime(true) has it; null when nothing waits. */
+    /** When the next one is due, as {@see Clock::now()} has it; null when nothing waits. */
     public function next(): ?float
     {
         return $this->waiting === [] ? null : \min(\array_column($this->waiting, 0));
@@ -57,7 +58,8 @@ final class MemoryDelays implements Delays
         if ($this->waiting === []) {
             return;
         }
-        $due = \array_filter($this->waiting, static fn(array $waiting): bool => $waiting[0] <= \microtime(true));
+        $now = Clock::now();
+        $due = \array_filter($this->waiting, static fn(array $waiting): bool => $waiting[0] <= $now);
         \uasort($due, static fn(array $one, array $other): int => $one[0] <=> $other[0]);
         foreach ($due as $id => [, $queue, $message]) {
             unset($this->waiting[$id]);

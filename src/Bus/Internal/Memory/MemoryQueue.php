@@ -17,7 +17,8 @@ final class MemoryQueue
 
     public readonly Wakeup $arrival;
 
-    public function __construct(string $name)
+    /** @param Surroundings|null $surroundings null delivers the oldest first */
+    public function __construct(string $name, private readonly ?Surroundings $surroundings = null)
     {
         $this->ready = new \SplDoublyLinkedList();
         $this->arrival = new Wakeup("messages in queue \"{$name}\"");
@@ -42,7 +43,13 @@ final class MemoryQueue
     {
         $taken = [];
         while ($max-- > 0 && !$this->ready->isEmpty()) {
-            $taken[] = $this->ready->shift();
+            $index = $this->surroundings?->next(\count($this->ready)) ?? 0;
+            if ($index === 0) {
+                $taken[] = $this->ready->shift();
+                continue;
+            }
+            $taken[] = $this->ready[$index];
+            unset($this->ready[$index]);
         }
 
         return $taken;

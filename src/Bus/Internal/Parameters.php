@@ -1,0 +1,139 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Psr\Container\ContainerInterface;
+use Psr\Log\LoggerInterface;
+use Weft\Bus\InvalidHandler;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+
+/**
+ * What the parameters of a handler ask for, by their types.
+ *
+ * @internal
+ */
+final class Parameters
+{
+    public function __construct(
+        private readonly ?Database $database,
+        private readonly ?ContainerInterface $container,
+        private readonly LoggerInterface $logger,
+    ) {}
+
+    /** @throws InvalidHandler when the method cannot be called with a message */
+    public static function check(\ReflectionMethod $method): void
+    {
+        $problem = match (true) {
+            !$method->isPublic() => 'is not public',
+            $method->isStatic() => 'is static',
+            $method->isAbstract() => 'is abstract',
+            $method->isGenerator() => 'is a generator: it would return before it has run',
+            default => null,
+        };
+        if ($problem !== null) {
+            throw self::invalid($method, $problem);
+        }
+    }
+
+    /**
+     * The class of the first parameter.
+     *
+     * @return class-string
+     * @throws InvalidHandler
+     */
+    public static function message(\ReflectionMethod $method): string
+    {
+        $parameters = $method->getParameters();
+        $type = ($parameters[0] ?? null)?->getType();
+        $problem = match (true) {
+            $parameters === [] => 'has no parameter for the message',
+            $type === null => "has no type for its message \${$parameters[0]->name}",
+            !$type instanceof \ReflectionNamedType => "has the type {$type} for its message; one handler takes one class",
+            $type->isBuiltin(), $type->allowsNull() => "has the type {$type} for its message, which must be a class",
+            $parameters[0]->isPassedByReference(), $parameters[0]->isVariadic() => 'takes its message by reference or as a variadic',
+            default => null,
+        };
+        if ($problem !== null) {
+            throw self::invalid($method, $problem);
+        }
+
+        return $type->getName() === 'self' ? $method->class : $type->getName();
+    }
+
+    /**
+     * What the parameters behind the message get.
+     *
+     * @param list<class-string> $given what is there anew with each call
+     * @return list<string|\Closure(): mixed> one of `$given`, or what makes the argument
+     * @throws InvalidHandler
+     */
+    public function others(\ReflectionMethod $method, array $given): array
+    {
+        $arguments = [];
+        foreach (\array_slice($method->getParameters(), 1) as $parameter) {
+            $arguments[] = $this->argument($method, $parameter, $given);
+        }
+
+        return $arguments;
+    }
+
+    public static function invalid(\ReflectionMethod $method, string $problem): InvalidHandler
+    {
+        return new InvalidHandler("Handler {$method->class}::{$method->name}() {$problem}");
+    }
+
+    /** @param list<class-string> $given */
+    private function argument(\ReflectionMethod $method, \ReflectionParameter $parameter, array $given): string|\Closure
+    {
+        $type = $parameter->getType();
+        $isClass = $type instanceof \ReflectionNamedType && !$type->isBuiltin();
+        if ($parameter->isPassedByReference() || $parameter->isVariadic()) {
+            throw self::invalid($method, "takes \${$parameter->name} by reference or as a variadic");
+        }
+
+        return ($isClass ? $this->byType($method, $type->getName(), $given) : null)
+            ?? self::fallback($parameter)
+            ?? throw self::invalid($method, $this->unresolved($parameter, $given));
+    }
+
+    /**
+     * @param list<class-string> $given
+     * @return string|(\Closure(): mixed)|null
+     */
+    private function byType(\ReflectionMethod $method, string $class, array $given): string|\Closure|null
+    {
+        return match (true) {
+            $class === Transaction::class && $this->database === null
+                => throw self::invalid($method, 'asks for a Transaction, but the bus was connected without a database'),
+            \in_array($class, $given, true) => $class,
+            $class === Database::class && $this->database !== null => fn(): Database => $this->database,
+            $this->container?->has($class) ?? false => fn(): mixed => $this->container->get($class),
+            $class === LoggerInterface::class => fn(): LoggerInterface => $this->logger,
+            default => null,
+        };
+    }
+
+    private static function fallback(\ReflectionParameter $parameter): ?\Closure
+    {
+        return match (true) {
+            $parameter->isDefaultValueAvailable() => static fn(): mixed => $parameter->getDefaultValue(),
+            $parameter->getType()?->allowsNull() ?? false => static fn(): mixed => null,
+            default => null,
+        };
+    }
+
+    /** @param list<class-string> $given */
+    private function unresolved(\ReflectionParameter $parameter, array $given): string
+    {
+        $type = $parameter->getType() ?? 'no type';
+        $names = \array_map(static fn(string $class): string => \substr((string) \strrchr($class, '\\'), 1), $given);
+        $known = \implode(', ', $names) . ', Database, LoggerInterface and ' . ($this->container !== null
+            ? 'the services of the container, which has none of this name'
+            : 'the services of a container, but the bus was connected without one');
+
+        return "asks for \${$parameter->name} ({$type}), and nothing provides it; provided are {$known}";
+    }
+}

@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Saga;
+
+use Weft\Bus\Context;
+use Weft\Bus\Header;
+use Weft\Bus\Saga\SagaNotCorrelated;
+
+/**
+ * Where a message says which saga it is for.
+ *
+ * @internal
+ */
+final class Correlation
+{
+    public const BYTES = 200;
+
+    /** @param string $name of the property or header, under which values can be associated with sagas as well */
+    private function __construct(
+        public readonly string $name,
+        private readonly \Closure $read,
+    ) {}
+
+    /** @param class-string $message which has the property, of whatever visibility */
+    public static function byProperty(string $message, string $property): self
+    {
+        $declaring = (new \ReflectionProperty($message, $property))->class;
+        $read = \Closure::bind(static fn(object $message): mixed => $message->$property ?? null, null, $declaring);
+
+        return new self($property, static fn(object $message, array $headers): mixed => $read($message));
+    }
+
+    public static function byHeader(string $header): self
+    {
+        return new self($header, $header === Header::CORRELATION_ID
+            ? static fn(object $message, array $headers): ?string => $headers[$header] ?? $headers[Header::MESSAGE_ID] ?? null
+            : static fn(object $message, array $headers): ?string => $headers[$header] ?? null);
+    }
+
+    /** @throws SagaNotCorrelated */
+    public function of(object $message, Context $context): string
+    {
+        return $this->key($message, $context->headers())
+            ?? throw new SagaNotCorrelated("{$this->name} of " . $message::class . " {$context->messageId()} says which saga of {$context->handler()}() it is for, and is not a text or number of 1 to " . self::BYTES . ' bytes');
+    }
+
+    /**
+     * The same before the message is handled.
+     *
+     * @param array<string, string> $headers
+     */
+    public function key(object $message, array $headers): ?string
+    {
+        return self::text(($this->read)($message, $headers));
+    }
+
+    /** A value as it is stored; null where it is none. */
+    public static function text(mixed $value): ?string
+    {
+        $value = match (true) {
+            $value instanceof \BackedEnum => (string) $value->value,
+            \is_int($value), $value instanceof \Stringable => (string) $value,
+            default => $value,
+        };
+
+        return \is_string($value) && $value !== '' && \strlen($value) <= self::BYTES && \preg_match('//u', $value) === 1 && !\str_contains($value, "\0") ? $value : null;
+    }
+}

@@ -1,0 +1,203 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Saga;
+
+use Weft\Bus\Context;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Attributes;
+use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Codec\Compiler;
+use Weft\Bus\Internal\Codec\MessageClass;
+use Weft\Bus\Internal\Handler;
+use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\Parameters;
+use Weft\Bus\InvalidHandler;
+use Weft\Bus\Saga\Saga;
+use Weft\Bus\Saga\SagaContext;
+use Weft\Bus\Saga\SagaEnded;
+use Weft\Bus\Saga\SagaListener;
+use Weft\Bus\Saga\SagaReopened;
+use Weft\Bus\Saga\SagaStart;
+use Weft\Bus\Saga\SagaStarted;
+use Weft\Bus\Saga\SagaTimeout;
+use Weft\Bus\Validator;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+
+/**
+ * Turns the marked methods of saga classes into handlers, each of which finds its saga, calls it and stores it.
+ *
+ * @internal
+ */
+final class SagaCompiler
+{
+    /** @var array<string, Definition> by class and by name */
+    public array $definitions = [];
+
+    private bool $isReady = false;
+
+    public function __construct(
+        private readonly Codec $codec,
+        private readonly Parameters $parameters,
+        private readonly ?Validator $validator,
+        public readonly ?Store $store,
+    ) {}
+
+    /**
+     * @return list<Handler>
+     * @throws InvalidHandler
+     * @throws \Weft\Bus\InvalidMessageClass when a property cannot be stored
+     */
+    public function compile(string $class): array
+    {
+        $definition = $this->define($class);
+        $handlers = [];
+        $starts = false;
+        foreach ((new \ReflectionClass($class))->getMethods() as $method) {
+            $mark = self::mark($method);
+            if ($mark !== null) {
+                $handlers[] = $this->handler($definition, $method, $mark);
+                $starts = $starts || $mark instanceof SagaStart;
+            }
+        }
+        if (!$starts) {
+            throw new InvalidHandler("Saga {$class} has no method marked with #[SagaStart]: nothing could start it");
+        }
+        foreach ($definition->options->announce ? [SagaStarted::class, SagaEnded::class, SagaReopened::class] : [] as $event) {
+            $this->codec->of($event);
+        }
+        $this->definitions[$class] = $this->definitions[$definition->name] = $definition;
+
+        return $handlers;
+    }
+
+    /**
+     * Makes the tables.
+     *
+     * @param bool $always also where there are no sagas to fill them
+     */
+    public function prepare(bool $always = false): void
+    {
+        if (!$this->isReady && ($always || $this->definitions !== [])) {
+            $this->store?->schema()->ensure();
+            $this->isReady = true;
+        }
+    }
+
+    /** @return list<string> names of tables that are to be made */
+    public function missing(): array
+    {
+        return $this->definitions === [] ? [] : $this->store?->schema()->missing() ?? [];
+    }
+
+    private function define(string $class): Definition
+    {
+        $attribute = \class_exists($class) ? (new \ReflectionClass($class))->getAttributes(Saga::class)[0] ?? null : null;
+        $options = $attribute?->newInstance();
+        $name = $options?->name ?? $class;
+        $problem = match (true) {
+            !\class_exists($class) => 'does not exist',
+            $options === null => 'is not marked with #[Saga]; an object with handlers is registered itself, not by its class',
+            $this->store === null => 'needs a database for its state: give Bus::connect() one',
+            (new \ReflectionClass($class))->getConstructor()?->getNumberOfRequiredParameters() > 0 => 'has a constructor that needs arguments; what its methods need, they ask for by parameter',
+            isset($this->definitions[$class]) => 'is registered twice',
+            isset($this->definitions[$name]) => "has the name \"{$name}\" of another saga",
+            \strlen($name) > 100 => 'has a name of more than 100 bytes: give it one with #[Saga(name: …)]',
+            default => null,
+        };
+        if ($problem !== null) {
+            throw new InvalidHandler("Class {$class} cannot be registered as a saga: it {$problem}");
+        }
+
+        return new Definition($options, new MessageClass($class, $name, $options->version, (new Compiler())->shape($class)));
+    }
+
+    private static function mark(\ReflectionMethod $method): SagaStart|SagaListener|SagaTimeout|null
+    {
+        $marks = [...$method->getAttributes(SagaStart::class), ...$method->getAttributes(SagaListener::class), ...$method->getAttributes(SagaTimeout::class)];
+        if (\count($marks) > 1) {
+            throw Parameters::invalid($method, 'has more than one of #[SagaStart], #[SagaListener] and #[SagaTimeout]');
+        }
+
+        return ($marks[0] ?? null)?->newInstance();
+    }
+
+    private function handler(Definition $definition, \ReflectionMethod $method, SagaStart|SagaListener|SagaTimeout $mark): Handler
+    {
+        Parameters::check($method);
+        $message = Parameters::message($method);
+        $arguments = $this->parameters->others($method, [SagaContext::class, Context::class, Transaction::class]);
+        $acts = \in_array(Transaction::class, $arguments, true) || self::takesDatabase($method);
+        $correlation = self::correlation($method, $mark, $definition->options, $message);
+        $step = new Step($definition, self::role($mark, $definition->options), $correlation, $this->store, self::call($method, $arguments), $acts);
+
+        return new Handler(
+            "{$method->class}::{$method->name}",
+            $mark instanceof SagaTimeout || $mark->command ? Kind::Command : Kind::Event,
+            $this->codec->of($message),
+            true,
+            $step(...),
+            Attributes::of($method, (new \ReflectionClass($method->class))->newInstanceWithoutConstructor(), $message, $this->validator),
+            static fn(object $message, array $headers): string => "{$definition->name}\0{$correlation->key($message, $headers)}",
+        );
+    }
+
+    private static function takesDatabase(\ReflectionMethod $method): bool
+    {
+        foreach ($method->getParameters() as $parameter) {
+            if ($parameter->getType() instanceof \ReflectionNamedType && $parameter->getType()->getName() === Database::class) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    private static function role(SagaStart|SagaListener|SagaTimeout $mark, Saga $options): Role
+    {
+        return match (true) {
+            $mark instanceof SagaStart => new Role(starts: true, joins: $mark->joins, existing: $mark->existing),
+            $mark instanceof SagaListener => new Role(starts: false, joins: true, missing: $mark->missing ?? $options->missing),
+            default => new Role(starts: false, joins: true, times: true),
+        };
+    }
+
+    /** @param class-string $message */
+    private static function correlation(\ReflectionMethod $method, SagaStart|SagaListener|SagaTimeout $mark, Saga $options, string $message): Correlation
+    {
+        if ($mark instanceof SagaTimeout) {
+            return Correlation::byHeader(Header::SAGA_ID);
+        }
+        [$by, $header] = $mark->by === null && $mark->header === null ? [$options->by, $options->header] : [$mark->by, $mark->header];
+        if (($by === null) === ($header === null)) {
+            throw Parameters::invalid($method, 'needs one property or one header that says which saga a message is for: give #[' . \substr((string) \strrchr($mark::class, '\\'), 1) . '] or #[Saga] by: or header:');
+        }
+        if ($by !== null && !\property_exists($message, $by)) {
+            throw Parameters::invalid($method, "finds its saga by the property \${$by}, which {$message} does not have");
+        }
+
+        return $by !== null ? Correlation::byProperty($message, $by) : Correlation::byHeader((string) $header);
+    }
+
+    /** @param list<string|\Closure(): mixed> $arguments */
+    private static function call(\ReflectionMethod $method, array $arguments): \Closure
+    {
+        $name = $method->name;
+
+        return static function (object $saga, object $message, SagaContext $context) use ($name, $arguments): mixed {
+            $values = [];
+            foreach ($arguments as $argument) {
+                $values[] = match ($argument) {
+                    SagaContext::class => $context,
+                    Context::class => $context->context(),
+                    Transaction::class => $context->transaction(),
+                    default => $argument(),
+                };
+            }
+
+            return $saga->$name($message, ...$values);
+        };
+    }
+}

@@ -1,0 +1,37 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Weft\Runtime\Mutex;
+
+/**
+ * Lets one task of this process at a time do what concerns a key, first come, first served.
+ *
+ * @internal
+ */
+final class Turns
+{
+    /** @var array<string, array{Mutex, int}> with how many tasks have or want it */
+    private array $keys = [];
+
+    /**
+     * @template T
+     *
+     * @param \Closure(): T $work
+     * @return T
+     */
+    public function take(string $key, \Closure $work): mixed
+    {
+        [$mutex] = $this->keys[$key] ??= [new Mutex(), 0];
+        $this->keys[$key][1]++;
+        try {
+            return $mutex->synchronized($work);
+        } finally {
+            if (--$this->keys[$key][1] === 0) {
+                unset($this->keys[$key]);
+            }
+        }
+    }
+}

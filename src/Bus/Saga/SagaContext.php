@@ -1,0 +1,177 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Saga;
+
+use Weft\Bus\Context;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Due;
+use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\Ledger\Delayed;
+use Weft\Bus\Internal\Saga\Correlation;
+use Weft\Bus\Internal\Saga\Row;
+use Weft\Bus\Internal\Saga\Store;
+use Weft\Sql\Transaction;
+
+/**
+ * The saga that handles a message, as its method sees it: its id and times, what it sends, its end. Everything takes effect with
+ * the commit of the method's transaction, and nothing of it otherwise.
+ */
+final class SagaContext
+{
+    private bool $hasActed = false;
+
+    /** @internal */
+    public function __construct(
+        private readonly Context $context,
+        private readonly Transaction $transaction,
+        private readonly Store $store,
+        private readonly Row $row,
+    ) {}
+
+    public function id(): string
+    {
+        return $this->row->id;
+    }
+
+    public function startedAt(): \DateTimeImmutable
+    {
+        return Row::time($this->row->startedAt);
+    }
+
+    /** From when on it takes no messages; null when it never expires. */
+    public function expiresAt(): ?\DateTimeImmutable
+    {
+        return $this->row->expiresAt === null ? null : Row::time($this->row->expiresAt);
+    }
+
+    /** Lets it expire at another time than {@see Saga::$expires} says; null never. */
+    public function expireAt(?\DateTimeInterface $at): void
+    {
+        $this->row->expiresAt = $at === null ? null : (int) $at->format('Uv');
+    }
+
+    /** Whether {@see complete()} or {@see fail()} was called. */
+    public function hasEnded(): bool
+    {
+        return $this->row->endedAt !== null;
+    }
+
+    /**
+     * Sends a command, see {@see Context::send()}.
+     *
+     * @param float|null $delay seconds before it leaves
+     * @return string its id
+     */
+    public function send(object $command, ?float $delay = null, ?\DateTimeInterface $at = null): string
+    {
+        return $this->context->send($command, $delay, $at);
+    }
+
+    /**
+     * Publishes an event, see {@see Context::publish()}.
+     *
+     * @param float|null $delay seconds before it leaves
+     * @return string its id
+     */
+    public function publish(object $event, ?float $delay = null, ?\DateTimeInterface $at = null): string
+    {
+        return $this->context->publish($event, $delay, $at);
+    }
+
+    /**
+     * Sends the saga a message later, for its method marked with {@see SagaTimeout}. It survives a restart, and has no effect
+     * once the saga has ended.
+     *
+     * @param float|null              $delay seconds
+     * @param \DateTimeInterface|null $at    instead of a delay
+     * @return string its id, for {@see cancel()}
+     */
+    public function timeout(object $message, ?float $delay = null, ?\DateTimeInterface $at = null): string
+    {
+        return $this->context->add(Kind::Command, $message, Due::of($delay, $at), [Header::SAGA_ID => $this->row->id]);
+    }
+
+    /**
+     * Takes back a time-out, or another message that was to leave later, as part of the transaction.
+     *
+     * @return bool false when nothing of that id waits
+     */
+    public function cancel(string $id): bool
+    {
+        $this->hasActed = true;
+
+        return Delayed::drop($this->transaction, $id);
+    }
+
+    /** Ends it: what it was for is done. Its row stays, and answers what comes late. */
+    public function complete(string $reason = ''): void
+    {
+        $this->end(SagaStatus::Completed, $reason);
+    }
+
+    /** Ends it: what it was for cannot be done. */
+    public function fail(string $reason = ''): void
+    {
+        $this->end(SagaStatus::Failed, $reason);
+    }
+
+    /**
+     * Lets messages find it by another value than its id: those whose listener says `by: $name` or `header: $name`. A saga may have
+     * any number of them, one value belongs to one open saga of a class.
+     *
+     * @param string                            $name  of the property or header, 1 to 100 bytes
+     * @param string|int|\Stringable|\BackedEnum $value 1 to 200 bytes
+     *
+     * @throws SagaValueTaken
+     */
+    public function associate(string $name, string|int|\Stringable|\BackedEnum $value): void
+    {
+        $this->hasActed = true;
+        $this->store->associate($this->transaction, $this->row, self::name($name), self::text($value));
+    }
+
+    /** Takes back {@see associate()}; nothing happens where it was not called. */
+    public function dissociate(string $name, string|int|\Stringable|\BackedEnum $value): void
+    {
+        $this->hasActed = true;
+        $this->store->dissociate($this->transaction, $this->row, self::name($name), self::text($value));
+    }
+
+    /** @internal */
+    public function context(): Context
+    {
+        return $this->context;
+    }
+
+    /** @internal */
+    public function transaction(): Transaction
+    {
+        return $this->transaction;
+    }
+
+    /** @internal whether something rests on the state that was read */
+    public function hasActed(): bool
+    {
+        return $this->hasActed || $this->context->hasSent();
+    }
+
+    private function end(SagaStatus $status, string $reason): void
+    {
+        if ($this->row->endedAt !== null) {
+            throw new \Error("Saga {$this->row->saga} \"{$this->row->id}\" has {$this->row->status->value} in this method already");
+        }
+        $this->row->end($status, \mb_scrub($reason, 'UTF-8'));
+    }
+
+    private static function name(string $name): string
+    {
+        return $name !== '' && \strlen($name) <= 100 ? $name : throw new \ValueError("A value is associated under a name of 1 to 100 bytes, got \"{$name}\"");
+    }
+
+    private static function text(mixed $value): string
+    {
+        return Correlation::text($value) ?? throw new \ValueError('A value that is associated with a saga has 1 to ' . Correlation::BYTES . ' bytes of UTF-8');
+    }
+}

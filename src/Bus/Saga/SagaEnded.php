@@ -1,0 +1,19 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Saga;
+
+use Weft\Bus\MessageType;
+
+/** An event: a saga has completed or failed. Published where {@see Saga::$announce} asks for it. */
+#[MessageType('weft.saga.ended')]
+final class SagaEnded
+{
+    public function __construct(
+        public readonly string $saga,
+        public readonly string $id,
+        public readonly SagaStatus $status,
+        public readonly string $reason,
+    ) {}
+}

@@ -1,0 +1,11 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Saga;
+
+use Weft\Bus\BusException;
+use Weft\Bus\Unrecoverable;
+
+/** A message would start a saga that is there already; see {@see SagaStart::$existing}. */
+final class SagaExists extends BusException implements Unrecoverable {}

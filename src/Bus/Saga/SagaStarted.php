@@ -1,0 +1,17 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Saga;
+
+use Weft\Bus\MessageType;
+
+/** An event: a saga has started. Published where {@see Saga::$announce} asks for it. */
+#[MessageType('weft.saga.started')]
+final class SagaStarted
+{
+    public function __construct(
+        public readonly string $saga,
+        public readonly string $id,
+    ) {}
+}

@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Cli\Bus;
+
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Bus\Bus;
+
+/** `weft sagas:show`: everything there is to know of one saga. */
+final class SagasShowCommand extends BusCommand
+{
+    protected static $defaultName = 'sagas:show';
+    protected static $defaultDescription = 'Show one saga with its properties';
+
+    protected function configure(): void
+    {
+        parent::configure();
+        $this->addArgument('saga', InputArgument::REQUIRED, 'Name of the saga');
+        $this->addArgument('id', InputArgument::REQUIRED);
+    }
+
+    protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
+    {
+        $saga = $bus->sagas()->find($input->getArgument('saga'), $input->getArgument('id'));
+        if ($saga === null) {
+            $output->writeln("No saga {$input->getArgument('saga')} has the id {$input->getArgument('id')}.", OutputInterface::OUTPUT_RAW);
+
+            return self::FAILURE;
+        }
+        $lines = [
+            'saga' => $saga->saga,
+            'id' => $saga->id,
+            'status' => $saga->status->value,
+            'version' => (string) $saga->version,
+            'started' => $saga->startedAt->format('Y-m-d\TH:i:s.vp'),
+            'expires' => $saga->expiresAt?->format('Y-m-d\TH:i:s.vp') ?? 'never',
+            'ended' => $saga->endedAt?->format('Y-m-d\TH:i:s.vp') ?? '',
+            'reason' => $saga->reason,
+        ];
+        foreach ($lines as $name => $value) {
+            $output->writeln("{$name}: {$value}", OutputInterface::OUTPUT_RAW);
+        }
+        $state = \json_encode(\json_decode($saga->state), \JSON_PRETTY_PRINT | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES | \JSON_PRESERVE_ZERO_FRACTION);
+        $output->writeln(['', $state === false ? $saga->state : $state], OutputInterface::OUTPUT_RAW);
+
+        return self::SUCCESS;
+    }
+}

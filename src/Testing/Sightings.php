@@ -1,0 +1,132 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Testing;
+
+use PHPUnit\Framework\Assert;
+
+/**
+ * The messages of one class that left during a test, in their order, and what is expected of them: `$bus->saw(Ship::class)->once()->with(orderId: '1')`.
+ *
+ * What is not so fails the test, with what there was instead.
+ *
+ * @template T of object
+ */
+final class Sightings
+{
+    /**
+     * @internal made by {@see TestBus}
+     *
+     * @param class-string<T> $class
+     * @param list<T>         $messages
+     * @param string          $all      what else there was, for messages
+     * @param string          $verb     completes "Ship was …"
+     */
+    public function __construct(
+        private readonly string $class,
+        private readonly array $messages,
+        private readonly string $all,
+        private readonly string $verb,
+    ) {}
+
+    /** @return $this */
+    public function once(): static
+    {
+        return $this->times(1);
+    }
+
+    /** @return $this */
+    public function never(): static
+    {
+        return $this->times(0);
+    }
+
+    /**
+     * @param int<0, max> $count
+     * @return $this
+     */
+    public function times(int $count): static
+    {
+        $found = \count($this->messages);
+
+        return $this->check($found === $count, "{$this->class} was to be {$this->verb} " . self::count($count) . ', it was ' . self::count($found));
+    }
+
+    /**
+     * At least one of them has these values in its properties, of whatever visibility. What follows is about those.
+     *
+     * @param mixed ...$values by the properties' names, compared as by `==`; a closure gets the value and says whether it is right
+     * @return static<T>
+     */
+    public function with(mixed ...$values): static
+    {
+        $fitting = \array_values(\array_filter($this->messages, static fn(object $message): bool => self::fits($message, $values)));
+        $this->check($fitting !== [], "No {$this->class} that was {$this->verb} has " . self::text($values));
+
+        return new self($this->class, $fitting, $this->all, $this->verb);
+    }
+
+    /**
+     * The only one, or the first.
+     *
+     * @return T
+     */
+    public function first(): object
+    {
+        $this->check($this->messages !== [], "{$this->class} was to be {$this->verb}, it was not");
+
+        return $this->messages[0];
+    }
+
+    /** @return list<T> */
+    public function all(): array
+    {
+        return $this->messages;
+    }
+
+    /** @param array<array-key, mixed> $values */
+    private static function fits(object $message, array $values): bool
+    {
+        foreach ($values as $name => $expected) {
+            $name = (string) $name;
+            if (!\property_exists($message, $name)) {
+                throw new \ValueError($message::class . " has no property \${$name}");
+            }
+            $value = (new \ReflectionProperty($message, $name))->getValue($message);
+            if (!($expected instanceof \Closure ? $expected($value) : $value == $expected)) {
+                return false;
+            }
+        }
+
+        return true;
+    }
+
+    /** @return $this */
+    private function check(bool $holds, string $message): static
+    {
+        Assert::assertTrue($holds, "{$message}. {$this->all}");
+
+        return $this;
+    }
+
+    private static function count(int $count): string
+    {
+        return match ($count) {
+            0 => 'never',
+            1 => 'once',
+            default => "{$count} times",
+        };
+    }
+
+    /** @param array<array-key, mixed> $values */
+    private static function text(array $values): string
+    {
+        $text = [];
+        foreach ($values as $name => $value) {
+            $text[] = "{$name} " . ($value instanceof \Closure ? 'that fits' : (string) \json_encode($value, \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES | \JSON_PARTIAL_OUTPUT_ON_ERROR));
+        }
+
+        return \implode(', ', $text);
+    }
+}

@@ -1,0 +1,73 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Testing;
+
+use PHPUnit\Framework\AssertionFailedError;
+use Weft\Runtime\TimeoutException;
+
+use function Weft\run;
+use function Weft\timeout;
+
+/**
+ * Runs a scenario again and again, each time with other dice: what goes wrong, when, and in which order. The dice of a run are a
+ * number, its seed; when a run fails, the message names it, and `WEFT_SEED=… phpunit …` makes exactly that run again.
+ */
+final class Simulation
+{
+    /**
+     * @param \Closure(TestBus): void $scenario begins anew with each bus it is given
+     * @param int<1, max>             $runs
+     * @param int|null                $seed     of the first run, the others have those after it; null for a random one, or
+     *                                          what the environment says in WEFT_SEED, then for one run only
+     * @param float                   $deadline seconds of the real clock that a run may take
+     *
+     * @throws AssertionFailedError|SimulationFailed what a run threw, with its seed
+     */
+    public static function run(\Closure $scenario, int $runs = 1, Faults $faults = new Faults(), ?int $seed = null, float $deadline = 20.0): void
+    {
+        if ($runs < 1) {
+            throw new \ValueError("A simulation has at least 1 run, got {$runs}");
+        }
+        $given = \getenv('WEFT_SEED');
+        if (\is_string($given) && $given !== '') {
+            [$seed, $runs] = [self::number($given), 1];
+        }
+        $seed ??= \random_int(1, 1 << 40);
+        for ($run = 1; $run <= $runs; $run++, $seed++) {
+            try {
+                self::once($scenario, $faults, $seed, $deadline);
+            } catch (\Throwable $thrown) {
+                throw self::failure($thrown, $seed, $run, $runs);
+            }
+        }
+    }
+
+    private static function once(\Closure $scenario, Faults $faults, int $seed, float $deadline): void
+    {
+        run(static function () use ($scenario, $faults, $seed, $deadline): void {
+            $bus = new TestBus($faults, $seed);
+            try {
+                timeout($deadline, static fn(): mixed => $scenario($bus));
+            } finally {
+                $bus->close();
+            }
+        });
+    }
+
+    private static function failure(\Throwable $thrown, int $seed, int $run, int $runs): \Throwable
+    {
+        $problem = $thrown instanceof TimeoutException ? "The scenario has not ended: {$thrown->getMessage()}" : $thrown->getMessage();
+        $message = "{$problem}\n\nThis was run {$run} of {$runs}, with the seed {$seed}. The same again: WEFT_SEED={$seed}";
+
+        return $thrown instanceof AssertionFailedError
+            ? new AssertionFailedError($message, 0, $thrown)
+            : new SimulationFailed($thrown::class . ": {$message}", 0, $thrown);
+    }
+
+    private static function number(string $given): int
+    {
+        return \preg_match('/^-?\d{1,18}$/', $given) === 1 ? (int) $given : throw new \ValueError("WEFT_SEED is a number, got \"{$given}\"");
+    }
+}

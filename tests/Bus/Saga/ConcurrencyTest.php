@@ -1,0 +1,118 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus\Saga;
+
+use Weft\Bus\Bus;
+use Weft\Bus\EventListener;
+use Weft\Bus\Transport\Memory;
+use Weft\Tests\Bus\BusTestCase;
+use Weft\Tests\Bus\Saga\Fixtures\Step;
+use Weft\Tests\Bus\Saga\Fixtures\Stepped;
+use Weft\Tests\Bus\Saga\Fixtures\Walk;
+use Weft\Tests\Sql\Support\Databases;
+
+use function Weft\all;
+use function Weft\delay;
+
+require_once __DIR__ . '/Fixtures/steps.php';
+
+/** Many messages for few sagas at the same time, from several workers that know nothing of each other. */
+final class ConcurrencyTest extends BusTestCase
+{
+    use Databases;
+
+    private const EVENTS = 1_000;
+    private const SAGAS = 10;
+    private const WORKERS = 3;
+
+    /** @dataProvider databases */
+    public function testAThousandConcurrentEventsOnTenSagasGiveTheStateOfASequentialModel(string $kind): void
+    {
+        $this->inRuntime(function () use ($kind): void {
+            $broker = new Memory();
+            $heard = new \ArrayObject();
+            $buses = \array_map(fn(): Bus => Bus::connect($broker, $this->database($kind, size: 8))->handlers(Walk::class, self::hearing($heard)), \range(1, self::WORKERS));
+            $buses[0]->declare(self::QUEUE);
+            $numbers = \range(1, self::EVENTS);
+            \mt_srand(7);
+            \shuffle($numbers);
+            foreach ($numbers as $number) {
+                $buses[0]->publish(new Step('walk ' . $number % self::SAGAS, $number));
+            }
+            all(\array_map(static fn(Bus $bus): \Closure => static function () use ($bus, $heard): void {
+                // What waits for a later try is in nobody's queue meanwhile.
+                do {
+                    $bus->consume(self::QUEUE, concurrency: 30, stopWhenEmpty: true, signals: false);
+                } while ($heard->count() < self::EVENTS && $bus->deadLetters(self::QUEUE)->count() === 0);
+            }, $buses));
+
+            $letters = $buses[0]->deadLetters(self::QUEUE)->peek();
+            self::assertSame([], \array_map(static fn($letter): string => $letter->errorClass() . ': ' . $letter->errorMessage(), $letters));
+            for ($walk = 0; $walk < self::SAGAS; $walk++) {
+                $this->assertSequential($buses[0], "walk {$walk}", $heard->getArrayCopy(), \range($walk === 0 ? self::SAGAS : $walk, self::EVENTS, self::SAGAS));
+            }
+        }, deadline: 120.0);
+    }
+
+    /** @dataProvider databases */
+    public function testAMethodThatWasOvertakenIsCalledAgainOnTheNewState(string $kind): void
+    {
+        $this->inRuntime(function () use ($kind): void {
+            $broker = new Memory();
+            $database = $this->database($kind);
+            $heard = new \ArrayObject();
+            $bus = Bus::connect($broker, $database)->handlers(Walk::class, self::hearing($heard));
+            $bus->declare(self::QUEUE);
+            $bus->publish(new Step('a', 1));
+            $bus->consume(self::QUEUE, stopWhenEmpty: true, signals: false);
+            $row = $database->begin();
+            $row->execute("UPDATE weft_sagas SET version = version + 1, state = ? WHERE id = 'a'", ['{"count":41,"chain":""}'])->affected();
+            $bus->publish(new Step('a', 2));
+            all([
+                static fn(): int => $bus->consume(self::QUEUE, stopWhenEmpty: true, signals: false),
+                static function () use ($row): void {
+                    delay(0.1);
+                    $row->commit();
+                },
+            ]);
+
+            self::assertSame([1, 42], \array_column($heard->getArrayCopy(), 'count'));
+            self::assertSame(0, $bus->progress()->failed);
+        });
+    }
+
+    /**
+     * @param list<Stepped> $heard
+     * @param list<int>     $numbers
+     */
+    private function assertSequential(Bus $bus, string $walk, array $heard, array $numbers): void
+    {
+        $steps = \array_values(\array_filter($heard, static fn(Stepped $step): bool => $step->walk === $walk));
+        \usort($steps, static fn(Stepped $one, Stepped $other): int => $one->count <=> $other->count);
+        self::assertSame(\range(1, \count($numbers)), \array_column($steps, 'count'), "each event has changed {$walk} once");
+        self::assertEqualsCanonicalizing($numbers, \array_column($steps, 'number'));
+        $model = '';
+        foreach ($steps as $step) {
+            $model = \sha1("{$model} {$step->number}");
+            self::assertSame($model, $step->chain);
+        }
+        $state = $bus->sagas()->state(Walk::class, $walk);
+        \assert($state instanceof Walk);
+        self::assertSame([\count($numbers), $model], [$state->count, $state->chain]);
+    }
+
+    private static function hearing(\ArrayObject $heard): object
+    {
+        return new class ($heard) {
+            public function __construct(private readonly \ArrayObject $heard) {}
+
+            #[EventListener]
+            public function stepped(Stepped $event): void
+            {
+                $this->heard[] = $event;
+            }
+        };
+    }
+}
