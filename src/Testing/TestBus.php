@@ -7,6 +7,7 @@ namespace Weft\Testing;
 use PHPUnit\Framework\Assert;
 use Psr\Container\ContainerInterface;
 use Weft\Bus\Bus;
+use Weft\Bus\BusException;
 use Weft\Bus\DeadLetter;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Header;
@@ -18,6 +19,11 @@ use Weft\Bus\Transport\Memory;
 use Weft\Sql\Database;
 use Weft\Testing\Internal\Simulated;
 
+use function Weft\async;
+use function Weft\current;
+use function Weft\delay;
+use function Weft\run;
+
 /**
  * A bus to test handlers with: a broker in memory that keeps the rules of the real ones, a database in memory, and a clock that
  * only the test moves. Nothing runs in the background: {@see run()} and {@see advance()} handle messages one after the other
@@ -28,6 +34,9 @@ use Weft\Testing\Internal\Simulated;
 final class TestBus
 {
     private const QUEUE = 'test';
+
+    /** Seconds of the real clock that an answer may take. */
+    private const PATIENCE = 5.0;
 
     /** Messages handled by one call after which it is no test any more but a loop. */
     private const MOST = 10_000;
@@ -124,6 +133,35 @@ final class TestBus
         $this->run();
 
         return $id;
+    }
+
+    /**
+     * Sends a query, or a command that is answered, handles everything that follows from it now, and returns the reply: {@see Bus::request()}.
+     *
+     * @param class-string|null $reply class of the reply, where nothing else has made it known
+     *
+     * @throws \Weft\Bus\RequestFailed
+     * @throws \Weft\Bus\RequestTimedOut after 5 seconds of the real clock: nobody has answered
+     */
+    public function ask(object $message, ?string $reply = null): mixed
+    {
+        if (current() === null) {
+            return run(fn(): mixed => $this->ask($message, $reply));
+        }
+        $asking = async(function () use ($message, $reply): array {
+            try {
+                return [$this->bus()->request($message, $reply, self::PATIENCE), null];
+            } catch (BusException $failed) {
+                return [null, $failed];
+            }
+        });
+        while (!$asking->done()) {
+            $this->run();
+            delay(0.001);
+        }
+        [$answer, $failed] = $asking->await();
+
+        return $failed === null ? $answer : throw $failed;
     }
 
     /** Handles what is ready, and what that leads to, until nothing is. What is to come later waits for {@see advance()}. */

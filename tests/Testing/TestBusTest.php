@@ -9,7 +9,9 @@ use PHPUnit\Framework\TestCase;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
+use Weft\Bus\QueryHandler;
 use Weft\Bus\Recoverable;
+use Weft\Bus\RequestFailed;
 use Weft\Bus\Retry;
 use Weft\Sql\Transaction;
 use Weft\Testing\Faults;
@@ -224,6 +226,36 @@ final class TestBusTest extends TestCase
         Simulation::run(static fn(TestBus $bus) => $bus->advance(1.0));
 
         self::assertEqualsWithDelta(\microtime(true), \Weft\Bus\Internal\Clock::now(), 1.0);
+    }
+
+    public function testAQueryIsAnsweredAndItsFailureIsThrown(): void
+    {
+        Simulation::run(static function (TestBus $bus): void {
+            $bus->handlers(new class {
+                #[QueryHandler]
+                public function name(CustomerStored $query, Context $context): StoreCustomer
+                {
+                    $query->id === 'nobody' && throw new \DomainException('there is no such customer');
+                    $context->publish(new ForgetCustomer($query->id));
+
+                    return new StoreCustomer($query->id, 'Zoë', 'zoe@example.org');
+                }
+
+                #[EventListener]
+                public function asked(ForgetCustomer $event): void {}
+            });
+            $answer = $bus->ask(new CustomerStored('7'), StoreCustomer::class);
+            self::assertInstanceOf(StoreCustomer::class, $answer);
+            self::assertSame('Zoë', $answer->name);
+            $bus->saw(ForgetCustomer::class)->once();
+            try {
+                $bus->ask(new CustomerStored('nobody'));
+                self::fail('answered');
+            } catch (RequestFailed $failed) {
+                self::assertStringContainsString('there is no such customer', $failed->getMessage());
+            }
+            $bus->parkedNothing();
+        });
     }
 
     public function testParkedMessagesCanBeTriedAgain(): void

@@ -57,6 +57,23 @@ final class ConcurrencyTest extends BusTestCase
     }
 
     /** @dataProvider databases */
+    public function testInsideOneProcessMessagesForOneSagaTakeTurnsSoThatNoneIsHandledTwice(string $kind): void
+    {
+        $this->inRuntime(function () use ($kind): void {
+            $heard = new \ArrayObject();
+            $bus = Bus::connect(new Memory(), $this->database($kind))->handlers(Walk::class, self::hearing($heard));
+            $bus->declare(self::QUEUE);
+            for ($number = 1; $number <= 100; $number++) {
+                $bus->publish(new Step('walk ' . $number % 2, $number));
+            }
+            Walk::$calls = 0;
+            $bus->consume(self::QUEUE, concurrency: 20, stopWhenEmpty: true, signals: false);
+
+            self::assertSame([100, 100], [Walk::$calls, \count($heard)]);
+        });
+    }
+
+    /** @dataProvider databases */
     public function testAMethodThatWasOvertakenIsCalledAgainOnTheNewState(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {

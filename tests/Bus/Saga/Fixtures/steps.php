@@ -23,12 +23,16 @@ final class Stepped
 #[Saga(name: 'walk', by: 'walk')]
 final class Walk
 {
+    /** How often its method was called in this process. */
+    public static int $calls = 0;
+
     public int $count = 0;
     public string $chain = '';
 
     #[SagaStart(joins: true)]
     public function step(Step $step, SagaContext $saga): void
     {
+        self::$calls++;
         $this->count++;
         $this->chain = \sha1("{$this->chain} {$step->number}");
         $saga->publish(new Stepped($saga->id(), $this->count, $step->number, $this->chain));

@@ -1,0 +1,142 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus\Saga;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bus\Saga\SagaNotCorrelated;
+use Weft\Bus\Saga\SagaOver;
+use Weft\Bus\Saga\SagaStateInvalid;
+use Weft\Bus\Saga\SagaStatus;
+use Weft\Bus\Saga\SagaValueTaken;
+use Weft\Testing\Faults;
+use Weft\Testing\Simulation;
+use Weft\Testing\TestBus;
+use Weft\Tests\Bus\Saga\Fixtures\Answered;
+use Weft\Tests\Bus\Saga\Fixtures\Asked;
+use Weft\Tests\Bus\Saga\Fixtures\Dossier;
+use Weft\Tests\Bus\Saga\Fixtures\Conversation;
+use Weft\Tests\Bus\Saga\Fixtures\Ended;
+use Weft\Tests\Bus\Saga\Fixtures\Found;
+use Weft\Tests\Bus\Saga\Fixtures\Opened;
+use Weft\Tests\Bus\Saga\Fixtures\Tagged;
+
+require_once __DIR__ . '/Fixtures/details.php';
+
+/** What sagas may say and be told, with the test kit. */
+final class DetailsTest extends TestCase
+{
+    public function testASagaIsFoundByTheConversationItsMessagesBelongTo(): void
+    {
+        Simulation::run(static function (TestBus $bus): void {
+            $bus->handlers(Conversation::class);
+            $id = $bus->publish(new Asked('why'));
+
+            $saga = $bus->bus()->sagas()->find('conversation', $id);
+            self::assertSame([SagaStatus::Completed, '{"heard":["why","answer to why"]}'], [$saga?->status, $saga->state]);
+            $bus->saw(Answered::class)->once();
+        }, runs: 10, faults: new Faults(duplicate: 0.3, crash: 0.3));
+    }
+
+    public function testAValueLeadsToOneOpenSagaAndToTheNextOnceThatHasEnded(): void
+    {
+        self::cases(static function (TestBus $bus): void {
+            $bus->publish(new Opened(1));
+            $bus->publish(new Opened(2));
+            $bus->publish(new Opened(2));
+            $bus->publish(new Tagged(1, 'red'));
+            $bus->publish(new Tagged(1, 'red'));
+            $bus->parkedNothing();
+            $bus->publish(new Found('red'));
+            $bus->publish(new Tagged(2, 'red'));
+            $bus->parked(Tagged::class, because: SagaValueTaken::class)->once();
+            $bus->publish(new Ended(1));
+            $bus->retryParked();
+            $bus->parkedNothing();
+            $bus->publish(new Found('red'));
+            $bus->publish(new Tagged(2, 'red', off: true));
+            $bus->publish(new Found('red'));
+
+            self::assertSame(['1', '2'], $bus->database->execute('SELECT id FROM effects ORDER BY id')->column());
+            $bus->parked(Found::class)->once();
+        });
+    }
+
+    public function testAParkingSagaParksWhatComesAfterItsEndAndOneMayExpireWhenItSays(): void
+    {
+        self::cases(static function (TestBus $bus): void {
+            $bus->publish(new Opened(1));
+            self::assertNull($bus->bus()->sagas()->find('case', '1')?->expiresAt);
+            $bus->publish(new Ended(1));
+            $bus->publish(new Ended(1));
+            $bus->parked(Ended::class, because: SagaOver::class)->once();
+
+            $bus->publish(new Opened(2));
+            $bus->publish(new Ended(2, expires: '2026-01-01 01:00:00 UTC'));
+            $bus->advance(3599.0);
+            self::assertSame(SagaStatus::Active, $bus->bus()->sagas()->find('case', '2')?->status);
+            $bus->advance(1.0);
+            $saga = $bus->bus()->sagas()->find('case', '2');
+            self::assertSame([SagaStatus::Expired, '2026-01-01 01:00:00'], [$saga?->status, $saga->endedAt?->format('Y-m-d H:i:s')]);
+            $bus->publish(new Tagged(2, 'late'));
+            $bus->parked(Tagged::class, because: SagaOver::class)->once();
+        });
+    }
+
+    public function testASagaThatEndsTwiceInOneMethodIsAMistakeAndStaysOpen(): void
+    {
+        self::cases(static function (TestBus $bus): void {
+            $bus->publish(new Opened(1));
+            $bus->publish(new Ended(1, twice: true));
+
+            $bus->parked(Ended::class, because: \Error::class)->once();
+            self::assertSame(SagaStatus::Active, $bus->bus()->sagas()->find('case', '1')?->status);
+        });
+    }
+
+    public function testARowThatDoesNotFitItsClassParksTheMessageAndTakesDefaultsForWhatIsMissing(): void
+    {
+        self::cases(static function (TestBus $bus): void {
+            foreach ([1, 2, 3] as $number) {
+                $bus->publish(new Opened($number));
+            }
+            $change = static fn(int $id, string $set, mixed $value) => $bus->database->execute("UPDATE weft_sagas SET {$set} = ? WHERE id = ?", [$value, (string) $id]);
+            $change(1, 'schema_version', 3);
+            $change(2, 'state', '{"found":"many"}');
+            $change(3, 'state', '{"found":4}');
+            foreach ([1, 2, 3] as $number) {
+                $bus->publish(new Tagged($number, "tag {$number}"));
+            }
+            $bus->parked(Tagged::class, because: SagaStateInvalid::class)->times(2);
+            $bus->publish(new Found('tag 3'));
+
+            $saga = $bus->bus()->sagas()->state('case', '3');
+            \assert($saga instanceof Dossier);
+            self::assertSame([5, ''], [$saga->found, $saga->note]);
+        });
+    }
+
+    public function testAMessageWithoutItsHeaderIsParked(): void
+    {
+        Simulation::run(static function (TestBus $bus): void {
+            $bus->handlers(Fixtures\ByHeader::class);
+            $bus->bus()->publish(new Asked('a'), headers: ['ticket' => '7']);
+            $bus->bus()->publish(new Asked('b'));
+            $bus->run();
+
+            $bus->parked(Asked::class, because: SagaNotCorrelated::class)->once()->with(what: 'b');
+            self::assertNotNull($bus->bus()->sagas()->find(Fixtures\ByHeader::class, '7'));
+        });
+    }
+
+    /** @param \Closure(TestBus): void $scenario */
+    private static function cases(\Closure $scenario): void
+    {
+        Simulation::run(static function (TestBus $bus) use ($scenario): void {
+            $bus->database->execute('CREATE TABLE effects (id TEXT)');
+            $bus->handlers(Dossier::class);
+            $scenario($bus);
+        });
+    }
+}

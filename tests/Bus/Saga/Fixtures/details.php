@@ -1,0 +1,108 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus\Saga\Fixtures;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\Header;
+use Weft\Bus\Saga\Saga;
+use Weft\Bus\Saga\SagaContext;
+use Weft\Bus\Saga\SagaListener;
+use Weft\Bus\Saga\SagaStart;
+use Weft\Bus\Saga\Unmatched;
+use Weft\Sql\Transaction;
+
+final class Asked
+{
+    public function __construct(public readonly string $what) {}
+}
+
+final class Answered
+{
+    public function __construct(public readonly string $what) {}
+}
+
+/** Everything that one message leads to, found by the conversation. */
+#[Saga(name: 'conversation', header: Header::CORRELATION_ID)]
+final class Conversation
+{
+    /** @var list<string> */
+    public array $heard = [];
+
+    #[SagaStart]
+    public function asked(Asked $event, SagaContext $saga): void
+    {
+        $this->heard[] = $event->what;
+        $saga->publish(new Answered($event->what));
+    }
+
+    #[SagaListener]
+    public function answered(Answered $event, SagaContext $saga): void
+    {
+        $this->heard[] = "answer to {$event->what}";
+        $saga->complete();
+    }
+}
+
+final class Opened
+{
+    public function __construct(public readonly int $number) {}
+}
+
+final class Tagged
+{
+    public function __construct(public readonly int $number, public readonly string $tag, public readonly bool $off = false) {}
+}
+
+final class Found
+{
+    public function __construct(public readonly string $tag) {}
+}
+
+final class Ended
+{
+    public function __construct(public readonly int $number, public readonly ?string $expires = null, public readonly bool $twice = false) {}
+}
+
+#[Saga(name: 'case', by: 'number', expires: null, ended: Unmatched::Park, version: 2)]
+final class Dossier
+{
+    public int $found = 0;
+    public string $note = '';
+
+    #[SagaStart(existing: Unmatched::Ignore)]
+    public function opened(Opened $event): void {}
+
+    #[SagaListener]
+    public function tagged(Tagged $event, SagaContext $saga): void
+    {
+        $event->off ? $saga->dissociate('tag', $event->tag) : $saga->associate('tag', $event->tag);
+    }
+
+    #[SagaListener(by: 'tag')]
+    public function found(Found $event, SagaContext $saga, Transaction $transaction, LoggerInterface $logger): void
+    {
+        $this->found++;
+        $transaction->execute('INSERT INTO effects (id) VALUES (?)', [$saga->id()]);
+    }
+
+    #[SagaListener]
+    public function ended(Ended $event, SagaContext $saga): void
+    {
+        if ($event->expires !== null) {
+            $saga->expireAt(new \DateTimeImmutable($event->expires));
+
+            return;
+        }
+        $saga->complete();
+        $event->twice && $saga->fail();
+    }
+}
+
+#[Saga(header: 'ticket')]
+final class ByHeader
+{
+    #[SagaStart]
+    public function asked(Asked $event): void {}
+}

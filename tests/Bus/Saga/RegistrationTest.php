@@ -1,0 +1,167 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Bus\Saga;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bus\Bus;
+use Weft\Bus\DuplicateHandler;
+use Weft\Bus\InvalidHandler;
+use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\Saga\Saga;
+use Weft\Bus\Saga\SagaContext;
+use Weft\Bus\Saga\SagaListener;
+use Weft\Bus\Saga\SagaStart;
+use Weft\Bus\Saga\SagaTimeout;
+use Weft\Bus\Saga\Unmatched;
+use Weft\Bus\Transport\Memory;
+use Weft\Sql\Database;
+use Weft\Tests\Bus\Saga\Fixtures\OrderPlaced;
+use Weft\Tests\Bus\Saga\Fixtures\Tick;
+use Weft\Tests\Bus\Saga\Fixtures\Ticker;
+
+require_once __DIR__ . '/Fixtures/checkout.php';
+require_once __DIR__ . '/Fixtures/steps.php';
+
+/** Classes that cannot be sagas are refused when they are registered, by name. */
+final class RegistrationTest extends TestCase
+{
+    /** @dataProvider mistakes */
+    public function testAMistakeIsNamedWhenTheSagaIsRegistered(string $class, string $message, string $error = InvalidHandler::class): void
+    {
+        $this->expectException($error);
+        $this->expectExceptionMessage($message);
+        self::bus()->handlers($class);
+    }
+
+    public static function mistakes(): iterable
+    {
+        yield 'no such class' => ['Nobody', 'Class Nobody cannot be registered as a saga: it does not exist'];
+        yield 'no attribute' => [OrderPlaced::class, 'is not marked with #[Saga]'];
+        yield 'a constructor' => [NeedsArguments::class, 'has a constructor that needs arguments'];
+        yield 'no start' => [NeverStarts::class, 'has no method marked with #[SagaStart]'];
+        yield 'two marks' => [TwoMarks::class, 'TwoMarks::start() has more than one of'];
+        yield 'no correlation' => [FindsNothing::class, 'FindsNothing::start() needs one property or one header'];
+        yield 'no property' => [FindsNoProperty::class, 'finds its saga by the property $number, which ' . OrderPlaced::class . ' does not have'];
+        yield 'a private method' => [Hidden::class, 'Hidden::start() is not public'];
+        yield 'an unknown parameter' => [AsksForMore::class, 'asks for $heap (SplHeap), and nothing provides it; provided are SagaContext, Context, Transaction, Database'];
+        yield 'state that is no JSON' => [HoldsAClosure::class, 'property $closure', InvalidMessageClass::class];
+    }
+
+    public function testASagaNeedsADatabaseAndANameOfItsOwn(): void
+    {
+        try {
+            Bus::connect(new Memory())->handlers(Ticker::class);
+            self::fail('registered');
+        } catch (InvalidHandler $invalid) {
+            self::assertStringContainsString('needs a database', $invalid->getMessage());
+        }
+        $bus = self::bus()->handlers(Ticker::class);
+        foreach ([Ticker::class => 'is registered twice', SameName::class => 'has the name "ticker" of another saga'] as $class => $message) {
+            try {
+                $bus->handlers($class);
+                self::fail('registered');
+            } catch (InvalidHandler $invalid) {
+                self::assertStringContainsString($message, $invalid->getMessage());
+            }
+        }
+        $this->expectException(DuplicateHandler::class);
+        $bus->handlers(SameTimeout::class);
+    }
+
+    public function testNonsenseInAttributesIsRefused(): void
+    {
+        $nonsense = [static fn() => new Saga(name: ''), static fn() => new Saga(name: \str_repeat('x', 101)), static fn() => new Saga(expires: 0.0), static fn() => new Saga(expires: \NAN), static fn() => new Saga(version: 0), static fn() => new Saga(ended: Unmatched::Retry), static fn() => new SagaStart(existing: Unmatched::Retry)];
+        foreach ($nonsense as $make) {
+            try {
+                $make();
+                self::fail('accepted');
+            } catch (\ValueError $error) {
+                self::assertNotSame('', $error->getMessage());
+            }
+        }
+    }
+
+    private static function bus(): Bus
+    {
+        return Bus::connect(new Memory(), Database::connect('sqlite::memory:'));
+    }
+}
+
+#[Saga(by: 'orderId')]
+final class NeedsArguments
+{
+    public function __construct(public string $what) {}
+
+    #[SagaStart]
+    public function start(OrderPlaced $event): void {}
+}
+
+#[Saga(by: 'orderId')]
+final class NeverStarts
+{
+    #[SagaListener]
+    public function on(OrderPlaced $event): void {}
+}
+
+#[Saga(by: 'orderId')]
+final class TwoMarks
+{
+    #[SagaStart, SagaListener]
+    public function start(OrderPlaced $event): void {}
+}
+
+#[Saga]
+final class FindsNothing
+{
+    #[SagaStart]
+    public function start(OrderPlaced $event): void {}
+}
+
+#[Saga(by: 'number')]
+final class FindsNoProperty
+{
+    #[SagaStart]
+    public function start(OrderPlaced $event): void {}
+}
+
+#[Saga(by: 'orderId')]
+final class Hidden
+{
+    #[SagaStart]
+    private function start(OrderPlaced $event): void {}
+}
+
+#[Saga(by: 'orderId')]
+final class AsksForMore
+{
+    #[SagaStart]
+    public function start(OrderPlaced $event, SagaContext $saga, \SplHeap $heap): void {}
+}
+
+#[Saga(by: 'orderId')]
+final class HoldsAClosure
+{
+    public ?\Closure $closure = null;
+
+    #[SagaStart]
+    public function start(OrderPlaced $event): void {}
+}
+
+#[Saga(name: 'ticker', by: 'orderId')]
+final class SameName
+{
+    #[SagaStart]
+    public function start(OrderPlaced $event): void {}
+}
+
+#[Saga(by: 'orderId')]
+final class SameTimeout
+{
+    #[SagaStart]
+    public function start(OrderPlaced $event): void {}
+
+    #[SagaTimeout]
+    public function tick(Tick $tick): void {}
+}
