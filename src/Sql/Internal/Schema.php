@@ -117,12 +117,21 @@ final class Schema
     /** @return list<string> names of tables that are not there */
     public function missing(): array
     {
-        $catalogue = match ($this->driver) {
+        return self::absent($this->database, $this->tables);
+    }
+
+    /**
+     * @param list<string> $tables names that begin with `weft`
+     * @return list<string> those that are not there
+     */
+    public static function absent(Database $database, array $tables): array
+    {
+        $catalogue = match ($database->driver()) {
             Driver::Sqlite => "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'weft%'",
             Driver::Postgres => "SELECT table_name AS name FROM information_schema.tables WHERE table_name LIKE 'weft%' AND table_schema = ANY(current_schemas(false))",
             Driver::Mysql => "SELECT table_name AS name FROM information_schema.tables WHERE table_name LIKE 'weft%' AND table_schema = database()",
         };
 
-        return \array_values(\array_diff($this->tables, $this->database->execute($catalogue)->column()));
+        return \array_values(\array_diff($tables, $database->execute($catalogue)->column()));
     }
 }

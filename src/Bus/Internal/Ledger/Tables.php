@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Ledger;
 
 use Weft\Sql\Database;
+use Weft\Sql\Internal\Schema;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
@@ -40,11 +41,6 @@ final class Tables
      */
     public static function missing(Database $database): array
     {
-        $catalogue = $database->driver()->value === 'sqlite'
-            ? "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'weft%'"
-            : "SELECT table_name AS name FROM information_schema.tables WHERE table_name LIKE 'weft%' AND table_schema = "
-                . ($database->driver()->value === 'postgres' ? 'ANY(current_schemas(false))' : 'database()');
-
-        return \array_values(\array_diff(self::NAMES, $database->execute($catalogue)->column()));
+        return Schema::absent($database, self::NAMES);
     }
 }
