@@ -52,10 +52,11 @@ final class Aggregates
             return null;
         }
         $aggregate = $snapshot === null ? $this->class->blank() : $this->restore($stream, $snapshot);
-        $history = History::of($aggregate);
-        foreach ($rows as $row) {
-            $this->class->apply($aggregate, $this->store->events()->read($row)->event);
-            $history->version = $row['version'];
+        foreach (self::living(\array_map($this->store->events()->read(...), $rows)) as $recorded) {
+            $this->class->apply($aggregate, $recorded->event);
+        }
+        if ($rows !== []) {
+            History::of($aggregate)->version = $rows[\count($rows) - 1]['version'];
         }
 
         return $aggregate;
@@ -87,6 +88,46 @@ final class Aggregates
         }
         $history->version = $version;
         $history->recorded = [];
+    }
+
+    /**
+     * Takes an aggregate back to what it was at an earlier version. Nothing is deleted: a {@see StreamReverted} is appended, which readers of all
+     * events are given as well.
+     *
+     * @param int          $version of its stream, 0 or more
+     * @param Context|null $context publishes it
+     *
+     * @throws AggregateNotFound
+     * @throws StreamConflict when somebody else has saved it meanwhile; the transaction cannot be used any more
+     */
+    public function revert(Transaction $transaction, string $id, int $version, ?Context $context = null): void
+    {
+        $history = History::of($this->load($transaction, $id));
+        if ($version < 0 || $version > $history->version) {
+            throw new \ValueError("{$this->class->class} \"{$id}\" is at version {$history->version} and cannot be taken back to {$version}");
+        }
+        $stream = $this->class->stream($id);
+        $this->store->append($transaction, $stream, $history->version, [new StreamReverted($stream, $version)], $context);
+        $this->store->storage()->forgetSnapshot($transaction, $stream);
+    }
+
+    /**
+     * @param list<RecordedEvent> $events
+     * @return list<RecordedEvent> those that were not taken back
+     */
+    private static function living(array $events): array
+    {
+        $living = [];
+        foreach ($events as $index => $recorded) {
+            if ($recorded->event instanceof StreamReverted) {
+                $to = $recorded->event->to;
+                $living = self::living(\array_values(\array_filter(\array_slice($events, 0, $index), static fn(RecordedEvent $event): bool => $event->version <= $to)));
+            } else {
+                $living[] = $recorded;
+            }
+        }
+
+        return $living;
     }
 
     /** @param array<string, mixed> $snapshot */

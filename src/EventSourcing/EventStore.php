@@ -33,7 +33,7 @@ final class EventStore
     {
         $this->events = new Events();
         $this->storage = new Storage($database);
-        $this->know(...$events);
+        $this->know(StreamReverted::class, ...$events);
     }
 
     /**

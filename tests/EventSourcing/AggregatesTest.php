@@ -15,6 +15,7 @@ use Weft\EventSourcing\Aggregates;
 use Weft\EventSourcing\EventInvalid;
 use Weft\EventSourcing\InvalidAggregate;
 use Weft\EventSourcing\StreamConflict;
+use Weft\EventSourcing\StreamReverted;
 use Weft\EventSourcing\UniqueIndex;
 use Weft\EventSourcing\UnknownEvent;
 use Weft\EventSourcing\ValueTaken;
@@ -135,6 +136,40 @@ final class AggregatesTest extends EventSourcingTestCase
         $this->expectException(EventInvalid::class);
         $this->expectExceptionMessage('snapshot of stream "account:1"');
         $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1'));
+    }
+
+    /** @dataProvider databases */
+    public function testAnAggregateThatIsTakenBackIsWhatItWasAndGoesOnFromThere(string $kind): void
+    {
+        $accounts = new Aggregates($this->store($kind), Account::class);
+        $database = $this->database($kind);
+        $balance = static fn(): string => (string) $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1'));
+        $database->transaction(static function (Transaction $transaction) use ($accounts): void {
+            $account = Account::open('1', 'Zoë');
+            foreach (\range(1, 11) as $amount) {
+                $account->deposit($amount);
+            }
+            $accounts->save($transaction, $account);
+        });
+        $database->transaction(static fn(Transaction $transaction) => $accounts->revert($transaction, '1', 3));
+        self::assertSame('1: 3 EUR', $balance());
+        $database->transaction(static function (Transaction $transaction) use ($accounts): void {
+            $account = $accounts->load($transaction, '1');
+            foreach (\range(1, 10) as $_) {
+                $account->deposit(100);
+            }
+            $accounts->save($transaction, $account);
+        });
+        self::assertSame('1: 1003 EUR', $balance(), 'with a snapshot behind what was taken back');
+        $database->transaction(static fn(Transaction $transaction) => $accounts->revert($transaction, '1', 15));
+        self::assertSame('1: 203 EUR', $balance());
+        $database->transaction(static fn(Transaction $transaction) => $accounts->revert($transaction, '1', 12));
+        self::assertSame('1: 66 EUR', $balance(), 'back to before it was taken back');
+        self::assertEquals(new StreamReverted('account:1', 3), $this->store($kind)->read(after: 12, limit: 1)[0]->event);
+
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('is at version 25 and cannot be taken back to 26');
+        $database->transaction(static fn(Transaction $transaction) => $accounts->revert($transaction, '1', 26));
     }
 
     /** @dataProvider databases */

@@ -118,8 +118,13 @@ final class Storage
 
     public function snapshot(Transaction $transaction, string $stream, int $version, int $schema, string $state): void
     {
-        $transaction->execute('DELETE FROM weft_snapshots WHERE stream = ?', [$stream]);
+        $this->forgetSnapshot($transaction, $stream);
         $transaction->execute('INSERT INTO weft_snapshots (stream, version, schema_version, state) VALUES (?, ?, ?, ?)', [$stream, $version, $schema, $state]);
+    }
+
+    public function forgetSnapshot(Transaction $transaction, string $stream): void
+    {
+        $transaction->execute('DELETE FROM weft_snapshots WHERE stream = ?', [$stream]);
     }
 
     /** @return bool whether it belongs to nobody else */

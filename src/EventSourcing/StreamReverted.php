@@ -1,0 +1,18 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\EventSourcing;
+
+use Weft\Bus\MessageType;
+
+/** Takes back the events of its stream above a version: an aggregate is loaded as if they and this one were not there. */
+#[MessageType('weft.stream.reverted')]
+final class StreamReverted
+{
+    /** @param int $to the last version that counts; 0 takes back all */
+    public function __construct(
+        public readonly string $stream,
+        public readonly int $to,
+    ) {}
+}
