@@ -61,6 +61,7 @@ final class Sagas
 
     /**
      * Lets a saga that has completed, failed or expired take messages again, with the properties it had at its end.
+     * {@see SagaReopened}, where it is announced, is published afterwards: a crash in between loses it.
      *
      * @param float|null $expires seconds from now after which it expires; null for what {@see Saga::$expires} says
      *
