@@ -104,7 +104,7 @@ final class Dispatcher
     /** @return bool whether nobody needs the message any more; then it is acknowledged */
     public function drops(Delivery $delivery): bool
     {
-        if ((float) $delivery->headers[Header::EXPIRES_AT] >= \microtime(true) * 1000) {
+        if ((float) $delivery->headers[Header::EXPIRES_AT] >= Clock::now() * 1000) {
             return false;
         }
         $this->setup->logger->info('Message {type} {id} expired before it was handled', ['type' => $delivery->type, 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '']);

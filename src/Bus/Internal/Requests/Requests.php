@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Requests;
 
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\RequestFailed;
@@ -77,7 +78,7 @@ final class Requests
         $outgoing = $this->setup->envelopes->wrap(Kind::Command, $message, $this->setup->handling(), [
             Header::REPLY_TO => $this->replyQueue(),
             // Handled later it would be for nobody.
-            Header::EXPIRES_AT => (string) (int) \ceil($until * 1000),
+            Header::EXPIRES_AT => (string) (int) \ceil((Clock::now() + $timeout) * 1000),
         ]);
         $id = $outgoing->headers[Header::MESSAGE_ID];
         $this->pending[$id] = $pending = new Pending($outgoing->type);
