@@ -6,6 +6,8 @@ namespace Weft\Testing;
 
 use PHPUnit\Framework\Assert;
 use Psr\Container\ContainerInterface;
+use Psr\Log\LoggerInterface;
+use Psr\Log\NullLogger;
 use Weft\Bus\Bus;
 use Weft\Bus\BusException;
 use Weft\Bus\DeadLetter;
@@ -49,6 +51,7 @@ final class TestBus
     private ?Bus $bus = null;
     private ?ContainerInterface $container = null;
     private Retry $retry;
+    private LoggerInterface $logger;
 
     /**
      * @param int                     $seed     of the dice by which things go wrong
@@ -63,22 +66,25 @@ final class TestBus
         $this->transport = new Memory($this->broker);
         $this->codec = new Codec();
         $this->retry = new Retry(immediate: 3, delayed: 5);
+        $this->logger = new NullLogger();
         Clock::set((float) ($now ?? new \DateTimeImmutable('2026-01-01 00:00:00 UTC'))->format('U.u'));
         Chance::by($this->broker->chance(...));
     }
 
     /**
-     * What {@see Bus::connect()} is given in production. To be called before everything else.
+     * What {@see Bus::connect()} is given in production. To be called before everything else. Without a logger nothing is logged:
+     * {@see parked()} has the errors.
      *
      * @return $this
      */
-    public function configure(?ContainerInterface $container = null, ?Retry $retry = null): static
+    public function configure(?ContainerInterface $container = null, ?Retry $retry = null, ?LoggerInterface $logger = null): static
     {
         if ($this->bus !== null) {
             throw new \Error('A TestBus is configured before its first use');
         }
         $this->container = $container;
         $this->retry = $retry ?? $this->retry;
+        $this->logger = $logger ?? $this->logger;
 
         return $this;
     }
@@ -100,7 +106,7 @@ final class TestBus
     public function bus(): Bus
     {
         if ($this->bus === null) {
-            $this->bus = Bus::connect($this->transport, $this->database, container: $this->container, retry: $this->retry);
+            $this->bus = Bus::connect($this->transport, $this->database, container: $this->container, logger: $this->logger, retry: $this->retry);
             $this->bus->declare(self::QUEUE);
         }
 
