@@ -93,7 +93,7 @@ final class ReportTest extends TestCase
         $this->open('all.html', self::DESKTOP, 'light');
 
         $rows = self::$browser->evaluate('[...document.querySelectorAll("#bus table tbody th")].map((cell) => cell.textContent)');
-        foreach (['weft plain', 'weft safe', 'weft embedded', 'go', 'pure-php', 'Go (published)'] as $name) {
+        foreach (['weft plain', 'weft safe', 'weft embedded', 'weft postgres', 'go', 'pure-php', 'Go (published)'] as $name) {
             self::assertContains($name, $rows);
         }
         self::assertStringContainsString('4.00 (3.90–4.10)', self::$browser->evaluate('document.querySelector("#bus table").innerText'));
@@ -103,7 +103,7 @@ final class ReportTest extends TestCase
     {
         $this->open('all.html', self::DESKTOP, 'light');
 
-        self::assertSame("weft\tconsume\t98,765", self::$browser->evaluate('document.querySelector("#bus-noop tbody").innerText'));
+        self::assertSame("weft-client\tconsume\t98,765", self::$browser->evaluate('document.querySelector("#bus-noop tbody").innerText'));
         self::assertStringContainsString('1 of 2 runs failed', self::$browser->evaluate('document.querySelector("#bus-noop .failures").innerText'));
     }
 

@@ -55,7 +55,7 @@ function failures({ runs }) {
     if (failed.length === 0) {
         return null;
     }
-    const name = (run) => [run.system, run.mode, run.case, run.protocol, run.preset, run.curve, run.connections && `${run.connections} connections`].filter(Boolean).join(', ');
+    const name = (run) => [run.system ?? run.contender, run.mode, run.case, run.protocol, run.preset, run.curve, run.connections && `${run.connections} connections`].filter(Boolean).join(', ');
     const log = ({ failed: reason, log: file }) => !file || reason.includes(file) ? '' : ` (log: ${file})`;
     return element(
         'div',

@@ -9,6 +9,7 @@ const looks = [
     ['weft batch', 'weft', 4, 'cross', '8 3 2 3'],
     ['weft batch-safe', 'weft', 4, 'asterisk', '4 2'],
     ['weft embedded', 'weft', 5, 'star', '4 4'],
+    ['weft postgres', 'weft', 3, 'plus', '10 3'],
     ['weft-google-protobuf', 'weft', 2, 'square', '6 3'],
     ['go', 'peer', 6, 'diamond', null],
     ['pure-php', 'peer', 7, 'wye', '6 3'],

@@ -12,6 +12,7 @@ use Weft\Bench\ProcessTree;
 use Weft\Bench\Program;
 use Weft\Bench\Services;
 use Weft\Bench\Spread;
+use Weft\Bench\Versions;
 
 /** Each contender fills an empty queue and empties it again, round after round. */
 final class Benchmark
@@ -66,10 +67,23 @@ final class Benchmark
                 array_push($runs, ...$this->attempt($contender, $round, $environment));
             }
         }
-        $results = new Results(Machine::describe(Spread::of($flushes)), $this->options->messages, $runs);
+        $results = new Results(Machine::describe(Spread::of($flushes)), $this->versions(), $this->options->messages, $runs);
         $results->save($this->options->out);
 
         return $results;
+    }
+
+    /** @return array<string, string> */
+    private function versions(): array
+    {
+        return array_filter([
+            'weft' => Versions::weft($this->root),
+            'php' => PHP_VERSION,
+            'ext-amqp' => (string) phpversion('amqp'),
+            'go' => Versions::of('go version'),
+            'amqp091-go' => Versions::module("{$this->root}/bench/noop/peers/go/go.mod", 'rabbitmq/amqp091-go'),
+            'rabbitmq' => $this->broker->version(),
+        ]);
     }
 
     /**

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Noop;
 
-use Weft\Bench\BenchmarkException;
+use Weft\Bench\ResultsFile;
 use Weft\Bench\Spread;
 use Weft\Bench\Table;
 
@@ -13,9 +13,13 @@ final class Results
 {
     private const HEADER = ['contender', 'publish/s', '× Go', 'CPU s', 'broker CPU s', 'consume/s', '× Go', 'CPU s', 'broker CPU s'];
 
-    /** @param list<Run> $runs in the order they ran */
+    /**
+     * @param array<string, string> $versions by product
+     * @param list<Run> $runs in the order they ran
+     */
     public function __construct(
         public readonly string $machine,
+        public readonly array $versions,
         public readonly int $messages,
         public readonly array $runs,
     ) {
@@ -23,11 +27,12 @@ final class Results
 
     public function save(string $path): void
     {
-        $fields = ['machine' => $this->machine, 'messages' => $this->messages, 'runs' => array_map(static fn (Run $run): array => $run->toArray(), $this->runs)];
-        $flags = JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_THROW_ON_ERROR;
-        if (@file_put_contents($path, json_encode($fields, $flags) . "\n") === false) {
-            throw new BenchmarkException("cannot write $path");
-        }
+        ResultsFile::save($path, [
+            'machine' => $this->machine,
+            'versions' => $this->versions,
+            'messages' => $this->messages,
+            'runs' => array_map(static fn (Run $run): array => $run->toArray(), $this->runs),
+        ]);
     }
 
     public function isPerfect(): bool

@@ -22,8 +22,11 @@ final class Sources
     {
         $files = [];
         foreach (array_diff(self::NAMES, ['suite']) as $name) {
-            [$folder, $variant] = explode('-', $name) + [1 => null];
-            $files[$name] = "$root/bench/$folder/" . ($variant === null ? 'results' : $variant) . '.json';
+            $files[$name] = match ($name) {
+                'bus-matrix' => "$root/bench/bus/matrix.json",
+                'bus-noop' => "$root/bench/noop/results.json",
+                default => "$root/bench/$name/results.json",
+            };
         }
 
         return new self('published', $files);

@@ -23,7 +23,7 @@ final class Results
         return [
             'bus' => ['runs' => self::bus()],
             'bus-matrix' => ['runs' => self::matrix()],
-            'bus-noop' => ['runs' => [['system' => 'weft', 'direction' => 'consume', 'messages_per_s' => 98_765.4], ['system' => 'go', 'failed' => 'no Go']]],
+            'bus-noop' => ['runs' => [['contender' => 'weft-client', 'action' => 'consume', 'per_s' => 98_765.4], ['contender' => 'go', 'failed' => 'no Go']]],
             'http' => ['runs' => self::http(), 'idle' => [
                 ['system' => 'weft', 'connections' => 10_000, 'kib_per_connection' => 6.5],
                 ['system' => 'php-builtin', 'connections' => 10_000, 'kib_per_connection' => null, 'failed' => 'closes every connection'],
@@ -42,7 +42,7 @@ final class Results
         foreach (['plain' => 4.0, 'confirmed' => 5.0, 'safe' => 6.0] as $mode => $seconds) {
             array_push($runs, ...self::busRuns('weft', $mode, 'rabbitmq', $seconds));
         }
-        array_push($runs, ...self::busRuns('weft', 'confirmed', 'sqlite', 1.0));
+        array_push($runs, ...self::busRuns('weft', 'confirmed', 'sqlite', 1.0), ...self::busRuns('weft', 'confirmed', 'postgres', 3.0));
         foreach (['go' => 8.0, 'pure-php' => 16.0, 'symfony-messenger' => 40.0] as $system => $seconds) {
             array_push($runs, ...self::busRuns($system, 'plain', 'rabbitmq', $seconds));
         }

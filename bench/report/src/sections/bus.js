@@ -4,10 +4,11 @@ import { finished, groupBy, middleRun, number, range, references, results, sprea
 
 /** The name the table of bench/bus has. */
 function contender(run) {
-    return run.transport === 'sqlite' ? `${run.system} embedded` : run.system === 'weft' ? `weft ${run.mode}` : run.system;
+    const alone = { sqlite: 'embedded', postgres: 'postgres' }[run.transport];
+    return alone ? `${run.system} ${alone}` : run.system === 'weft' ? `weft ${run.mode}` : run.system;
 }
 
-const order = ['weft plain', 'weft confirmed', 'weft safe', 'weft batch', 'weft batch-safe', 'weft embedded', 'go', 'pure-php', 'symfony-messenger'];
+const order = ['weft plain', 'weft confirmed', 'weft safe', 'weft batch', 'weft batch-safe', 'weft embedded', 'weft postgres', 'go', 'pure-php', 'symfony-messenger'];
 const rank = (name) => order.indexOf(name) < 0 ? order.length : order.indexOf(name);
 const groups = (runs) => [...groupBy(runs, contender)].sort(([a], [b]) => rank(a) - rank(b));
 const commands = (runs) => Math.max(...runs.filter(finished).map((run) => run.rows));
