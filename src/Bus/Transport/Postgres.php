@@ -57,16 +57,16 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
         private readonly ?Database $owned,
     ) {
         $this->presence = new Presence($store->database);
-        $this->arrivals = new Arrivals();
+        $this->arrivals = new Arrivals($store->database);
         $this->notices = new Notices();
         $this->publisher = new Publisher($store, $this->arrivals);
         $this->vacuum = new Vacuum($store->database);
-        $this->settlements = new Settlements($store, $this->vacuum, $this->arrivals->wake(...));
+        $this->settlements = new Settlements($store, $this->vacuum, $this->arrivals->announce(...));
         $this->watch = new Watch($store, $this->presence, $this->arrivals, $this->notices);
     }
 
     /**
-     * Opens four connections at most, beside those of the handlers' database.
+     * Opens five connections at most, beside those of the handlers' database.
      *
      * @param string $dsn `postgres://user:password@host:5432/database`, as for a {@see Database}; a pooler between must keep sessions
      *
@@ -86,7 +86,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
 
     /**
      * Keeps the broker's tables in a database that is open already, and does not close it. While something is consumed, one of
-     * its connections is in use all the time.
+     * its connections is in use all the time, and there is one more beside the pool, for notifications.
      *
      * @throws \ValueError when it is no PostgreSQL, or its pool has room for less than three connections
      * @throws TransportFailed

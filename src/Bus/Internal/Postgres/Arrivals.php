@@ -5,22 +5,64 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\Internal\Wakeup;
+use Weft\Runtime\Task;
+use Weft\Sql\Database;
+use Weft\Sql\Listener;
+use Weft\Sql\Notification;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+use function Weft\delay;
+use function Weft\detach;
+use function Weft\shield;
 
 /**
- * When to look whether there are messages: at once after what this process did, and now and then for what others did.
+ * When to look whether there are messages: at once after what this process did, on a notification of another one, and now and then
+ * in any case.
+ *
+ * A notification is a hint and travels in a transaction of its own: PostgreSQL lets those that notify commit one after the other.
  *
  * @internal
  */
 final class Arrivals
 {
-    /** Seconds between two looks for what other processes have published. */
-    private const TICK = 0.05;
+    private const CHANNEL = 'weft_messages';
+
+    /** Seconds between two looks while notifications come, and while they do not. */
+    private const TICK = 1.0;
+    private const TICK_ALONE = 0.05;
+
+    /** Seconds in which what several have put into queues becomes one notification. */
+    private const TOGETHER = 0.002;
+
+    /** Seconds before it is tried again to listen. */
+    private const PAUSE = 1.0;
 
     private readonly Wakeup $arrival;
+    private readonly string $own;
+    private ?Listener $listener = null;
+    private ?Task $listening = null;
+    private bool $announcing = false;
+    private bool $again = false;
 
-    public function __construct()
+    public function __construct(private readonly Database $database)
     {
         $this->arrival = new Wakeup('messages in PostgreSQL');
+        $this->own = \bin2hex(\random_bytes(8));
+    }
+
+    /** From now on somebody waits. */
+    public function begin(): void
+    {
+        $this->listening ??= detach($this->listen(...));
+    }
+
+    public function end(): void
+    {
+        $this->listening?->cancel('nothing is consumed any more');
+        $this->listening = null;
+        $this->listener?->close();
+        $this->listener = null;
     }
 
     /** Goes into {@see wait()}, so that what came in between is not missed. */
@@ -32,13 +74,63 @@ final class Arrivals
     /** @param float|null $until as microtime(true) has it */
     public function wait(?float $until, int $generation): void
     {
-        $tick = \microtime(true) + self::TICK;
+        $tick = \microtime(true) + ($this->listener === null ? self::TICK_ALONE : self::TICK);
         $this->arrival->wait($until === null ? $tick : \min($until, $tick), $generation);
     }
 
-    /** This process may have put something into a queue, or has room for more. */
+    /** This process has room for more, or stops. */
     public function wake(): void
     {
         $this->arrival->notify();
+    }
+
+    /** Something was put into a queue: others may wait for it. */
+    public function announce(): void
+    {
+        $this->wake();
+        $this->again = true;
+        if (!$this->announcing) {
+            $this->announcing = true;
+            // Detached: nobody waits for a hint.
+            detach(fn() => shield($this->notify(...)));
+        }
+    }
+
+    private function notify(): void
+    {
+        try {
+            while ($this->again) {
+                delay(self::TOGETHER);
+                $this->again = false;
+                $this->database->transaction(function (Transaction $transaction): void {
+                    $transaction->execute('SET LOCAL synchronous_commit = off');
+                    $transaction->notify(self::CHANNEL, $this->own);
+                });
+            }
+        } catch (SqlException) {
+            // Whoever waits looks after a second.
+        } finally {
+            $this->announcing = false;
+        }
+    }
+
+    private function listen(): never
+    {
+        while (true) {
+            try {
+                $this->listener = $this->database->listen(self::CHANNEL);
+                $this->arrival->notify();
+                while (true) {
+                    $news = $this->listener->next();
+                    if (!$news instanceof Notification || $news->payload !== $this->own) {
+                        $this->arrival->notify();
+                    }
+                }
+            } catch (SqlException) {
+                $this->listener?->close();
+                $this->listener = null;
+            }
+            delay(self::PAUSE);
+        }
     }
 }

@@ -150,7 +150,7 @@ final class PostgresConsumer implements TransactionalConsumer
         $this->vacuum->died(1);
         if (isset($this->published[$delivery->tag])) {
             unset($this->published[$delivery->tag]);
-            $this->arrivals->wake();
+            $this->arrivals->announce();
         }
     }
 
@@ -175,7 +175,7 @@ final class PostgresConsumer implements TransactionalConsumer
             } catch (SqlException) {
                 // The lock goes with the session, and then others give back what it had.
             }
-            $this->arrivals->wake();
+            $this->arrivals->announce();
         });
         ($this->forget)($this);
     }

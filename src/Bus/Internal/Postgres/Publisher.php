@@ -65,7 +65,7 @@ final class Publisher
     public function put(string $queue, array $messages): void
     {
         $this->guard("to queue \"{$queue}\"", fn() => $this->store->insertInto($this->store->database, $queue, $messages));
-        $this->arrivals->wake();
+        $this->arrivals->announce();
     }
 
     /**
@@ -81,7 +81,7 @@ final class Publisher
             $this->in($transaction, $messages);
             $work($transaction);
         }));
-        $this->arrivals->wake();
+        $this->arrivals->announce();
     }
 
     /**
@@ -129,7 +129,7 @@ final class Publisher
         } finally {
             $this->working = false;
             $this->done->notify();
-            $this->arrivals->wake();
+            $this->arrivals->announce();
         }
     }
 

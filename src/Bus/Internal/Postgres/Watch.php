@@ -35,6 +35,7 @@ final class Watch
     {
         if ($this->users++ === 0) {
             $this->task = detach($this->run(...));
+            $this->arrivals->begin();
         }
     }
 
@@ -43,6 +44,7 @@ final class Watch
         if (--$this->users === 0) {
             $this->task?->cancel('nothing is consumed any more');
             $this->task = null;
+            $this->arrivals->end();
         }
     }
 
@@ -56,7 +58,7 @@ final class Watch
                     $this->notices->warn('The connection that says that consumers live was lost: what they had may be delivered to others');
                 }
                 if ($this->store->releaseDead() > 0) {
-                    $this->arrivals->wake();
+                    $this->arrivals->announce();
                 }
             } catch (SqlException $exception) {
                 Outage::isOne($exception) || $this->notices->warn("Dead consumers cannot be looked for: {$exception->getMessage()}");
