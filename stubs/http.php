@@ -188,8 +188,6 @@ class HttpRequest
      * @internal
      *
      * @param array<string, string|int|list<string>> $headers in place of those the file has
-     *
-     * @throws \Weft\Http\FileUnreadable
      */
     public function respondFile(int $status, array $headers, HttpFile $file): bool
     {

@@ -5,10 +5,11 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use hyper::header::{self, HeaderValue};
+use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Response, StatusCode};
 
@@ -31,7 +32,7 @@ pub enum FileError {
 
 /// A file that is open, and what it was when it was opened.
 pub struct SendableFile {
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
     size: u64,
     modified: SystemTime,
@@ -70,7 +71,7 @@ impl SendableFile {
             size: metadata.len(),
             modified: metadata.modified().unwrap_or(UNIX_EPOCH),
             media_type: media_type(&name),
-            file,
+            file: Arc::new(file),
             path: path.to_owned(),
             coding: None,
             varies: false,
@@ -109,15 +110,12 @@ impl SendableFile {
 
     /// The answer to a request with that head. Fields that are given replace those the file would have; conditions and
     /// ranges are looked at where the status is 200 and the method GET or HEAD.
-    ///
-    /// # Errors
-    /// The file is of no more use: no further handle of it can be had.
     pub fn answer(
         &self,
         request: &Parts,
         status: StatusCode,
         headers: HeaderMap,
-    ) -> io::Result<Response<Body>> {
+    ) -> Response<Body> {
         let mut response = Response::new(Body::Empty);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
@@ -135,12 +133,8 @@ impl SendableFile {
             modified: self.modified,
         };
         match state.judge(&request.headers) {
-            Verdict::NotModified => {
-                return Ok(without_contents(response, StatusCode::NOT_MODIFIED));
-            }
-            Verdict::Failed => {
-                return Ok(without_contents(response, StatusCode::PRECONDITION_FAILED));
-            }
+            Verdict::NotModified => return without_contents(response, StatusCode::NOT_MODIFIED),
+            Verdict::Failed => return without_contents(response, StatusCode::PRECONDITION_FAILED),
             Verdict::Proceed => {}
         }
         let field = request.headers.get(header::RANGE);
@@ -149,7 +143,7 @@ impl SendableFile {
             None => self.whole(response),
             Some(field) => match wanted(field.as_bytes(), self.size) {
                 Wanted::Everything => self.whole(response),
-                Wanted::Nothing => Ok(self.unsatisfiable(response)),
+                Wanted::Nothing => self.unsatisfiable(response),
                 Wanted::Parts(parts) => self.partial(response, parts),
             },
         }
@@ -176,35 +170,29 @@ impl SendableFile {
         }
     }
 
-    fn whole(&self, response: Response<Body>) -> io::Result<Response<Body>> {
+    fn whole(&self, response: Response<Body>) -> Response<Body> {
         self.with_pieces(response, [Piece::Range(0..self.size)])
     }
 
     fn unsatisfiable(&self, response: Response<Body>) -> Response<Body> {
         let mut response = without_contents(response, StatusCode::RANGE_NOT_SATISFIABLE);
-        if let Ok(range) = HeaderValue::try_from(format!("bytes */{}", self.size)) {
-            response.headers_mut().insert(header::CONTENT_RANGE, range);
-        }
+        let range = format!("bytes */{}", self.size);
+        insert(response.headers_mut(), header::CONTENT_RANGE, range);
         response
     }
 
-    fn partial(
-        &self,
-        mut response: Response<Body>,
-        parts: Vec<Range<u64>>,
-    ) -> io::Result<Response<Body>> {
+    fn partial(&self, mut response: Response<Body>, parts: Vec<Range<u64>>) -> Response<Body> {
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        let headers = response.headers_mut();
         if let [part] = parts.as_slice() {
-            let range =
-                HeaderValue::try_from(self.content_range(part)).map_err(io::Error::other)?;
-            response.headers_mut().insert(header::CONTENT_RANGE, range);
+            insert(headers, header::CONTENT_RANGE, self.content_range(part));
             return self.with_pieces(response, [Piece::Range(part.clone())]);
         }
         let boundary = uuid::Uuid::new_v4().simple().to_string();
-        let kind = format!("multipart/byteranges; boundary={boundary}");
-        let kind = HeaderValue::try_from(kind).map_err(io::Error::other)?;
-        let kind = response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        let kind = headers.remove(header::CONTENT_TYPE);
         let pieces = self.multipart(&boundary, kind.as_ref(), parts);
+        let kind = format!("multipart/byteranges; boundary={boundary}");
+        insert(headers, header::CONTENT_TYPE, kind);
         self.with_pieces(response, pieces)
     }
 
@@ -242,9 +230,16 @@ impl SendableFile {
         &self,
         response: Response<Body>,
         pieces: impl Into<Vec<Piece>>,
-    ) -> io::Result<Response<Body>> {
-        let body = FileBody::new(self.file.try_clone()?, pieces.into());
-        Ok(response.map(|_| Body::File(body)))
+    ) -> Response<Body> {
+        let body = FileBody::new(Arc::clone(&self.file), pieces.into());
+        response.map(|_| Body::File(body))
+    }
+}
+
+/// A value of our own making, which has nothing in it that a field may not have.
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: String) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        headers.insert(name, value);
     }
 }
 

@@ -34,13 +34,13 @@ pub struct FileBody {
 }
 
 impl FileBody {
-    pub(super) fn new(file: File, pieces: Vec<Piece>) -> Self {
+    pub(super) fn new(file: Arc<File>, pieces: Vec<Piece>) -> Self {
         let length = |piece: &Piece| match piece {
             Piece::Bytes(bytes) => bytes.len() as u64,
             Piece::Range(range) => range.end - range.start,
         };
         Self {
-            file: Arc::new(file),
+            file,
             left: pieces.iter().map(length).sum(),
             pieces: pieces.into(),
             reading: None,

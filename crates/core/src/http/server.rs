@@ -9,10 +9,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
-use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::sync::Notify;
 
@@ -20,8 +18,9 @@ use super::body::{Body, Pipe, Sending};
 use super::call::{Call, Stage};
 use super::connection::{Command, Connection, InFlight, Peer, serve};
 use super::limits::Limits;
+use super::refusal::{close, last, plain, refusal, unread};
 use super::registry::{Id, Registry};
-use super::request_body::{BodyError, RequestBody};
+use super::request_body::RequestBody;
 use super::sweep::{Tick, sweep};
 use crate::net::{Acceptor, Listener, Stream, TlsAcceptor};
 
@@ -473,65 +472,4 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.shared.end(&self.call);
     }
-}
-
-/// What no handler should have to see.
-fn refusal(head: &Parts) -> Option<Response<Body>> {
-    // RFC 9112 §3.2: exactly one Host.
-    if head.version == Version::HTTP_11 && head.headers.get_all(header::HOST).iter().count() != 1 {
-        return Some(last(StatusCode::BAD_REQUEST));
-    }
-    // RFC 9112 §3.2.3: a name alone is the target of CONNECT only.
-    if head.uri.path().is_empty() && head.method != Method::CONNECT {
-        return Some(last(StatusCode::BAD_REQUEST));
-    }
-    // RFC 9112 §6.3: what a proxy in front of us could read as another length than we do must not be answered.
-    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
-    let is_odd = |coding: &HeaderValue| !coding.as_bytes().eq_ignore_ascii_case(b"chunked");
-    if codings.next().is_some_and(is_odd) || codings.next().is_some() {
-        return Some(last(StatusCode::BAD_REQUEST));
-    }
-    // RFC 9110 §10.1.1
-    let expectation = head.headers.get(header::EXPECT);
-    let is_unknown = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"100-continue");
-    if expectation.is_some_and(is_unknown) {
-        return Some(last(StatusCode::EXPECTATION_FAILED));
-    }
-    None
-}
-
-fn unread(error: &BodyError) -> Response<Body> {
-    last(match error {
-        BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        BodyError::TimedOut { .. } => StatusCode::REQUEST_TIMEOUT,
-        BodyError::Incomplete { .. } | BodyError::Taken => StatusCode::BAD_REQUEST,
-    })
-}
-
-/// The answer after which the connection ends, because what follows on it could be anything.
-fn last(status: StatusCode) -> Response<Body> {
-    let mut response = plain(status);
-    if status != StatusCode::SERVICE_UNAVAILABLE {
-        close(&mut response);
-    }
-    response
-}
-
-fn close(response: &mut Response<Body>) {
-    let close = HeaderValue::from_static("close");
-    response.headers_mut().insert(header::CONNECTION, close);
-}
-
-fn plain(status: StatusCode) -> Response<Body> {
-    let reason = status.canonical_reason().unwrap_or_default();
-    let text = format!("{} {reason}\n", status.as_u16());
-    let mut response = Response::new(Body::Full(Bytes::from(text)));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    headers.insert(header::CONTENT_TYPE, kind);
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    }
-    response
 }

@@ -8,7 +8,8 @@ use ext_php_rs::types::{ZendHashTable, Zval};
 use weft_core::http::{Call, Field, MultipartError, MultipartLimits, Upload, UploadError};
 
 use super::file::path_of;
-use super::{body_failure, object};
+use super::object;
+use super::request::body_failure;
 use crate::amqp_table::binary;
 use crate::convert::array_zval;
 use crate::failure::Failure;

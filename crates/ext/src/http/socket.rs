@@ -6,7 +6,7 @@ use ext_php_rs::types::{ZendHashTable, Zval};
 
 use weft_core::http::{Call, Message, UpgradeError, WebSocket, WebSocketLimits};
 
-use super::gone;
+use super::stream::gone;
 use crate::amqp_table::binary;
 use crate::convert::array_zval;
 use crate::failure::{Detail, Failure};

@@ -1,0 +1,100 @@
+//! Header fields and status between PHP and core.
+
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
+
+use weft_core::http::header::{HeaderName, HeaderValue};
+use weft_core::http::{Body, HeaderMap, Response, StatusCode};
+
+use crate::amqp_table::binary;
+use crate::convert::array_zval;
+use crate::failure::Failure;
+
+/// All fields of that name, as one value would say it (RFC 9110 §5.3); cookies have a separator of their own.
+pub fn joined(headers: &HeaderMap, name: &str) -> Option<Zval> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?;
+    let Some(second) = values.next() else {
+        return Some(binary(first.as_bytes()));
+    };
+    let separator: &[u8] = match name.eq_ignore_ascii_case("cookie") {
+        true => b"; ",
+        false => b", ",
+    };
+    let mut all = first.as_bytes().to_vec();
+    for value in std::iter::once(second).chain(values) {
+        all.extend_from_slice(separator);
+        all.extend_from_slice(value.as_bytes());
+    }
+    Some(binary(&all))
+}
+
+/// `[name => [value, …]]`, names in lower case.
+pub fn fields(headers: &HeaderMap) -> PhpResult<Zval> {
+    let mut fields = ZendHashTable::with_capacity(headers.keys_len() as u32);
+    for name in headers.keys() {
+        let mut values = ZendHashTable::new();
+        for value in headers.get_all(name) {
+            values.push(binary(value.as_bytes()))?;
+        }
+        fields.insert(name.as_str(), array_zval(values))?;
+    }
+    Ok(array_zval(fields))
+}
+
+pub fn response(status: i64, headers: &ZendHashTable, body: Body) -> PhpResult<Response<Body>> {
+    let mut response = Response::new(body);
+    *response.status_mut() = final_status(status)?;
+    *response.headers_mut() = header_map(headers)?;
+    Ok(response)
+}
+
+pub fn final_status(status: i64) -> PhpResult<StatusCode> {
+    let code = u16::try_from(status)
+        .ok()
+        .and_then(|code| StatusCode::from_u16(code).ok())
+        .filter(|code| !code.is_informational());
+    let code = code.ok_or_else(|| {
+        let message = format!("there is no final status {status}: it must be 200 to 999");
+        Failure::new("usage", message)
+    })?;
+    Ok(code)
+}
+
+/// `[name => value]` or `[name => [value, …]]`.
+pub fn header_map(headers: &ZendHashTable) -> PhpResult<HeaderMap> {
+    let mut map = HeaderMap::with_capacity(headers.len() + 2);
+    let mut entries = headers.iter();
+    while let Some((key, value)) = entries.next_zval() {
+        let key = key.zend_str().map(ZendStr::as_bytes).unwrap_or_default();
+        let name = HeaderName::from_bytes(key).map_err(|_| {
+            let key = String::from_utf8_lossy(key);
+            Failure::new("usage", format!("\"{key}\" is no name of a header field"))
+        })?;
+        match value.array() {
+            None => {
+                let value = header_value(&name, value)?;
+                map.append(name, value);
+            }
+            Some(values) => {
+                for value in values.values() {
+                    map.append(&name, header_value(&name, value)?);
+                }
+            }
+        }
+    }
+    Ok(map)
+}
+
+fn header_value(name: &HeaderName, value: &Zval) -> PhpResult<HeaderValue> {
+    let refuse = |what: &str| Failure::new("usage", format!("the header field {name} {what}"));
+    if let Some(number) = value.long() {
+        return Ok(HeaderValue::from(number));
+    }
+    let text = value
+        .dereference()
+        .zend_str()
+        .ok_or_else(|| refuse("must be a string, an int or a list of them"))?;
+    HeaderValue::from_bytes(text.as_bytes())
+        .map_err(|_| refuse("has a line break or another character that is not allowed").into())
+}

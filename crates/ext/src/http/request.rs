@@ -1,0 +1,219 @@
+//! `Weft\Native\HttpRequest`
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use ext_php_rs::convert::IntoZval;
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendClassObject, ZendHashTable, Zval};
+use ext_php_rs::zend::ClassEntry;
+
+use weft_core::http::{Body, BodyError, Call, Version};
+
+use super::fields::{fields, final_status, header_map, joined, response};
+use super::file::HttpFile;
+use super::socket::{self, HttpSocket};
+use super::stream::HttpStream;
+use super::{form, long, text};
+use crate::amqp_table::binary;
+use crate::failure::Failure;
+use crate::metrics::Histogram;
+use crate::process::Process;
+use crate::runtime::{Payload, seconds, start};
+
+/// A comment, which clients of events ignore.
+const HEARTBEAT: &[u8] = b":\n\n";
+
+/// Not final: `Weft\Http\Request` adds what has to wait.
+#[php_class]
+#[php(name = "Weft\\Native\\HttpRequest")]
+pub struct HttpRequest {
+    call: Rc<Call>,
+}
+
+#[php_impl]
+impl HttpRequest {
+    pub fn id(&self) -> i64 {
+        self.call.id() as i64
+    }
+
+    pub fn method(&self) -> Zval {
+        let method = &self.call.head().method;
+        text(method.as_str())
+    }
+
+    pub fn path(&self) -> Zval {
+        text(self.call.head().uri.path())
+    }
+
+    pub fn query_string(&self) -> Zval {
+        text(self.call.head().uri.query().unwrap_or_default())
+    }
+
+    pub fn scheme(&self) -> &'static str {
+        if self.call.peer().is_tls {
+            "https"
+        } else {
+            "http"
+        }
+    }
+
+    pub fn host(&self) -> Zval {
+        let head = self.call.head();
+        match head.uri.authority() {
+            Some(authority) => text(authority.as_str()),
+            None => joined(&head.headers, "host").unwrap_or_else(|| text("")),
+        }
+    }
+
+    pub fn protocol(&self) -> &'static str {
+        match self.call.head().version {
+            Version::HTTP_2 => "2",
+            Version::HTTP_10 => "1.0",
+            _ => "1.1",
+        }
+    }
+
+    pub fn client_address(&self) -> Option<String> {
+        self.call
+            .peer()
+            .address
+            .map(|address| address.ip().to_string())
+    }
+
+    pub fn client_certificate(&self) -> Option<Zval> {
+        self.call.peer().certificate.as_deref().map(binary)
+    }
+
+    pub fn client_port(&self) -> Option<i64> {
+        self.call
+            .peer()
+            .address
+            .map(|address| address.port().into())
+    }
+
+    pub fn header(&self, name: &str) -> Option<Zval> {
+        joined(&self.call.head().headers, name)
+    }
+
+    pub fn headers(&self) -> PhpResult<Zval> {
+        fields(&self.call.head().headers)
+    }
+
+    pub fn trailers(&self) -> PhpResult<Zval> {
+        fields(&self.call.trailers().unwrap_or_default())
+    }
+
+    pub fn timed_by(&self, histogram: &Histogram) {
+        self.call.time(histogram.instrument());
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.call.is_open()
+    }
+
+    pub fn read_body(&self) -> PhpResult<Zval> {
+        Process::refuse_after_fork()?;
+        if let Some(whole) = self.call.whole_body() {
+            return Ok(binary(&whole.map_err(body_failure)?));
+        }
+        let reading = self.call.read_body();
+        Ok(long(start(async move {
+            let whole = reading.await.map_err(body_failure)?;
+            Ok(Payload::build(move || Ok(binary(&whole))))
+        })?))
+    }
+
+    pub fn next_piece(&self) -> PhpResult<i64> {
+        let reading = self.call.next_piece();
+        start(async move {
+            let piece = reading.await.map_err(body_failure)?;
+            Ok(Payload::build(move || Ok(binary(&piece))))
+        })
+    }
+
+    pub fn respond(&self, status: i64, headers: &ZendHashTable, body: &Zval) -> PhpResult<bool> {
+        Process::refuse_after_fork()?;
+        let body = body
+            .zend_str()
+            .ok_or_else(|| Failure::new("usage", "the body of a response must be a string"))?;
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        Ok(self.call.respond(response(status, headers, body.into())?))
+    }
+
+    pub fn respond_file(
+        &self,
+        status: i64,
+        headers: &ZendHashTable,
+        file: &HttpFile,
+    ) -> PhpResult<bool> {
+        Process::refuse_after_fork()?;
+        let (status, headers) = (final_status(status)?, header_map(headers)?);
+        let response = file.file.answer(self.call.head(), status, headers);
+        Ok(self.call.respond(response))
+    }
+
+    pub fn read_form(&self, limits: &ZendHashTable, folder: &Zval) -> PhpResult<i64> {
+        Process::refuse_after_fork()?;
+        form::read(&self.call, limits, folder)
+    }
+
+    pub fn converse(
+        &self,
+        subprotocol: Option<String>,
+        message_bytes: i64,
+        ping_interval: f64,
+    ) -> PhpResult<Option<HttpSocket>> {
+        Process::refuse_after_fork()?;
+        socket::open(&self.call, subprotocol, message_bytes, ping_interval)
+    }
+
+    pub fn stream(
+        &self,
+        status: i64,
+        headers: &ZendHashTable,
+        length: Option<i64>,
+    ) -> PhpResult<HttpStream> {
+        Process::refuse_after_fork()?;
+        let (writer, body) = Body::stream(length.and_then(|length| u64::try_from(length).ok()));
+        self.call.respond(response(status, headers, body)?);
+        Ok(HttpStream::new(writer))
+    }
+
+    pub fn stream_events(
+        &self,
+        status: i64,
+        headers: &ZendHashTable,
+        heartbeat: f64,
+    ) -> PhpResult<HttpStream> {
+        Process::refuse_after_fork()?;
+        let beats = (heartbeat > 0.0).then(|| (seconds(heartbeat), Bytes::from_static(HEARTBEAT)));
+        let (writer, body) = Body::events(beats);
+        self.call.respond(response(status, headers, body)?);
+        Ok(HttpStream::new(writer))
+    }
+}
+
+impl HttpRequest {
+    pub fn new(call: Rc<Call>) -> Self {
+        Self { call }
+    }
+
+    /// As an instance of `class`, which extends ours.
+    pub fn into_object(self, class: &'static ClassEntry) -> PhpResult<Zval> {
+        // SAFETY: the object is initialised in the next line, before anybody else sees it.
+        let mut object = unsafe { ZendClassObject::<Self>::new_uninit(Some(class)) };
+        object.initialize(self);
+        Ok(object.into_zval(false)?)
+    }
+}
+
+pub fn body_failure(error: BodyError) -> Failure {
+    let kind = match error {
+        BodyError::TooLarge { .. } => "http.body.too_large",
+        BodyError::TimedOut { .. } => "http.body.timed_out",
+        BodyError::Incomplete { .. } => "http.body.incomplete",
+        BodyError::Taken => "usage",
+    };
+    Failure::new(kind, error.to_string())
+}

@@ -1,0 +1,227 @@
+//! `Weft\Native\HttpServer`
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+use ext_php_rs::zend::ClassEntry;
+
+use weft_core::http::{Event, Limits, Server, Service};
+use weft_core::net::{Address, Identity, ListenError, ServerTls, TlsAcceptor, listen};
+
+use super::long;
+use super::request::HttpRequest;
+use crate::convert::array_zval;
+use crate::failure::Failure;
+use crate::process::Process;
+use crate::runtime::{Payload, seconds, start};
+
+/// The class of the library that extends ours: requests are made as instances of it.
+const REQUEST: &str = "Weft\\Http\\Request";
+/// What `next` says of a request instead of handing it out.
+const GONE: i64 = 1;
+const EXPIRED: i64 = 2;
+
+#[php_class]
+#[php(name = "Weft\\Native\\HttpServer")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct HttpServer {
+    server: Server,
+    tls: RefCell<Vec<Rc<TlsAcceptor>>>,
+}
+
+#[php_impl]
+impl HttpServer {
+    pub fn open(limits: &ZendHashTable) -> PhpResult<Self> {
+        let server = Server::new(self::limits(limits));
+        let process = Process::current()?;
+        process.reactor.spawn_background(server.keep_time());
+        Ok(Self {
+            server,
+            tls: RefCell::default(),
+        })
+    }
+
+    pub fn listen(
+        &self,
+        address: &str,
+        share_port: bool,
+        certificates: &ZendHashTable,
+        client_authorities: Option<String>,
+        client_required: bool,
+    ) -> PhpResult<String> {
+        let process = Process::current()?;
+        let address: Address = address.parse().map_err(listen_failure)?;
+        let tls = tls(&address, certificates, client_authorities, client_required)?;
+        self.tls.borrow_mut().extend(tls.clone());
+        let listener = listen(&address, share_port).map_err(listen_failure)?;
+        let address = listener.address().to_string();
+        let accepting = self.server.accept(listener, tls);
+        process.reactor.spawn_background(async move {
+            // Only registering the socket can fail, with the epoll instance out of memory.
+            let _ = accepting.await;
+        });
+        Ok(address)
+    }
+
+    pub fn reload_certificates(&self) -> PhpResult<()> {
+        for tls in &*self.tls.borrow() {
+            tls.reload().map_err(tls_failure)?;
+        }
+        Ok(())
+    }
+
+    pub fn next(&self, max: i64) -> PhpResult<Zval> {
+        Process::refuse_after_fork()?;
+        let max = usize::try_from(max).unwrap_or(0).max(1);
+        if self.server.has_events() {
+            return batch(&self.server, max);
+        }
+        let next = self.server.next();
+        let server = self.server.clone();
+        let op = start(async move {
+            next.await;
+            Ok(Payload::build(move || batch(&server, max)))
+        })?;
+        let mut zval = Zval::new();
+        zval.set_long(op);
+        Ok(zval)
+    }
+
+    pub fn stop(&self) {
+        self.server.stop();
+    }
+
+    pub fn drained(&self) -> PhpResult<i64> {
+        let drained = self.server.drained();
+        start(async move {
+            drained.await;
+            Ok(Payload::Null)
+        })
+    }
+
+    pub fn abort(&self) {
+        self.server.abort();
+    }
+
+    pub fn connections(&self) -> i64 {
+        self.server.connections() as i64
+    }
+
+    pub fn in_flight(&self) -> i64 {
+        self.server.in_flight() as i64
+    }
+}
+
+impl HttpServer {
+    /// Hands requests of another protocol to `service`.
+    pub fn delegate(&self, service: Rc<dyn Service>) {
+        self.server.delegate(service);
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+/// What has happened by now, by request id: a request to answer, or [`GONE`] or [`EXPIRED`] for one handed out before.
+fn batch(server: &Server, max: usize) -> PhpResult<Zval> {
+    let class = ClassEntry::try_find(REQUEST).ok_or_else(|| {
+        Failure::new(
+            "runtime",
+            format!("the class {REQUEST} is missing: is the PHP library loaded?"),
+        )
+    })?;
+    let mut batch = ZendHashTable::new();
+    for _ in 0..max {
+        let (id, value) = match server.take() {
+            None => break,
+            Some(Event::Request(call)) => (call.id(), HttpRequest::new(call).into_object(class)?),
+            Some(Event::Gone(id)) => (id, long(GONE)),
+            Some(Event::Expired(id)) => (id, long(EXPIRED)),
+        };
+        batch.insert_at_index(id as i64, value)?;
+    }
+    Ok(array_zval(batch))
+}
+
+/// `[[certificate file, key file], …]`; none is no TLS.
+fn tls(
+    address: &Address,
+    certificates: &ZendHashTable,
+    client_authorities: Option<String>,
+    client_required: bool,
+) -> PhpResult<Option<Rc<TlsAcceptor>>> {
+    if certificates.is_empty() {
+        return Ok(None);
+    }
+    if matches!(address, Address::Unix(_)) {
+        let message = format!("{address} is a Unix socket: TLS needs TCP");
+        return Err(Failure::new("usage", message).into());
+    }
+    let file = |pair: &Zval, index| {
+        let file = pair.array()?.get_index(index)?.string()?;
+        Some(PathBuf::from(file))
+    };
+    let identities = certificates
+        .values()
+        .map(|pair| {
+            Some(Identity {
+                cert_file: file(pair, 0)?,
+                key_file: file(pair, 1)?,
+            })
+        })
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| Failure::new("usage", "a certificate is the names of two files"))?;
+    let options = ServerTls {
+        identities,
+        client_authorities: client_authorities.map(PathBuf::from),
+        client_required,
+        protocols: vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+    };
+    let acceptor = TlsAcceptor::new(options).map_err(tls_failure)?;
+    Ok(Some(Rc::new(acceptor)))
+}
+
+fn tls_failure(reason: String) -> Failure {
+    Failure::new("http.tls", reason)
+}
+
+fn limits(given: &ZendHashTable) -> Limits {
+    let default = Limits::default();
+    let count = |name: &str, default: usize| {
+        let number = given.get(name).and_then(Zval::long);
+        number.map_or(default, |number| usize::try_from(number).unwrap_or(0))
+    };
+    let time = |name: &str, default| {
+        given
+            .get(name)
+            .and_then(Zval::double)
+            .map_or(default, seconds)
+    };
+    Limits {
+        connections: count("connections", default.connections),
+        in_flight: count("inFlight", default.in_flight),
+        queue: count("queue", default.queue),
+        header_count: count("headerCount", default.header_count),
+        header_bytes: count("headerBytes", default.header_bytes),
+        body_bytes: count("bodyBytes", default.body_bytes as usize) as u64,
+        header_timeout: time("headerTimeout", default.header_timeout),
+        body_timeout: time("bodyTimeout", default.body_timeout),
+        idle_timeout: time("idleTimeout", default.idle_timeout),
+        write_timeout: time("writeTimeout", default.write_timeout),
+        deadline: given.get("deadline").and_then(Zval::double).map(seconds),
+    }
+}
+
+fn listen_failure(error: ListenError) -> Failure {
+    let kind = match error {
+        ListenError::Address(_) => "http.address",
+        ListenError::Refused { .. } => "http.listen",
+    };
+    Failure::new(kind, error.to_string())
+}

@@ -1,0 +1,78 @@
+//! `Weft\Native\HttpStream`
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use ext_php_rs::prelude::*;
+use ext_php_rs::types::{ZendHashTable, Zval};
+
+use weft_core::http::{BodyWriter, Broken};
+
+use super::fields::header_map;
+use crate::failure::Failure;
+use crate::process::Process;
+use crate::runtime::{Payload, start};
+
+/// A response body on its way.
+#[php_class]
+#[php(name = "Weft\\Native\\HttpStream")]
+#[php(flags = ext_php_rs::flags::ClassFlags::Final)]
+pub struct HttpStream {
+    /// `None` once it has ended.
+    writer: RefCell<Option<BodyWriter>>,
+}
+
+#[php_impl]
+impl HttpStream {
+    pub fn write(&self, bytes: &Zval) -> PhpResult<i64> {
+        Process::refuse_after_fork()?;
+        let piece = bytes
+            .zend_str()
+            .ok_or_else(|| Failure::new("usage", "a piece of a response must be a string"))?;
+        let writer = self.writer.borrow();
+        let writer = writer.as_ref().ok_or_else(|| {
+            Failure::new(
+                "usage",
+                "the response has ended: nothing more can be written",
+            )
+        })?;
+        let has_room = writer
+            .write(Bytes::copy_from_slice(piece.as_bytes()))
+            .map_err(gone)?;
+        if has_room {
+            return Ok(0);
+        }
+        let room = writer.room();
+        start(async move { room.await.map(|()| Payload::Null).map_err(gone) })
+    }
+
+    pub fn end(&self, trailers: &ZendHashTable) -> PhpResult<()> {
+        let trailers = match trailers.is_empty() {
+            true => None,
+            false => Some(header_map(trailers)?),
+        };
+        if let Some(writer) = self.writer.borrow_mut().take() {
+            writer.end(trailers);
+        }
+        Ok(())
+    }
+
+    pub fn abort(&self) {
+        let writer = self.writer.borrow_mut().take();
+        drop(writer);
+    }
+}
+
+impl HttpStream {
+    pub fn new(writer: BodyWriter) -> Self {
+        let writer = RefCell::new(Some(writer));
+        Self { writer }
+    }
+}
+
+pub fn gone(_: Broken) -> Failure {
+    Failure::new(
+        "http.gone",
+        "the client has gone away before the response was complete",
+    )
+}
