@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Chaos;
 
+use Weft\Amqp\Connection;
 use Weft\Bench\Chaos\Work\Brokers;
 use Weft\Bench\Chaos\Work\Ledgers;
 use Weft\Bench\ResultsFile;
@@ -105,10 +106,15 @@ final class Chaos
 
     private function emptyBus(Transport $broker, Database $database): Bus
     {
+        if ($broker instanceof RabbitMq) {
+            // The run before may have had another kind of queue.
+            $connection = Connection::connect($this->ground->broker());
+            $connection->deleteQueue(self::QUEUE);
+            $connection->deleteQueue(self::QUEUE . '.dead');
+            $connection->close();
+        }
         $bus = Bus::connect($broker, $database)->handlers(new Ledgers());
         $bus->declare(self::QUEUE);
-        $bus->purge(self::QUEUE);
-        $broker instanceof RabbitMq && $bus->purge(self::QUEUE . '.dead');
 
         return $bus;
     }
