@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Ledger;
 
 use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\Internal\Outage;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Bytes;
@@ -74,6 +75,7 @@ final class Entry
      * on its way. Also when the connection was lost during a commit that did take effect.
      *
      * @throws DuplicateMessageId when it was another message of the same id
+     * @throws SqlException when the database is away and cannot say
      */
     public function wasHandled(): bool
     {
@@ -82,7 +84,12 @@ final class Entry
         }
         try {
             $handled = $this->database->execute(self::FIND, [$this->id, $this->consumer])->value();
-        } catch (SqlException) {
+        } catch (SqlException $exception) {
+            if (Outage::isOne($exception)) {
+                // Nobody knows: a duplicate must not count as a failure because of that.
+                throw $exception;
+            }
+
             return false;
         }
         if ($handled !== null && $handled !== self::fingerprint($this->delivery->body)) {
