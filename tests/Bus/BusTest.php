@@ -24,9 +24,40 @@ use Weft\Tests\Bus\Fixtures\StoreCustomer;
 
 use function Weft\async;
 use function Weft\delay;
+use function Weft\yieldNow;
 
 final class BusTest extends BusTestCase
 {
+    /** @dataProvider turns */
+    public function testABusThatIsClosedBeforeAHandlerHasBegunEnds(int $turns): void
+    {
+        $this->inRuntime(function () use ($turns): void {
+            $handled = 0;
+            $bus = Bus::connect($transport = new Memory())->handlers(self::storing(static function () use (&$handled): void {
+                $handled++;
+            }));
+            $bus->declare(self::QUEUE);
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, signals: false));
+            delay(0.01);
+            $bus->send(self::customer(1));
+            for ($turn = 0; $turn < $turns; $turn++) {
+                yieldNow();
+            }
+            $bus->close();
+            $consuming->await();
+
+            self::assertSame(1, $handled + $transport->depth(self::QUEUE));
+        }, 2.0);
+    }
+
+    /** How often others had their turn before the bus is closed: in one of them the worker has started a task that has not begun. */
+    public static function turns(): iterable
+    {
+        for ($turns = 0; $turns < 6; $turns++) {
+            yield [$turns];
+        }
+    }
+
     public function testACommandIsHandledAndTheEventItLeadsToReachesEveryListener(): void
     {
         $this->inRuntime(function (): void {

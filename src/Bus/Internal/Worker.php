@@ -264,8 +264,12 @@ final class Worker
     private function force(): void
     {
         $this->forced = true;
-        foreach ($this->tasks as $task) {
+        foreach ($this->tasks as $tag => $task) {
             $task->cancel('the bus was told to stop at once');
+            if ($task->done()) {
+                // It had not started, and so does not take itself off the list.
+                unset($this->tasks[$tag]);
+            }
         }
     }
 }
