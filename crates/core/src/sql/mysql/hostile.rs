@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::failure::ServerFailure;
+use super::login::has_sound_length;
 use super::reply::{Answer, Command, Manner, Reply, Step};
 use super::wire::{Framing, Malformed, Reader, frame, put_length, take_packet};
 use crate::sql::Value;
@@ -184,7 +185,8 @@ proptest! {
         version in any::<bool>(),
     ) {
         let body = if version { [&[10][..], b"8.0.0\0", &body].concat() } else { body };
-        if let Ok(greeting) = ParseBuf(&body).parse::<HandshakePacket<'_>>(()) {
+        if has_sound_length(&body)
+            && let Ok(greeting) = ParseBuf(&body).parse::<HandshakePacket<'_>>(()) {
             let _ = (greeting.nonce(), greeting.auth_plugin(), greeting.connection_id());
         }
         if let Ok(request) = ParseBuf(&body).parse::<AuthSwitchRequest<'_>>(()) {

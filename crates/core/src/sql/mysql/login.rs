@@ -35,6 +35,9 @@ impl Connector {
     pub(super) async fn log_in(&self) -> Result<Connection, Error> {
         let mut wire = Wire::new(self.open().await?, 0);
         let greeting = self.receive(&mut wire).await?;
+        if !has_sound_length(&greeting) {
+            return Err(self.incomprehensible());
+        }
         let greeting: HandshakePacket<'_> = self.parse(&greeting)?;
         let mut capabilities = self.wanted() & greeting.capabilities();
         let is_mariadb = !greeting
@@ -277,6 +280,14 @@ impl Connector {
             "the peer does not speak the MySQL protocol".to_owned(),
         )
     }
+}
+
+/// Whether the scramble of a greeting has a length: `mysql_common` reckons with it as with a signed byte.
+pub(super) fn has_sound_length(greeting: &[u8]) -> bool {
+    let version = greeting.iter().skip(1).position(|byte| *byte == 0);
+    // The length comes 20 bytes after the version's end.
+    let length = version.and_then(|end| greeting.get(end + 22));
+    length.is_none_or(|length| *length < 128)
 }
 
 /// The socket while the packets of both sides are numbered in one sequence.
