@@ -15,10 +15,11 @@ final class SqlDatabase
      * @param \SensitiveParameterValue $dsn a string: no stack trace may show its password
      * @param array<string, int|float|bool> $pool see `Weft\Pool\PoolOptions::native()`
      * @param string $name what messages call the pool; empty: the database's name
+     * @param list<string> $hooks which there are: created, borrowed, returned, closed
      *
      * @throws \Weft\Sql\InvalidDsn
      */
-    public static function open(object $dsn, array $pool, string $name): int
+    public static function open(object $dsn, array $pool, string $name, array $hooks): int
     {
     }
 
@@ -84,13 +85,37 @@ final class SqlDatabase
     {
     }
 
-    /** Outcome: null, when there are leaks to report. */
-    public function leaked(): int
+    /** Outcome: null, when there is work for PHP. */
+    public function workWaits(): int
     {
     }
 
-    /** @return list<array{?int, float, ?string, int, ?string, ?string}> those found since the last call */
-    public function leaks(): array
+    /**
+     * What there is to do since the last call: a hook to call with a visit (0 when its connection is closed) and the
+     * server's number of the session, a visit that is over, or a holder (see above) that is a leak.
+     *
+     * @return list<array{string, mixed, 2?: int}> `['created'|'renewed'|'borrowed'|'returned'|'closed', visit, session]`,
+     *     `['abandon', visit]`, `['leak', holder]`
+     */
+    public function work(): array
+    {
+    }
+
+    /**
+     * Outcome: as of {@see execute()}, on the connection of the visit.
+     *
+     * @param array<int|string, mixed> $params
+     */
+    public function executeInHook(int $visit, string $sql, array $params): int
+    {
+    }
+
+    public function hookReturned(int $visit): void
+    {
+    }
+
+    /** @param int $thrown number of the exception, for {@see \Weft\Pool\Internal\Thrown} */
+    public function hookThrew(int $visit, int $thrown, string $message): void
     {
     }
 

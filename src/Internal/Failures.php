@@ -47,6 +47,7 @@ final class Failures
             'sql.pool_slow' => new Sql\ConnectionNotReady($message),
             'sql.pool_blocked' => new Sql\NestedBorrow($message),
             'sql.server_down' => new Sql\ServerDown($message),
+            'sql.hook' => new Sql\HookFailed($message, previous: Thrown::by((int) ($details['error'] ?? 0))),
             'sql.pool_closed' => new Sql\PoolClosed($message),
             'sql.cancelled' => new Sql\StatementCancelled($message, statement: self::text($details, 'statement')),
 

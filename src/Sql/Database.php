@@ -5,11 +5,12 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 use Weft\Native\SqlDatabase;
+use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Sql\Internal\Attendant;
 use Weft\Sql\Internal\Copy;
-use Weft\Sql\Internal\LeakWatch;
 use Weft\Sql\Internal\Rows;
 
 /**
@@ -21,7 +22,7 @@ final class Database implements Connection
         private readonly SqlDatabase $native,
         private readonly Driver $driver,
         private readonly string $name,
-        private readonly ?LeakWatch $leaks,
+        private readonly ?Attendant $attendant,
     ) {
     }
 
@@ -32,22 +33,25 @@ final class Database implements Connection
      * - `mysql://user:password@host:3306/database?sslmode=verify-full&sslrootcert=ca.pem`, `mariadb://` as well
      * - `sqlite:relative/path.db`, `sqlite:///absolute/path.db`, `sqlite::memory:`
      *
-     * @param (\Closure(Leak): mixed)|null $leaked called in a task of its own, once for each connection that is held for
-     *     longer than the pool's `leakThreshold`, for instance to log it; by default that is an `E_USER_WARNING`
+     * @param Hooks $hooks called with a {@see Session}, each in a task of its own
      *
      * @throws InvalidDsn
      * @throws ConnectionFailed when the SQLite file cannot be opened
+     * @throws UsageError for hooks of SQLite, which has no pool
      */
-    public static function connect(#[\SensitiveParameter] string $dsn, PoolOptions $pool = new PoolOptions(), ?\Closure $leaked = null): self
+    public static function connect(#[\SensitiveParameter] string $dsn, PoolOptions $pool = new PoolOptions(), Hooks $hooks = new Hooks()): self
     {
-        $native = Scheduler::await(SqlDatabase::open(new \SensitiveParameterValue($dsn), $pool->native(), $pool->name));
+        $native = Scheduler::await(SqlDatabase::open(new \SensitiveParameterValue($dsn), $pool->native(), $pool->name, $hooks->names()));
 
         $driver = Driver::from($native->driver());
-        $watched = $pool->leakThreshold > 0.0 && $driver !== Driver::Sqlite;
+        if ($driver === Driver::Sqlite && $hooks->names() !== []) {
+            throw new UsageError('SQLite has no pool of connections: the hooks ' . \implode(', ', $hooks->names()) . ' would never be called');
+        }
+        $attended = $hooks->names() !== [] || $pool->leakThreshold > 0.0 && $driver !== Driver::Sqlite;
 
         $name = $pool->name !== '' ? $pool->name : \rawurldecode(\ltrim((string) \parse_url($dsn, \PHP_URL_PATH), '/'));
 
-        return new self($native, $driver, $name, $watched ? new LeakWatch($native, $name, $leaked) : null);
+        return new self($native, $driver, $name, $attended ? new Attendant($native, $name, $hooks) : null);
     }
 
     public function driver(): Driver
@@ -57,9 +61,7 @@ final class Database implements Connection
 
     public function execute(string $sql, array $params = []): Result
     {
-        $this->leaks?->attend();
-
-        return new Result(Scheduler::await($this->native->execute($sql, $params, self::task())));
+        return new Result($this->await($this->native->execute($sql, $params, self::task())));
     }
 
     public function stream(string $sql, array $params = [], int $chunk = 1000): iterable
@@ -78,23 +80,17 @@ final class Database implements Connection
 
     public function copyIn(string $sql, iterable $chunks): int
     {
-        $this->leaks?->attend();
-
-        return Copy::chunks($this->native->copyIn($sql, self::task()), $chunks);
+        return Copy::chunks($this->native->copyIn($sql, self::task()), $chunks, $this->attendant);
     }
 
     public function copyRows(string $table, array $columns, iterable $rows): int
     {
-        $this->leaks?->attend();
-
-        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns), self::task()), $columns, $rows);
+        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns), self::task()), $columns, $rows, $this->attendant);
     }
 
     public function copyOut(string $sql): iterable
     {
-        $this->leaks?->attend();
-
-        return Copy::out($this->native->copyOut($sql, self::task()));
+        return Copy::out($this->native->copyOut($sql, self::task()), $this->attendant);
     }
 
     public function notify(string $channel, string $payload = ''): void
@@ -143,9 +139,7 @@ final class Database implements Connection
      */
     public function begin(): Transaction
     {
-        $this->leaks?->attend();
-
-        return new Transaction($this->native->transaction(self::task()), $this->driver);
+        return new Transaction($this->native->transaction(self::task()), $this->driver, $this->attendant);
     }
 
     /**
@@ -197,7 +191,13 @@ final class Database implements Connection
     /** Lets running statements finish, then closes every connection. Later statements throw {@see PoolClosed}. */
     public function close(): void
     {
-        Scheduler::await($this->native->close());
+        $this->await($this->native->close());
+        $this->attendant?->serve();
+    }
+
+    private function await(int $op): mixed
+    {
+        return Attendant::through($this->attendant, $op);
     }
 
     /** Who borrows. */
@@ -213,7 +213,6 @@ final class Database implements Connection
      */
     private function fetch(string $sql, array $params, int $chunk): \Generator
     {
-        $this->leaks?->attend();
-        yield from Rows::of($this->native->stream($sql, $params, $chunk, self::task()));
+        yield from Rows::of($this->native->stream($sql, $params, $chunk, self::task()), $this->attendant);
     }
 }

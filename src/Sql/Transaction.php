@@ -6,6 +6,7 @@ namespace Weft\Sql;
 
 use Weft\Native\SqlTransaction;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Sql\Internal\Attendant;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\Rows;
 
@@ -37,7 +38,7 @@ final class Transaction implements Connection
     private bool $ended = false;
 
     /** @internal made by {@see Database} */
-    public function __construct(private readonly SqlTransaction $native, private readonly Driver $driver)
+    public function __construct(private readonly SqlTransaction $native, private readonly Driver $driver, private readonly ?Attendant $attendant = null)
     {
     }
 
@@ -65,19 +66,19 @@ final class Transaction implements Connection
             $number = \max($index, ~$index);
             if ($count > 0 && $number !== $first + $count) {
                 // Whoever makes the items has used the transaction meanwhile.
-                $affected[] = Scheduler::await($this->native->flushItems($first, $count, $done));
+                $affected[] = $this->await($this->native->flushItems($first, $count, $done));
                 $done += $count;
                 $count = 0;
             }
             $first = $count++ === 0 ? $number : $first;
             if ($index < 0) {
-                $affected[] = Scheduler::await($this->native->flushItems($first, $count, $done));
+                $affected[] = $this->await($this->native->flushItems($first, $count, $done));
                 $done += $count;
                 $count = 0;
             }
         }
         if ($count > 0) {
-            $affected[] = Scheduler::await($this->native->flushItems($first, $count, $done));
+            $affected[] = $this->await($this->native->flushItems($first, $count, $done));
         }
 
         return \array_merge(...$affected);
@@ -85,17 +86,17 @@ final class Transaction implements Connection
 
     public function copyIn(string $sql, iterable $chunks): int
     {
-        return Copy::chunks($this->native->copyIn($sql), $chunks);
+        return Copy::chunks($this->native->copyIn($sql), $chunks, $this->attendant);
     }
 
     public function copyRows(string $table, array $columns, iterable $rows): int
     {
-        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns)), $columns, $rows);
+        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns)), $columns, $rows, $this->attendant);
     }
 
     public function copyOut(string $sql): iterable
     {
-        return Copy::out($this->native->copyOut($sql));
+        return Copy::out($this->native->copyOut($sql), $this->attendant);
     }
 
     public function notify(string $channel, string $payload = ''): void
@@ -118,7 +119,7 @@ final class Transaction implements Connection
         return match (true) {
             !$reads, $this->driver === Driver::Sqlite => $this->readAll($sql, $params),
             $this->driver === Driver::Postgres => $this->fetch($sql, $params, $chunk),
-            default => Rows::of($this->native->stream($sql, $params, $chunk)),
+            default => Rows::of($this->native->stream($sql, $params, $chunk), $this->attendant),
         };
     }
 
@@ -149,7 +150,7 @@ final class Transaction implements Connection
     /** Sends what is deferred and waits for its answers. */
     public function flush(): void
     {
-        Scheduler::await($this->native->flush());
+        $this->await($this->native->flush());
     }
 
     /**
@@ -162,7 +163,7 @@ final class Transaction implements Connection
     public function commit(): void
     {
         $this->refuseInside('commit');
-        Scheduler::await($this->native->commit());
+        $this->await($this->native->commit());
         $this->ended = true;
     }
 
@@ -175,7 +176,7 @@ final class Transaction implements Connection
     {
         $this->refuseInside('rollback');
         if ($this->native->isOpen()) {
-            Scheduler::await($this->native->rollback());
+            $this->await($this->native->rollback());
         }
         $this->ended = true;
     }
@@ -227,6 +228,11 @@ final class Transaction implements Connection
         }
 
         return $fields ?? throw new UsageError('The result has been read before, or its transaction ended before it was read');
+    }
+
+    private function await(int $op): mixed
+    {
+        return Attendant::through($this->attendant, $op);
     }
 
     private function undo(string $savepoint): void

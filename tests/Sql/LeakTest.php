@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Sql;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
@@ -121,6 +122,6 @@ final class LeakTest extends TestCase
         $dsn = \getenv('DATABASE_URL');
         self::assertNotFalse($dsn, 'DATABASE_URL is not set: run `make services`');
 
-        return Database::connect($dsn, new PoolOptions(size: 4, leakThreshold: $threshold, name: 'books'), $leaked);
+        return Database::connect($dsn, new PoolOptions(size: 4, leakThreshold: $threshold, name: 'books'), new Hooks(leaked: $leaked));
     }
 }

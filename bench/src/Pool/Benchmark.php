@@ -70,10 +70,16 @@ final class Benchmark
         try {
             $url = "http://127.0.0.1:$port/test";
             Wrk::run($url, $preset->connections, self::WARM_UP_SECONDS, threads: self::LOAD_THREADS);
-            $cpu = $runner->tree->cpuSeconds();
+            [$cpu, $databaseCpu] = [$runner->tree->cpuSeconds(), $this->options->server?->cpuSeconds()];
             $load = Wrk::run($url, $preset->connections, $this->options->seconds, threads: self::LOAD_THREADS);
 
-            return Run::finished($preset, Machine::cores(), $load, $runner->tree->cpuSeconds() - $cpu);
+            return Run::finished(
+                $preset,
+                Machine::cores(),
+                $load,
+                $runner->tree->cpuSeconds() - $cpu,
+                $databaseCpu === null ? null : $this->options->server->cpuSeconds() - $databaseCpu,
+            );
         } finally {
             $runner->stop();
         }

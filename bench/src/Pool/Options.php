@@ -6,6 +6,7 @@ namespace Weft\Bench\Pool;
 
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\CommandLine;
+use Weft\Bench\ProcessTree;
 
 /** What the command line asks for. */
 final class Options
@@ -24,13 +25,15 @@ final class Options
 
         USAGE;
 
-    private const DATABASES = ['mysql' => 'WEFT_MYSQL_DSN', 'postgres' => 'DATABASE_URL'];
+    /** Variables of the URL and of the server's process. */
+    private const DATABASES = ['mysql' => ['WEFT_MYSQL_DSN', 'WEFT_MYSQL_PID'], 'postgres' => ['DATABASE_URL', 'POSTGRES_PID']];
 
     private function __construct(
         public readonly int $rounds,
         public readonly int $seconds,
         public readonly string $database,
         public readonly string $url,
+        public readonly ?ProcessTree $server,
         public readonly string $extension,
         public readonly string $out,
     ) {
@@ -54,13 +57,14 @@ final class Options
             'out' => "$root/bench/out/pool.json",
         ]);
         $database = $line->text('database');
-        $variable = self::DATABASES[$database] ?? throw new BenchmarkException("--database must be mysql or postgres, got '$database'");
+        [$variable, $pid] = self::DATABASES[$database] ?? throw new BenchmarkException("--database must be mysql or postgres, got '$database'");
 
         return new self(
             $line->positive('rounds'),
             $line->positive('seconds'),
             $database,
             getenv($variable) ?: throw new BenchmarkException("$variable is not set: run `make services` and `. var/services/env`"),
+            getenv($pid) ? new ProcessTree((int) getenv($pid)) : null,
             $line->text('extension'),
             $line->text('out'),
         );

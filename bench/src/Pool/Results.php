@@ -13,7 +13,7 @@ use Weft\Bench\Table;
 final class Results
 {
     private const HEADER = [
-        'preset', 'requests/s', 'of ceiling', 'ceiling', 'p50 ms', 'p99 ms', 'errors', 'runner CPU s', 'published/s', 'published errors',
+        'preset', 'requests/s', 'of ceiling', 'ceiling', 'p50 ms', 'p99 ms', 'errors', 'CPU s', 'database CPU s', 'published/s', 'published errors',
     ];
 
     /**
@@ -44,18 +44,38 @@ final class Results
 
     public function table(): Table
     {
-        $groups = [];
-        foreach ($this->runs as $run) {
-            $groups[$run->label()][] = $run;
-        }
+        $groups = $this->groups();
 
         return new Table(self::HEADER, array_map(self::row(...), array_keys($groups), $groups));
     }
 
-    /** @return array{table: string} for the page */
+    /** What the pool is worth, here and in the publication: requests with it over requests without. */
+    public function ratios(): Table
+    {
+        $rows = [];
+        foreach ($this->groups() as [$run]) {
+            [$with, $without] = [$this->runsOf($run->preset(), true), $this->runsOf($run->preset(), false)];
+            if ($with === [] || $without === []) {
+                continue;
+            }
+            $rates = static fn (array $runs): array => self::numbers($runs, 'rps');
+            $here = $rates($with) === [] || $rates($without) === []
+                ? '–'
+                : sprintf('%.1f', Spread::of($rates($with))->median / Spread::of($rates($without))->median);
+            $rows[$run->preset()] = [
+                $run->preset(),
+                $here,
+                sprintf('%.1f', $with[0]->number('published_rps') / $without[0]->number('published_rps')),
+            ];
+        }
+
+        return new Table(['preset', 'with a pool / without', 'published'], array_values($rows));
+    }
+
+    /** @return array{table: string, ratios: string} for the page */
     public function markdown(): array
     {
-        return ['table' => $this->table()->markdown()];
+        return ['table' => $this->table()->markdown(), 'ratios' => $this->ratios()->markdown()];
     }
 
     /** @return list<string> */
@@ -67,6 +87,23 @@ final class Results
         }
 
         return array_keys($failures);
+    }
+
+    /** @return array<string, non-empty-list<Run>> by label */
+    private function groups(): array
+    {
+        $groups = [];
+        foreach ($this->runs as $run) {
+            $groups[$run->label()][] = $run;
+        }
+
+        return $groups;
+    }
+
+    /** @return list<Run> */
+    private function runsOf(string $preset, bool $pool): array
+    {
+        return array_values(array_filter($this->runs, static fn (Run $run): bool => $run->preset() === $preset && $run->pool() === $pool));
     }
 
     /**
@@ -89,6 +126,7 @@ final class Results
             self::spread($runs, 'p99_ms', 1),
             number_format(array_sum(self::numbers($runs, 'errors'))),
             self::spread($runs, 'cpu_s', 1),
+            self::spread($runs, 'database_cpu_s', 1),
             number_format($runs[0]->number('published_rps')),
             sprintf('%.1f %%', $runs[0]->number('published_error_percent')),
         ];

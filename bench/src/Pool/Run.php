@@ -9,15 +9,18 @@ use Weft\Bench\Load\Load;
 /** One preset's run, as it stands in the results file. A failed run has a reason and no numbers. */
 final class Run
 {
-    private const NUMBERS = ['rps', 'p50_ms', 'p99_ms', 'requests', 'errors', 'cpu_s'];
+    private const NUMBERS = ['rps', 'p50_ms', 'p99_ms', 'requests', 'errors', 'cpu_s', 'database_cpu_s'];
 
     /** @param array<string, mixed> $fields as in the results file */
     private function __construct(private readonly array $fields)
     {
     }
 
-    /** @param float $cpuSeconds of the runner's processes during the load */
-    public static function finished(Preset $preset, int $cores, Load $load, float $cpuSeconds): self
+    /**
+     * @param float $cpuSeconds of the runner's processes during the load
+     * @param float|null $databaseCpuSeconds of the database's; null when it cannot be told
+     */
+    public static function finished(Preset $preset, int $cores, Load $load, float $cpuSeconds, ?float $databaseCpuSeconds): self
     {
         return new self(self::identity($preset, $cores) + [
             'rps' => round($load->perSecond(), 1),
@@ -27,6 +30,7 @@ final class Run
             'errors' => $load->errors,
             'latency_ms' => $load->latency->toArray(),
             'cpu_s' => round($cpuSeconds, 2),
+            'database_cpu_s' => $databaseCpuSeconds === null ? null : round($databaseCpuSeconds, 2),
         ]);
     }
 
@@ -52,6 +56,16 @@ final class Run
     public function label(): string
     {
         return "{$this->fields['preset']}, pool " . ($this->fields['pool'] ? 'on' : 'off');
+    }
+
+    public function preset(): string
+    {
+        return $this->fields['preset'];
+    }
+
+    public function pool(): bool
+    {
+        return $this->fields['pool'];
     }
 
     public function failure(): ?string

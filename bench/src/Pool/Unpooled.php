@@ -4,10 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Pool;
 
-use Weft\Sql\Database;
 use Weft\Pool\PoolOptions;
-
-use function Weft\delay;
+use Weft\Sql\Database;
 
 /** A new connection for every query, which is closed after it. */
 final class Unpooled implements Connections
@@ -18,10 +16,9 @@ final class Unpooled implements Connections
 
     public function sleep(float $seconds): void
     {
-        $database = Database::connect($this->url, new PoolOptions(size: 1));
+        $database = Database::connect($this->url, new PoolOptions(size: 1), Sleep::hooks($this->url, $this->settings));
         try {
-            delay($this->settings->randomSeconds('connection.min_delay_sec', 'connection.max_delay_sec'));
-            $database->execute(Sleep::sql($database->driver()), [$seconds])->rows();
+            $database->execute(Sleep::sql($this->url), [$seconds])->rows();
         } finally {
             $database->close();
         }

@@ -106,7 +106,7 @@ fn buckets(histogram: &Histogram) -> PhpResult<Zval> {
 }
 
 /// `[task, seconds held, file, line, statement, stack]`.
-fn holder(holder: &Holder) -> PhpResult<Zval> {
+pub fn holder(holder: &Holder) -> PhpResult<Zval> {
     let mut row = ZendHashTable::new();
     let borrower = &holder.borrower;
     row.push(borrower.task.map(|task| task as i64))?;

@@ -7,12 +7,9 @@ use ext_php_rs::convert::{FromZval, IntoZval};
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, ZendObject, Zval};
 
-use tokio::sync::Notify;
-
-use weft_core::pool::Holder;
 use weft_core::sql::{
-    ConnectFailure, Database, Error, ParseCache, PoolChange, RowStream, Statement, Transaction,
-    Value,
+    Call, Calls, ConnectFailure, Database, Error, Hooks, Moment, ParseCache, PoolChange, RowStream,
+    Statement, Transaction, Value,
 };
 
 use crate::caller::borrower;
@@ -37,7 +34,8 @@ const MOST_BYTES: usize = 8 << 20;
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
 pub struct SqlDatabase {
     database: Database,
-    leaks: Rc<Leaks>,
+    /// `None` for SQLite, which has no pool.
+    calls: Option<Rc<Calls>>,
     /// Leaks are looked for: borrowers leave their stack.
     traces: bool,
     parsed: Rc<RefCell<ParseCache>>,
@@ -45,7 +43,12 @@ pub struct SqlDatabase {
 
 #[php_impl]
 impl SqlDatabase {
-    pub fn open(dsn: &mut ZendObject, pool: &ZendHashTable, name: Text<'_>) -> PhpResult<i64> {
+    pub fn open(
+        dsn: &mut ZendObject,
+        pool: &ZendHashTable,
+        name: Text<'_>,
+        hooks: &ZendHashTable,
+    ) -> PhpResult<i64> {
         let dsn = dsn.try_call_method("getValue", Vec::new())?;
         let dsn = Text::from_zval(&dsn).ok_or("the DSN must be a string")?;
         let dsn = dsn.utf8().map_err(unreadable_dsn)?;
@@ -54,7 +57,7 @@ impl SqlDatabase {
         })?;
         let pool = pool::options(pool, name.to_owned());
         let traces = !pool.leak_threshold.is_zero();
-        let opening = Database::open(dsn, pool).map_err(failure)?;
+        let opening = Database::open(dsn, pool, self::hooks(hooks)).map_err(failure)?;
         start(async move {
             let database = opening.await.map_err(failure)?;
             Ok(Payload::build(move || {
@@ -148,18 +151,47 @@ impl SqlDatabase {
         pool::holders(&self.database.holders())
     }
 
-    pub fn leaked(&self) -> PhpResult<i64> {
-        let leaks = Rc::clone(&self.leaks);
+    pub fn work_waits(&self) -> PhpResult<i64> {
+        let calls = self.calls.clone();
         start(async move {
-            while leaks.found.borrow().is_empty() {
-                leaks.bell.notified().await;
+            match calls {
+                Some(calls) => calls.wait().await,
+                None => std::future::pending().await,
             }
             Ok(Payload::Null)
         })
     }
 
-    pub fn leaks(&self) -> PhpResult<Zval> {
-        pool::holders(&self.leaks.found.take())
+    pub fn work(&self) -> PhpResult<Zval> {
+        let mut list = ZendHashTable::new();
+        for call in self.calls.iter().flat_map(|calls| calls.take()) {
+            list.push(work(&call)?)?;
+        }
+        Ok(convert::array_zval(list))
+    }
+
+    pub fn execute_in_hook(
+        &self,
+        visit: i64,
+        sql: Text<'_>,
+        params: &ZendHashTable,
+    ) -> PhpResult<i64> {
+        let statement = statement(&self.parsed, sql, params)?;
+        let running = self.database.execute_in_hook(visit as u64, statement);
+        start(async move {
+            let result = running.await.map_err(failure)?;
+            Ok(Payload::build(move || convert::result_set(result)))
+        })
+    }
+
+    pub fn hook_returned(&self, visit: i64) {
+        self.database.end_hook(visit as u64, Ok(()));
+    }
+
+    pub fn hook_threw(&self, visit: i64, thrown: i64, message: Text<'_>) {
+        let message = message.lossy();
+        let error = Error::Hook { message, thrown };
+        self.database.end_hook(visit as u64, Err(error));
     }
 
     pub fn resize(&self, size: i64, minimum_idle: i64) {
@@ -195,28 +227,55 @@ impl SqlDatabase {
 
     fn new(database: Database, traces: bool) -> Self {
         let parsed = ParseCache::new(database.dialect(), PARSED_STATEMENTS);
-        let leaks = Rc::new(Leaks::default());
-        let reports = Rc::downgrade(&leaks);
-        database.on_leak(move |holder| {
-            if let Some(leaks) = reports.upgrade() {
-                leaks.found.borrow_mut().push(holder);
-                leaks.bell.notify_one();
-            }
-        });
         Self {
+            calls: database.calls(),
             database,
-            leaks,
             traces,
             parsed: Rc::new(RefCell::new(parsed)),
         }
     }
 }
 
-/// Holders of connections that nobody has been told of yet.
-#[derive(Default)]
-struct Leaks {
-    found: RefCell<Vec<Holder>>,
-    bell: Notify,
+/// Which hooks PHP has, by name.
+fn hooks(names: &ZendHashTable) -> Hooks {
+    let has = |hook: &str| names.values().any(|name| name.str() == Some(hook));
+    Hooks {
+        created: has("created"),
+        borrowed: has("borrowed"),
+        returned: has("returned"),
+        closed: has("closed"),
+    }
+}
+
+/// `[kind, visit, session]`, for a leak `["leak", holder]`.
+fn work(call: &Call) -> PhpResult<Zval> {
+    let mut row = ZendHashTable::new();
+    match call {
+        Call::Hook {
+            moment,
+            visit,
+            session,
+        } => {
+            row.push(match moment {
+                Moment::Created => "created",
+                Moment::Renewed => "renewed",
+                Moment::Borrowed => "borrowed",
+                Moment::Returned => "returned",
+                Moment::Closed => "closed",
+            })?;
+            row.push(*visit as i64)?;
+            row.push(*session)?;
+        }
+        Call::Abandon { visit } => {
+            row.push("abandon")?;
+            row.push(*visit as i64)?;
+        }
+        Call::Leak(holder) => {
+            row.push("leak")?;
+            row.push(pool::holder(holder)?)?;
+        }
+    }
+    Ok(convert::array_zval(row))
 }
 
 #[php_class]
@@ -460,6 +519,9 @@ pub fn failure(error: Error) -> Failure {
         Error::PoolSlow { .. } => Failure::new("sql.pool_slow", message),
         Error::PoolBlocked { .. } => Failure::new("sql.pool_blocked", message),
         Error::ServerDown { .. } => Failure::new("sql.server_down", message),
+        Error::Hook { thrown, .. } => {
+            Failure::new("sql.hook", message).with("error", Detail::Int(thrown))
+        }
         Error::PoolClosed { .. } => Failure::new("sql.pool_closed", message),
         Error::Cancelled { statement } => {
             Failure::new("sql.cancelled", message).with("statement", Detail::Text(Some(statement)))

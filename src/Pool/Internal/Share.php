@@ -6,7 +6,7 @@ namespace Weft\Pool\Internal;
 
 /**
  * This worker's part of a total. The supervisor sets `WEFT_WORKERS`, how many there are, and `WEFT_WORKER`, which of them
- * this one is, counted from 0.
+ * this one is.
  *
  * @internal
  */

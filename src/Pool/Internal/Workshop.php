@@ -8,7 +8,6 @@ use Weft\Native;
 use Weft\Pool\FactoryFailed;
 use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
-use Weft\Runtime\Internal\Blocking;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
 
@@ -18,7 +17,7 @@ use Weft\Runtime\Internal\Scheduler;
  *
  * @internal
  */
-final class Workshop
+final class Workshop implements Servant
 {
     /** @var array<int, mixed> */
     public array $resources = [];
@@ -26,10 +25,7 @@ final class Workshop
     /** @var array<int, Coroutine> factories at work, by request */
     private array $creating = [];
     private int $lastId = 0;
-    /** Finishes when there is work. */
-    private ?int $bell = null;
-    /** @var \WeakReference<Scheduler>|null the loop that listens to the bell */
-    private ?\WeakReference $loop = null;
+    private readonly Bell $bell;
 
     public function __construct(
         private readonly Native\Pool $native,
@@ -40,21 +36,15 @@ final class Workshop
         private readonly ?\Closure $close,
         private readonly Hooks $hooks,
     ) {
+        $this->bell = new Bell($native, $this);
     }
 
     /** Waits for an operation of the pool and does what it needs meanwhile. */
     public function await(int $op): mixed
     {
-        $scheduler = Scheduler::$current;
-        if ($scheduler?->running === null) {
-            return $this->serveUntil($op);
-        }
-        $this->attend($scheduler);
-
-        return Scheduler::await($op);
+        return $this->bell->await($op);
     }
 
-    /** Does at once what waits. */
     public function serve(?Scheduler $scheduler = null): void
     {
         foreach ($this->native->work() as [$kind, $subject]) {
@@ -71,20 +61,6 @@ final class Workshop
                 }
             }
         }
-    }
-
-    public function attend(Scheduler $scheduler): void
-    {
-        if ($this->loop?->get() !== $scheduler) {
-            $this->leave();
-            $this->loop = \WeakReference::create($scheduler);
-            $this->listen($scheduler);
-        }
-    }
-
-    public function __destruct()
-    {
-        $this->leave();
     }
 
     public function create(int $request): void
@@ -161,45 +137,5 @@ final class Workshop
     private function report(Leak $leak): void
     {
         $this->hooks->leaked === null ? \trigger_error((string) $leak, \E_USER_WARNING) : ($this->hooks->leaked)($leak);
-    }
-
-    private function listen(Scheduler $scheduler): void
-    {
-        $workshop = \WeakReference::create($this);
-        $this->bell = $this->native->workWaits();
-        $scheduler->listenTo($this->bell, static function (int $op) use ($workshop, $scheduler): void {
-            Native\take($op);
-            $self = $workshop->get();
-            if ($self !== null) {
-                $self->serve($scheduler);
-                $self->listen($scheduler);
-            }
-        });
-    }
-
-    private function serveUntil(int $op): mixed
-    {
-        while (true) {
-            if ($this->loop !== null) {
-                $this->leave();
-            }
-            $bell = $this->bell ??= $this->native->workWaits();
-            if (Blocking::awaitFirst($op, $bell) === $op) {
-                return Blocking::await($op);
-            }
-            Blocking::await($bell);
-            $this->bell = null;
-            $this->serve();
-        }
-    }
-
-    private function leave(): void
-    {
-        if ($this->bell !== null) {
-            $this->loop?->get()?->unlisten($this->bell);
-            unset(Blocking::$finished[$this->bell]);
-            Native\cancel($this->bell);
-        }
-        $this->bell = $this->loop = null;
     }
 }

@@ -6,7 +6,6 @@ namespace Weft\Sql\Internal;
 
 use Weft\Native\SqlCopyIn;
 use Weft\Native\SqlCopyOut;
-use Weft\Runtime\Internal\Scheduler;
 use Weft\Sql\ParameterError;
 
 /**
@@ -27,16 +26,16 @@ final class Copy
     }
 
     /** @param iterable<string> $chunks */
-    public static function chunks(SqlCopyIn $copy, iterable $chunks): int
+    public static function chunks(SqlCopyIn $copy, iterable $chunks, ?Attendant $attendant): int
     {
         try {
             foreach ($chunks as $chunk) {
                 if ($copy->write($chunk)) {
-                    Scheduler::await($copy->send());
+                    Attendant::through($attendant, $copy->send());
                 }
             }
 
-            return Scheduler::await($copy->finish());
+            return Attendant::through($attendant, $copy->finish());
         } finally {
             $copy->close();
         }
@@ -46,28 +45,28 @@ final class Copy
      * @param list<string> $columns
      * @param iterable<array<int|string, mixed>> $rows
      */
-    public static function rows(SqlCopyIn $copy, array $columns, iterable $rows): int
+    public static function rows(SqlCopyIn $copy, array $columns, iterable $rows, ?Attendant $attendant): int
     {
         $number = 0;
         try {
             foreach ($rows as $row) {
                 $number++;
                 if ($copy->row(\array_is_list($row) ? $row : self::ordered($row, $columns, $number), $number)) {
-                    Scheduler::await($copy->send());
+                    Attendant::through($attendant, $copy->send());
                 }
             }
 
-            return Scheduler::await($copy->finish());
+            return Attendant::through($attendant, $copy->finish());
         } finally {
             $copy->close();
         }
     }
 
     /** @return \Generator<int, string> */
-    public static function out(SqlCopyOut $copy): \Generator
+    public static function out(SqlCopyOut $copy, ?Attendant $attendant): \Generator
     {
         try {
-            while (($chunk = Scheduler::await($copy->next())) !== null) {
+            while (($chunk = Attendant::through($attendant, $copy->next())) !== null) {
                 yield $chunk;
             }
         } finally {

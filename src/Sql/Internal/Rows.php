@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Weft\Sql\Internal;
 
 use Weft\Native\SqlCursor;
-use Weft\Runtime\Internal\Scheduler;
 
 /**
  * The rows of a cursor, one after the other.
@@ -15,11 +14,11 @@ use Weft\Runtime\Internal\Scheduler;
 final class Rows
 {
     /** @return \Generator<int, array<string, mixed>> that ends the query when it is left early */
-    public static function of(SqlCursor $cursor): \Generator
+    public static function of(SqlCursor $cursor, ?Attendant $attendant): \Generator
     {
         try {
             $key = 0;
-            while (($rows = Scheduler::await($cursor->next())) !== []) {
+            while (($rows = Attendant::through($attendant, $cursor->next())) !== []) {
                 foreach ($rows as $row) {
                     yield $key++ => $row;
                 }

@@ -50,6 +50,18 @@ final class Proxy
         $this->ask('release');
     }
 
+    /** From now on connections that are silent for so long are closed, as by a firewall. */
+    public function closeIdleAfter(float $seconds): void
+    {
+        $this->ask("idle $seconds");
+    }
+
+    /** How many were closed for being silent. */
+    public function idled(): int
+    {
+        return (int) $this->ask('idled');
+    }
+
     public function stop(): void
     {
         \fclose($this->input);

@@ -5,23 +5,25 @@ declare(strict_types=1);
 /*
  * A TCP proxy in a process of its own: php proxy.php HOST PORT. Its first line of output is the port it listens on; then each
  * line of input is answered by the number of round trips since the line before: "trips" only asks, "cut" closes every
- * connection, "hold" keeps back whatever the server says from then on, "release" lets it go.
+ * connection, "hold" keeps back whatever the server says until "release", "idle SECONDS" closes connections that are silent
+ * for so long from then on. "idled" is answered by the number of those.
  */
 
 [, $host, $port] = $argv;
 $listener = stream_socket_server('tcp://127.0.0.1:0') ?: exit(1);
 echo substr((string) strrchr((string) stream_socket_get_name($listener, false), ':'), 1), "\n";
 
-$peers = $sides = $sockets = $lastFrom = [];
-$trips = 0;
+$peers = $sides = $sockets = $lastFrom = $heard = [];
+$trips = $idled = 0;
 $holds = false;
+$mostIdle = INF;
 
-$close = static function (int $id) use (&$peers, &$sides, &$sockets): void {
+$close = static function (int $id) use (&$peers, &$sides, &$sockets, &$heard): void {
     foreach ([$id, $peers[$id] ?? $id] as $end) {
         if (isset($sockets[$end])) {
             fclose($sockets[$end]);
         }
-        unset($sockets[$end], $peers[$end], $sides[$end]);
+        unset($sockets[$end], $peers[$end], $sides[$end], $heard[$end]);
     }
 };
 
@@ -32,7 +34,13 @@ while (true) {
         ARRAY_FILTER_USE_KEY,
     ))];
     $none = null;
-    stream_select($readable, $none, $none, null);
+    stream_select($readable, $none, $none, ...is_finite($mostIdle) ? [0, 20_000] : [null]);
+    foreach (is_finite($mostIdle) ? array_keys($sockets) : [] as $id) {
+        if (isset($sockets[$id]) && microtime(true) - max($heard[$id], $heard[$peers[$id]]) > $mostIdle) {
+            $idled++;
+            $close($id);
+        }
+    }
     foreach ($readable as $stream) {
         if ($stream === STDIN) {
             $command = fgets(STDIN);
@@ -42,12 +50,11 @@ while (true) {
             if (trim($command) === 'cut') {
                 array_map($close, array_keys($sockets));
             }
-            $holds = match (trim($command)) {
-                'hold' => true,
-                'release' => false,
-                default => $holds,
-            };
-            echo $trips, "\n";
+            $holds = trim($command) !== 'release' && ($holds || trim($command) === 'hold');
+            if (str_starts_with($command, 'idle ')) {
+                $mostIdle = (float) substr($command, 5);
+            }
+            echo trim($command) === 'idled' ? $idled : $trips, "\n";
             $trips = 0;
             continue;
         }
@@ -58,6 +65,7 @@ while (true) {
                 $sockets[(int) $one] = $one;
                 $peers[(int) $one] = (int) $other;
                 $sides[(int) $one] = $side;
+                $heard[(int) $one] = microtime(true);
             }
             continue;
         }
@@ -66,6 +74,7 @@ while (true) {
             continue;
         }
         $bytes = fread($stream, 1 << 20);
+        $heard[$id] = microtime(true);
         if ($bytes === '' || $bytes === false) {
             $close($id);
             continue;

@@ -57,12 +57,18 @@ impl<M: Manage> Pool<M> {
     /// [`Error::Exhausted`] or [`Error::Slow`] after the borrow timeout, [`Error::Connect`] when the attempt to connect that
     /// it waited for failed, [`Error::Down`], [`Error::SelfBlocked`], [`Error::Closed`].
     pub async fn borrow(&self) -> Result<Lease<M>, Error<M::Error>> {
-        let parcel = self.inner.borrow(self.borrower.clone()).await?;
+        let mut parcel = self.inner.borrow(self.borrower.clone()).await?;
+        if self.inner.manager.sees_lending() {
+            parcel = self.inner.show(parcel).await?;
+        }
         Ok(self.lease(parcel))
     }
 
-    /// Lends an idle connection without waiting, if there is one.
+    /// Lends an idle connection without waiting, if there is one. Not where the manager wants to see it first.
     pub fn try_borrow(&self) -> Option<Lease<M>> {
+        if self.inner.manager.sees_lending() {
+            return None;
+        }
         let parcel = self.inner.lend_idle(&self.borrower)?;
         Some(self.lease(parcel))
     }

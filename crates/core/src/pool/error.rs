@@ -23,7 +23,7 @@ pub enum Error<E> {
 
     /// There was room, but no new connection was ready in time.
     #[error(
-        "pool \"{pool}\" had no connection ready within {waited:?}: {creating} being opened for {age:?}, {in_use} of {size} in use, {waiting} waiting"
+        "pool \"{pool}\" had no connection ready within {waited:?}: {creating} being opened for {age:?}, {failed} attempts have failed before, {in_use} of {size} in use, {waiting} waiting"
     )]
     Slow {
         pool: String,
@@ -31,8 +31,10 @@ pub enum Error<E> {
         size: usize,
         in_use: usize,
         creating: usize,
-        /// Since when the oldest is being opened.
+        /// Since when the oldest is being opened, or in vain.
         age: Duration,
+        /// Attempts in a row.
+        failed: u32,
         waiting: usize,
     },
 
@@ -63,7 +65,7 @@ pub enum Error<E> {
     #[error("pool \"{pool}\" is closed")]
     Closed { pool: String },
 
-    /// The attempt this borrower waited for failed.
+    /// The attempt this borrower waited for failed, or the last look at what it was to get.
     #[error("{0}")]
     Connect(E),
 }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::borrower::{Borrower, Holder};
 use super::care::{Care, Claim, Kind};
+use super::loans::LoanId;
 use super::nursery::Nursery;
 use super::options::enabled;
 use super::state::{Delivery, Held, Offer, Parcel, Refusal, Room, State, Ticket};
@@ -79,9 +80,27 @@ impl<M: Manage> Inner<M> {
         }
     }
 
+    /// Lets the manager see what is lent.
+    pub(super) async fn show(
+        self: &Rc<Self>,
+        parcel: Parcel<M::Connection>,
+    ) -> Result<Parcel<M::Connection>, Error<M::Error>> {
+        let within = self.state.borrow().options().borrow_timeout;
+        let showing = Showing {
+            pool: self,
+            loan: parcel.loan,
+        };
+        let (connection, held_again) = parcel.held.split();
+        let connection = self.manager.lend(connection, within).await;
+        let held = held_again(connection.map_err(Error::Connect)?);
+        let loan = showing.loan;
+        std::mem::forget(showing);
+        Ok(Parcel { held, loan })
+    }
+
     pub(super) fn take_back(self: &Rc<Self>, mut parcel: Parcel<M::Connection>) {
         match self.manager.condition(parcel.connection()) {
-            Condition::Clean => {
+            Condition::Clean if !self.manager.sees_returns() => {
                 let surplus = self.state.borrow_mut().give_back(parcel, Instant::now());
                 if surplus.is_some() {
                     self.retire(surplus);
@@ -89,7 +108,7 @@ impl<M: Manage> Inner<M> {
                 }
             }
             Condition::Broken => self.discard(parcel),
-            Condition::Dirty => {
+            Condition::Clean | Condition::Dirty => {
                 let held = self.state.borrow_mut().tend(parcel, Instant::now());
                 self.care_for(held, Kind::Recovery);
             }
@@ -267,13 +286,14 @@ impl<M: Manage> Inner<M> {
         let waited = state.options().borrow_timeout;
         let (size, in_use, waiting) = (stats.size, stats.in_use, stats.waiting);
         match state.slowest_creation(now) {
-            Some(age) => Error::Slow {
+            Some((age, failed)) => Error::Slow {
                 pool,
                 waited,
                 size,
                 in_use,
                 creating: stats.connecting,
                 age,
+                failed,
                 waiting,
             },
             None => Error::Exhausted {
@@ -305,6 +325,21 @@ impl<M: Manage> Inner<M> {
     pub(super) fn create_timeout(&self) -> Duration {
         let timeout = self.state.borrow().options().create_timeout;
         enabled(timeout).unwrap_or(Duration::MAX)
+    }
+}
+
+/// A connection that the manager sees before its borrower; its room is free again should either of them fail.
+struct Showing<'a, M: Manage> {
+    pool: &'a Rc<Inner<M>>,
+    loan: LoanId,
+}
+
+impl<M: Manage> Drop for Showing<'_, M> {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        self.pool.state.borrow_mut().vanished(self.loan, now);
+        self.pool.retire(None);
+        self.pool.grow();
     }
 }
 

@@ -1,4 +1,5 @@
 use std::future::Future;
+use std::time::Duration;
 
 /// How the pool makes, judges and ends its connections.
 pub trait Manage: 'static {
@@ -6,6 +7,27 @@ pub trait Manage: 'static {
     type Error: Clone + 'static;
 
     fn connect(&self) -> impl Future<Output = Result<Self::Connection, Self::Error>>;
+
+    /// Whether [`lend`](Self::lend) is to see every connection before its borrower does.
+    fn sees_lending(&self) -> bool {
+        false
+    }
+
+    /// Has a last look at a connection that is lent; after an error it is gone. The borrower waits, and counts on an answer
+    /// `within` that time (zero: any).
+    fn lend(
+        &self,
+        connection: Self::Connection,
+        within: Duration,
+    ) -> impl Future<Output = Result<Self::Connection, Self::Error>> {
+        let _ = within;
+        std::future::ready(Ok(connection))
+    }
+
+    /// Whether [`recover`](Self::recover) is to see what comes back clean, too.
+    fn sees_returns(&self) -> bool {
+        false
+    }
 
     /// Asked before a connection is lent and when it comes back. Must be cheap: no round trip.
     fn condition(&self, connection: &mut Self::Connection) -> Condition;

@@ -5,6 +5,56 @@ use crate::metrics::{self, Counter, Gauge};
 
 static BOUNDS: LazyLock<Vec<f64>> = LazyLock::new(|| Histogram::bounds().to_vec());
 
+type NamedTotal = (&'static str, &'static str, fn(&Stats) -> u64);
+
+const TOTALS: [NamedTotal; 9] = [
+    (
+        "weft_pool_borrowed_total",
+        "Connections that were lent.",
+        |stats| stats.borrowed,
+    ),
+    (
+        "weft_pool_created_total",
+        "Connections that were opened.",
+        |stats| stats.created,
+    ),
+    (
+        "weft_pool_closed_total",
+        "Connections that have ended, for whatever reason.",
+        |stats| stats.closed,
+    ),
+    (
+        "weft_pool_broken_total",
+        "Those of them that were broken.",
+        |stats| stats.broken,
+    ),
+    (
+        "weft_pool_expired_total",
+        "Those of them that were too old, or that nobody needed.",
+        |stats| stats.expired,
+    ),
+    (
+        "weft_pool_timeouts_total",
+        "Borrowers that have waited for too long.",
+        |stats| stats.timeouts,
+    ),
+    (
+        "weft_pool_connect_failures_total",
+        "Connections that could not be opened.",
+        |stats| stats.connect_failures,
+    ),
+    (
+        "weft_pool_refused_total",
+        "Borrowers that were refused at once while the server was down.",
+        |stats| stats.refused,
+    ),
+    (
+        "weft_pool_leaks_total",
+        "Connections that were held for longer than the leak threshold.",
+        |stats| stats.leaks,
+    ),
+];
+
 /// A pool's numbers as metrics, written by its upkeep: borrowing pays nothing for them. Pools of one name share them.
 pub(super) struct Published {
     size: Arc<Gauge>,
@@ -12,9 +62,17 @@ pub(super) struct Published {
     in_use: Arc<Gauge>,
     connecting: Arc<Gauge>,
     waiting: Arc<Gauge>,
-    timeouts: Arc<Counter>,
+    totals: [Total; 9],
     wait: Arc<metrics::Histogram>,
-    told_timeouts: u64,
+    usage: Arc<metrics::Histogram>,
+    creation: Arc<metrics::Histogram>,
+}
+
+/// A number that only grows.
+struct Total {
+    counter: Arc<Counter>,
+    of: fn(&Stats) -> u64,
+    told: u64,
 }
 
 impl Published {
@@ -25,24 +83,27 @@ impl Published {
             metrics::gauge("weft_pool_connections", help, &labels)
         };
         let own = [("pool", pool)];
+        let histogram = |name, help| metrics::histogram(name, help, &own, &BOUNDS);
         Self {
             size: metrics::gauge("weft_pool_size", "The most connections there may be.", &own),
             idle: connections("idle"),
             in_use: connections("in_use"),
             connecting: connections("connecting"),
             waiting: metrics::gauge("weft_pool_waiting", "Borrowers in the queue.", &own),
-            timeouts: metrics::counter(
-                "weft_pool_timeouts_total",
-                "Borrowers that have waited for too long.",
-                &own,
-            ),
-            wait: metrics::histogram(
+            totals: TOTALS.map(|(name, help, of)| Total {
+                counter: metrics::counter(name, help, &own),
+                of,
+                told: 0,
+            }),
+            wait: histogram(
                 "weft_pool_wait_seconds",
                 "Time that borrowers which had to wait have waited.",
-                &own,
-                &BOUNDS,
             ),
-            told_timeouts: 0,
+            usage: histogram("weft_pool_use_seconds", "Time from lending to return."),
+            creation: histogram(
+                "weft_pool_create_seconds",
+                "Time that opening a connection has taken.",
+            ),
         }
     }
 
@@ -52,9 +113,18 @@ impl Published {
         self.in_use.set(stats.in_use as f64);
         self.connecting.set(stats.connecting as f64);
         self.waiting.set(stats.waiting as f64);
-        self.timeouts.add(stats.timeouts - self.told_timeouts);
-        self.told_timeouts = stats.timeouts;
-        self.wait.set(stats.wait.counts(), stats.wait.sum());
+        for total in &mut self.totals {
+            let now = (total.of)(stats);
+            total.counter.add(now - total.told);
+            total.told = now;
+        }
+        for (metric, histogram) in [
+            (&self.wait, &stats.wait),
+            (&self.usage, &stats.usage),
+            (&self.creation, &stats.creation),
+        ] {
+            metric.set(histogram.counts(), histogram.sum());
+        }
     }
 }
 
@@ -71,6 +141,7 @@ mod tests {
             size: 3,
             in_use: 2,
             timeouts: 5,
+            created: 4,
             ..Stats::default()
         };
         stats.note_wait(Duration::from_millis(1));
@@ -81,6 +152,8 @@ mod tests {
             "weft_pool_size{pool=\"published-test\"} 3",
             "weft_pool_connections{pool=\"published-test\",state=\"in_use\"} 2",
             "weft_pool_timeouts_total{pool=\"published-test\"} 5",
+            "weft_pool_created_total{pool=\"published-test\"} 4",
+            "weft_pool_use_seconds_count{pool=\"published-test\"} 0",
             "weft_pool_wait_seconds_count{pool=\"published-test\"} 1",
             "weft_pool_wait_seconds_sum{pool=\"published-test\"} 0.001",
         ] {

@@ -62,6 +62,15 @@ pub(super) enum Offer<C> {
     Retire(C),
 }
 
+/// Where among the idle ones a connection belongs.
+#[derive(Debug, Clone, Copy)]
+enum Use {
+    /// To be lent next.
+    Recent,
+    /// To be lent last: one that was opened to have it ready must not take the place of one whose caches are warm.
+    None,
+}
+
 /// Room for a connection that is being opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
@@ -266,10 +275,15 @@ impl<C, E: Clone> State<C, E> {
         self.creating.len() + self.checking >= self.waiters.len()
     }
 
-    /// Since when the oldest connection is being opened, if that is what borrowers wait for.
-    pub(super) fn slowest_creation(&self, now: Instant) -> Option<Duration> {
-        let since = self.creating.first_key_value()?.1;
-        Some(now.saturating_duration_since(*since))
+    /// Since when the oldest connection is being opened, and how many attempts have failed before, if that is what
+    /// borrowers wait for.
+    pub(super) fn slowest_creation(&self, now: Instant) -> Option<(Duration, u32)> {
+        let attempts = self.outage.as_ref().map_or(0, |outage| outage.attempts);
+        let has_room = self.in_use() < self.options.size;
+        let between_attempts = self.outage.as_ref().filter(|_| has_room);
+        let creating = self.creating.first_key_value().map(|(_, since)| *since);
+        let since = creating.or(between_attempts.map(|outage| outage.since))?;
+        Some((now.saturating_duration_since(since), attempts))
     }
 
     /// A claimed connection is open. Returns it when it is not wanted any more: the caller closes it.
@@ -286,7 +300,7 @@ impl<C, E: Clone> State<C, E> {
             idle_since: now,
             generation: room.generation,
         };
-        self.place(Held { connection, vitals }, now)
+        self.place(Held { connection, vitals }, now, Use::None)
     }
 
     fn end_of_life(&mut self, now: Instant) -> Option<Instant> {
@@ -362,7 +376,7 @@ impl<C, E: Clone> State<C, E> {
         self.end_loan(parcel.loan, now);
         let mut held = parcel.held;
         held.vitals.seen = now;
-        self.place(held, now)
+        self.place(held, now, Use::Recent)
     }
 
     /// A lent connection is broken; its room is free again.
@@ -370,6 +384,13 @@ impl<C, E: Clone> State<C, E> {
         self.end_loan(parcel.loan, now);
         self.totals.broken += 1;
         self.end(parcel.held)
+    }
+
+    /// A lent connection is gone; its room is free again.
+    pub(super) fn vanished(&mut self, loan: LoanId, now: Instant) {
+        self.end_loan(loan, now);
+        self.totals.broken += 1;
+        self.totals.closed += 1;
     }
 
     /// A lent connection goes into care; ends in [`tended`](Self::tended) or [`lost`](Self::lost).
@@ -383,7 +404,7 @@ impl<C, E: Clone> State<C, E> {
     pub(super) fn tended(&mut self, mut held: Held<C>, checked: bool, now: Instant) -> Option<C> {
         self.leave_care(checked);
         held.vitals.seen = now;
-        self.place(held, now)
+        self.place(held, now, Use::Recent)
     }
 
     /// A connection did not survive its care.
@@ -409,7 +430,7 @@ impl<C, E: Clone> State<C, E> {
     }
 
     /// To the first waiter, else to the idle ones. Returns it when it has to be closed.
-    fn place(&mut self, mut held: Held<C>, now: Instant) -> Option<C> {
+    fn place(&mut self, mut held: Held<C>, now: Instant, used: Use) -> Option<C> {
         let surplus = self.total() >= self.options.size;
         if self.is_closed() || surplus || self.is_stale(&held.vitals) || self.is_spent(&held, now) {
             return Some(self.end(held));
@@ -434,7 +455,10 @@ impl<C, E: Clone> State<C, E> {
             }
         }
         held.vitals.idle_since = now;
-        self.idle.push(held);
+        match used {
+            Use::Recent => self.idle.push(held),
+            Use::None => self.idle.insert(0, held),
+        }
         None
     }
 
@@ -574,7 +598,7 @@ impl<C, E: Clone> State<C, E> {
         self.phase = Phase::Open;
         while !self.waiters.is_empty() {
             let Some(held) = self.idle.pop() else { break };
-            gone.extend(self.place(held, now));
+            gone.extend(self.place(held, now, Use::Recent));
         }
         gone
     }

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::copy::{self, CopyData, CopyIn, CopyOut};
-use super::{Column, Dialect, Error, ResultSet, Statement, Value, mysql, postgres, sqlite};
+use super::{
+    Calls, Column, Dialect, Error, Hooks, ResultSet, Statement, Value, mysql, postgres, sqlite,
+};
 use crate::pool::{Borrower, Holder, Manage, Pool, PoolOptions, Stats};
 
 /// Boxed, since the drivers' futures differ; one allocation beside a round trip to a database.
@@ -58,11 +60,11 @@ pub enum RowStream {
 impl Database {
     /// Chooses the driver by the DSN's scheme. A server is not contacted yet; an SQLite file is opened by the future.
     ///
-    /// A pool without a name is called after its database. SQLite ignores the pool: it has one writer per file.
+    /// A pool without a name is called after its database. SQLite ignores pool and hooks: it has one writer per file.
     ///
     /// # Errors
     /// [`Error::Dsn`] for an unknown scheme or a DSN its driver cannot read.
-    pub fn open(dsn: &str, mut pool: PoolOptions) -> Result<Pending<Self>, Error> {
+    pub fn open(dsn: &str, mut pool: PoolOptions, hooks: Hooks) -> Result<Pending<Self>, Error> {
         match scheme(dsn) {
             "postgres" | "postgresql" => {
                 let config = postgres::Config::parse(dsn)?;
@@ -70,7 +72,7 @@ impl Database {
                     pool.name.clone_from(&config.database);
                 }
                 Ok(Box::pin(async move {
-                    let database = postgres::Database::open(config, pool);
+                    let database = postgres::Database::with_hooks(config, pool, hooks);
                     database.pool().warm_up();
                     Ok(Self::Postgres(database))
                 }))
@@ -82,7 +84,7 @@ impl Database {
                         .clone_from(config.database.as_ref().unwrap_or(&config.user));
                 }
                 Ok(Box::pin(async move {
-                    let database = mysql::Database::open(config, pool);
+                    let database = mysql::Database::with_hooks(config, pool, hooks);
                     database.pool().warm_up();
                     Ok(Self::Mysql(database))
                 }))
@@ -246,11 +248,34 @@ impl Database {
         }
     }
 
-    /// Called for each connection held for longer than the leak threshold, once.
-    pub fn on_leak(&self, report: impl Fn(Holder) + 'static) {
+    /// What the program is to do for its hooks, and the leaks it is to know of. `None` for SQLite.
+    pub fn calls(&self) -> Option<Rc<Calls>> {
+        let calls = match self {
+            Self::Postgres(database) => database.calls(),
+            Self::Mysql(database) => database.calls(),
+            Self::Sqlite(_) => return None,
+        };
+        Some(calls)
+    }
+
+    /// Runs a statement of a hook on the connection the hook was called for.
+    pub fn execute_in_hook(&self, visit: u64, statement: Statement) -> Pending<ResultSet> {
         match self {
-            Self::Postgres(database) => database.pool().on_leak(report),
-            Self::Mysql(database) => database.pool().on_leak(report),
+            Self::Postgres(database) => {
+                Box::pin(Rc::clone(database.visits()).execute(visit, statement))
+            }
+            Self::Mysql(database) => {
+                Box::pin(Rc::clone(database.visits()).execute(visit, statement))
+            }
+            Self::Sqlite(database) => Box::pin(database.execute(statement)),
+        }
+    }
+
+    /// A hook has returned, or thrown.
+    pub fn end_hook(&self, visit: u64, outcome: Result<(), Error>) {
+        match self {
+            Self::Postgres(database) => database.visits().finish(visit, outcome),
+            Self::Mysql(database) => database.visits().finish(visit, outcome),
             Self::Sqlite(_) => {}
         }
     }

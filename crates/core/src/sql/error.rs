@@ -45,6 +45,10 @@ pub enum Error {
     #[error("{message}")]
     ServerDown { message: String },
 
+    /// What the user's hook threw, by its number, 0 where it threw nothing.
+    #[error("{message}")]
+    Hook { message: String, thrown: i64 },
+
     #[error("{pool} is closed")]
     PoolClosed { pool: String },
 
@@ -83,6 +87,13 @@ impl Error {
                 "a transaction is begun, committed and rolled back by its object, not by a statement [statement: {}]",
                 excerpt(sql)
             ),
+        }
+    }
+
+    pub(crate) fn open_transaction() -> Self {
+        Self::Usage {
+            message: "the statement left a transaction open, which was rolled back; use a transaction object"
+                .to_owned(),
         }
     }
 

@@ -16,6 +16,7 @@ use super::wire::{Framing, HEADER, Malformed, frame, push_packet, take_packet};
 use crate::net::BufferedStream;
 use crate::pool::Condition;
 use crate::sql::error::excerpt;
+use crate::sql::hooks::Mark;
 use crate::sql::{Error, Statement};
 
 /// Bytes received in one go before other tasks and sockets have a turn.
@@ -55,6 +56,7 @@ pub struct Connection {
     pub(super) max_packet: usize,
     /// `LOAD DATA LOCAL`: what is allowed, and what is going on.
     pub(super) infile: Infile,
+    pub(super) mark: Mark,
 }
 
 impl Connection {
@@ -87,6 +89,7 @@ impl Connection {
             evicted: Vec::new(),
             max_packet: 16 << 20,
             infile: Infile::new(config.local_infile),
+            mark: Mark::default(),
         }
     }
 
@@ -155,6 +158,7 @@ impl Connection {
         self.push(Command::Control, COM_RESET_CONNECTION, b"");
         self.cache.clear();
         self.evicted.clear();
+        self.mark.is_set_up = false;
     }
 
     pub(super) fn push_database(&mut self, name: &str) {

@@ -1,4 +1,5 @@
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::cancel;
 use super::config::Config;
@@ -8,6 +9,7 @@ use super::session::Nature;
 use super::startup::Connector;
 use super::transaction::Transaction;
 use crate::pool::{Borrower, Condition, Manage, Pool, PoolOptions, Stats};
+use crate::sql::hooks::{Call, Calls, Guest, Hooks, Mark, Visits};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// One MySQL or MariaDB database behind a pool of connections.
@@ -18,12 +20,19 @@ pub struct Database {
 impl Database {
     /// Connects to nothing yet: a server that is down is noticed by the first statement.
     pub fn open(config: Config, options: PoolOptions) -> Rc<Self> {
+        Self::with_hooks(config, options, Hooks::default())
+    }
+
+    /// The same, with hooks the program is called for through [`calls`](Self::calls).
+    pub fn with_hooks(config: Config, options: PoolOptions, hooks: Hooks) -> Rc<Self> {
         let manager = Mysql {
             connector: Connector::new(config),
+            visits: Visits::new(hooks),
         };
-        Rc::new(Self {
-            pool: Pool::new(manager, options),
-        })
+        let calls = Rc::clone(&manager.visits.calls);
+        let pool = Pool::new(manager, options);
+        pool.on_leak(move |holder| calls.push(Call::Leak(holder)));
+        Rc::new(Self { pool })
     }
 
     /// Runs one statement by itself and returns its rows.
@@ -39,16 +48,7 @@ impl Database {
         }
         let mut lease = self.pool.borrow().await?;
         lease.note(&statement.source);
-        let outcome = lease.run_one(&statement).await?;
-        if !lease.is_idle() {
-            lease.rollback().await?;
-            outcome?;
-            return Err(Error::Usage {
-                message: "the statement left a transaction open, which was rolled back; use a transaction object"
-                    .to_owned(),
-            });
-        }
-        outcome
+        lease.execute(&statement).await
     }
 
     /// Begins a transaction that costs nothing until its first flush.
@@ -73,6 +73,15 @@ impl Database {
         &self.pool
     }
 
+    /// What the program is to do for its hooks.
+    pub fn calls(&self) -> Rc<Calls> {
+        Rc::clone(&self.visits().calls)
+    }
+
+    pub(in crate::sql) fn visits(&self) -> &Rc<Visits<Box<Connection>>> {
+        &self.pool.manager().visits
+    }
+
     pub fn stats(&self) -> Stats {
         self.pool.stats()
     }
@@ -91,6 +100,14 @@ impl Database {
 /// What the pool needs to know about MySQL.
 pub struct Mysql {
     connector: Connector,
+    visits: Rc<Visits<Box<Connection>>>,
+}
+
+impl Mysql {
+    async fn clean(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
+        let connection = cancel::recover(connection, &self.connector).await?;
+        self.visits.cleaned(connection).await
+    }
 }
 
 impl Manage for Mysql {
@@ -99,7 +116,24 @@ impl Manage for Mysql {
     type Error = Error;
 
     async fn connect(&self) -> Result<Box<Connection>, Error> {
-        self.connector.connect().await.map(Box::new)
+        let connection = self.connector.connect().await.map(Box::new)?;
+        self.visits.created(connection).await
+    }
+
+    fn sees_lending(&self) -> bool {
+        self.visits.hooks.borrowed
+    }
+
+    async fn lend(
+        &self,
+        connection: Box<Connection>,
+        within: Duration,
+    ) -> Result<Box<Connection>, Error> {
+        self.visits.borrowed(connection, within).await
+    }
+
+    fn sees_returns(&self) -> bool {
+        self.visits.hooks.returned
     }
 
     fn condition(&self, connection: &mut Box<Connection>) -> Condition {
@@ -107,7 +141,14 @@ impl Manage for Mysql {
     }
 
     async fn recover(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
-        cancel::recover(connection, &self.connector).await
+        let mut connection = self.clean(connection).await?;
+        if self.visits.hooks.returned {
+            connection = self.visits.returned(connection).await?;
+            if connection.condition() == Condition::Dirty {
+                connection = self.clean(connection).await?;
+            }
+        }
+        Some(connection)
     }
 
     async fn validate(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
@@ -121,5 +162,33 @@ impl Manage for Mysql {
 
     fn close(&self, mut connection: Box<Connection>) {
         connection.quit();
+    }
+}
+
+impl Guest for Box<Connection> {
+    fn session(&self) -> i64 {
+        self.id.into()
+    }
+
+    async fn execute(&mut self, statement: &Statement) -> Result<ResultSet, Error> {
+        let outcome = self.run_one(statement).await?;
+        if !self.is_idle() {
+            self.rollback().await?;
+            outcome?;
+            return Err(Error::open_transaction());
+        }
+        outcome
+    }
+
+    fn is_in_order(&self) -> bool {
+        !self.is_busy() && self.is_idle()
+    }
+
+    fn keep_residue(&mut self) {
+        self.mark_clean();
+    }
+
+    fn mark(&mut self) -> &mut Mark {
+        &mut self.mark
     }
 }

@@ -22,6 +22,7 @@ use super::wire::Reader;
 use crate::net::{BufferedStream, Stream};
 use crate::pool::Condition;
 use crate::sql::Error;
+use crate::sql::hooks::Mark;
 
 /// Bytes received in one go before other tasks and sockets have a turn.
 const TURN: usize = 256 * 1024;
@@ -61,6 +62,7 @@ pub struct Connection {
     /// Types of the database that are not built in, shared by all its connections.
     pub(super) types: Types,
     parameters: HashMap<String, String>,
+    pub(super) mark: Mark,
 }
 
 pub(super) type Types = Rc<std::cell::RefCell<HashMap<Oid, Type>>>;
@@ -89,6 +91,7 @@ impl Connection {
             residue: Residue::default(),
             types,
             parameters: HashMap::new(),
+            mark: Mark::default(),
         }
     }
 
@@ -169,6 +172,7 @@ impl Connection {
             self.cache.clear();
         }
         self.residue = Residue::default();
+        self.mark.is_set_up = false;
         Ok(())
     }
 

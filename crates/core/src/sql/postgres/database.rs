@@ -6,11 +6,13 @@ use super::cancel;
 use super::config::Config;
 use super::connection::{Connection, TransactionStatus};
 use super::listener::Listener;
+use super::residue::Residue;
 use super::rows::RowStream;
 use super::startup::Connector;
 use super::transaction::{Transaction, TransactionOptions};
 use crate::pool::{Borrower, Condition, Manage, Pool, PoolOptions, Stats};
 use crate::sql::copy::CopyData;
+use crate::sql::hooks::{Call, Calls, Guest, Hooks, Mark, Visits};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// One PostgreSQL database behind a pool of connections.
@@ -21,12 +23,19 @@ pub struct Database {
 impl Database {
     /// Connects to nothing yet: a server that is down is noticed by the first statement.
     pub fn open(config: Config, options: PoolOptions) -> Rc<Self> {
+        Self::with_hooks(config, options, Hooks::default())
+    }
+
+    /// The same, with hooks the program is called for through [`calls`](Self::calls).
+    pub fn with_hooks(config: Config, options: PoolOptions, hooks: Hooks) -> Rc<Self> {
         let manager = Postgres {
             connector: Connector::new(config),
+            visits: Visits::new(hooks),
         };
-        Rc::new(Self {
-            pool: Pool::new(manager, options),
-        })
+        let calls = Rc::clone(&manager.visits.calls);
+        let pool = Pool::new(manager, options);
+        pool.on_leak(move |holder| calls.push(Call::Leak(holder)));
+        Rc::new(Self { pool })
     }
 
     /// Runs one statement by itself and returns its rows.
@@ -42,20 +51,7 @@ impl Database {
         }
         let mut lease = self.pool.borrow().await?;
         lease.note(&statement.source);
-        let mut outcome = lease
-            .run(Batch::of(std::slice::from_ref(&statement)))
-            .await?;
-        if let Some(failure) = outcome.failure {
-            return Err(failure.error);
-        }
-        if lease.status() != TransactionStatus::Idle {
-            lease.rollback().await?;
-            return Err(Error::Usage {
-                message: "the statement left a transaction open, which was rolled back; use a transaction object"
-                    .to_owned(),
-            });
-        }
-        Ok(outcome.results.pop().unwrap_or_default())
+        lease.execute(&statement).await
     }
 
     /// Begins a transaction that costs nothing until its first flush.
@@ -99,6 +95,15 @@ impl Database {
         &self.pool
     }
 
+    /// What the program is to do for its hooks.
+    pub fn calls(&self) -> Rc<Calls> {
+        Rc::clone(&self.visits().calls)
+    }
+
+    pub(in crate::sql) fn visits(&self) -> &Rc<Visits<Box<Connection>>> {
+        &self.pool.manager().visits
+    }
+
     pub fn stats(&self) -> Stats {
         self.pool.stats()
     }
@@ -117,6 +122,14 @@ impl Database {
 /// What the pool needs to know about PostgreSQL.
 pub struct Postgres {
     pub(super) connector: Connector,
+    visits: Rc<Visits<Box<Connection>>>,
+}
+
+impl Postgres {
+    async fn clean(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
+        let connection = cancel::recover(connection, &self.connector).await?;
+        self.visits.cleaned(connection).await
+    }
 }
 
 impl Manage for Postgres {
@@ -125,7 +138,24 @@ impl Manage for Postgres {
     type Error = Error;
 
     async fn connect(&self) -> Result<Box<Connection>, Error> {
-        self.connector.connect().await.map(Box::new)
+        let connection = self.connector.connect().await.map(Box::new)?;
+        self.visits.created(connection).await
+    }
+
+    fn sees_lending(&self) -> bool {
+        self.visits.hooks.borrowed
+    }
+
+    async fn lend(
+        &self,
+        connection: Box<Connection>,
+        within: Duration,
+    ) -> Result<Box<Connection>, Error> {
+        self.visits.borrowed(connection, within).await
+    }
+
+    fn sees_returns(&self) -> bool {
+        self.visits.hooks.returned
     }
 
     fn condition(&self, connection: &mut Box<Connection>) -> Condition {
@@ -133,7 +163,14 @@ impl Manage for Postgres {
     }
 
     async fn recover(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
-        cancel::recover(connection, &self.connector).await
+        let mut connection = self.clean(connection).await?;
+        if self.visits.hooks.returned {
+            connection = self.visits.returned(connection).await?;
+            if connection.condition() == Condition::Dirty {
+                connection = self.clean(connection).await?;
+            }
+        }
+        Some(connection)
     }
 
     async fn validate(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
@@ -150,5 +187,36 @@ impl Manage for Postgres {
             connection.push_terminate();
             connection.link.send_now();
         }
+    }
+}
+
+impl Guest for Box<Connection> {
+    fn session(&self) -> i64 {
+        self.cancel_key.process_id.into()
+    }
+
+    async fn execute(&mut self, statement: &Statement) -> Result<ResultSet, Error> {
+        let batch = Batch::of(std::slice::from_ref(statement));
+        let mut outcome = self.run(batch).await?;
+        if let Some(failure) = outcome.failure {
+            return Err(failure.error);
+        }
+        if self.status() != TransactionStatus::Idle {
+            self.rollback().await?;
+            return Err(Error::open_transaction());
+        }
+        Ok(outcome.results.pop().unwrap_or_default())
+    }
+
+    fn is_in_order(&self) -> bool {
+        !self.is_busy() && self.status() == TransactionStatus::Idle
+    }
+
+    fn keep_residue(&mut self) {
+        self.residue = Residue::default();
+    }
+
+    fn mark(&mut self) -> &mut Mark {
+        &mut self.mark
     }
 }

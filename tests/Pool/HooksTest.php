@@ -1,0 +1,258 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Pool;
+
+use Weft\Pool\Hooks;
+use Weft\Pool\PoolOptions;
+use Weft\Sql\Database;
+use Weft\Sql\HookFailed;
+use Weft\Sql\Session;
+use Weft\Sql\UsageError;
+use Weft\Tests\Pool\Support\PoolTestCase;
+use Weft\Tests\Pool\Support\Server;
+
+use function Weft\all;
+use function Weft\delay;
+use function Weft\run;
+
+/** Hooks of a database. Those of a Pool are in {@see PoolTest}. */
+final class HooksTest extends PoolTestCase
+{
+    /** @var list<string> */
+    private array $log = [];
+
+    /** @dataProvider servers */
+    public function testHooksAreCalledInTheOrderOfAConnectionsLife(Server $server): void
+    {
+        run(function () use ($server): void {
+            $db = $server->connect(new PoolOptions(size: 1), $this->notes());
+            $session = $server->session($db);
+            $db->execute('SELECT 1');
+            $db->close();
+            self::assertSame(["created $session", "borrowed $session", "returned $session", "borrowed $session", "returned $session", "closed $session"], $this->log);
+        });
+    }
+
+    /** @dataProvider servers */
+    public function testTheyAreCalledOutsideOfTasksToo(Server $server): void
+    {
+        $db = $server->connect(new PoolOptions(size: 1), $this->notes());
+        $session = $server->session($db);
+        $db->execute('SELECT 1');
+        $db->close();
+        self::assertSame(["created $session", "borrowed $session", "returned $session", "borrowed $session", "returned $session", "closed $session"], $this->log);
+    }
+
+    /** @dataProvider servers */
+    public function testATransactionBorrowsOnce(Server $server): void
+    {
+        run(function () use ($server): void {
+            $db = $server->connect(new PoolOptions(size: 1), $this->notes());
+            $db->transaction(static function ($tx): void {
+                $tx->execute('SELECT 1')->rows();
+                $tx->execute('SELECT 2')->rows();
+            });
+            \iterator_to_array($db->stream('SELECT 3'));
+            $db->close();
+            self::assertSame(['created', 'borrowed', 'returned', 'borrowed', 'returned', 'closed'], \array_map(static fn (string $entry): string => \explode(' ', $entry)[0], $this->log));
+        });
+    }
+
+    /** @dataProvider servers */
+    public function testWhatIsSetInANewSessionHoldsForEveryBorrowerAndWhatABorrowSetsOnlyForThatOne(Server $server): void
+    {
+        [$set, $show] = self::setting($server);
+        $created = 0;
+        run(function () use ($server, $set, $show, &$created): void {
+            $db = $server->connect(new PoolOptions(size: 1), new Hooks(created: static function (Session $session) use ($set, &$created): void {
+                $session->execute(\sprintf($set, 41));
+                $created++;
+            }));
+            self::assertEquals(41, $db->execute($show)->value());
+            self::assertSame(1, $created, 'what the hook has set is no dirt');
+            $db->execute(\sprintf($set, 42));
+            self::assertEquals(41, $db->execute($show)->value(), 'cleaning has undone what a borrower had set, not what the hook had');
+            self::assertSame(2, $created);
+            self::assertSame(1, $db->stats()['created']);
+            $db->close();
+
+            $tenant = 7;
+            $db = $server->connect(new PoolOptions(size: 1), new Hooks(borrowed: static function (Session $session) use ($set, &$tenant): void {
+                $session->execute(\sprintf($set, $tenant++));
+            }));
+            self::assertEquals([7, 8], [$db->execute($show)->value(), $db->execute($show)->value()]);
+            self::assertSame(1, $db->stats()['created']);
+            $db->close();
+        });
+    }
+
+    /** @dataProvider servers */
+    public function testAWaiterTakesWhatComesBackWhileTheHookOfItsOwnStillRuns(Server $server): void
+    {
+        run(function () use ($server): void {
+            $slow = false;
+            $db = $server->connect(new PoolOptions(size: 2), new Hooks(created: static function () use (&$slow): void {
+                delay($slow ? 0.5 : 0.0);
+            }));
+            $db->execute('SELECT 1');
+            $slow = true;
+            [, $seconds] = self::outcome(static fn () => all([
+                static fn () => $db->execute($server->sleepSql, [0.05])->rows(),
+                static fn () => $db->execute('SELECT 2'),
+            ]));
+            self::assertLessThan(0.4, $seconds);
+            $db->close();
+        });
+    }
+
+    /** @dataProvider servers */
+    public function testAHookThatThrowsEndsTheConnectionAndTheBorrowerIsToldWhy(Server $server): void
+    {
+        foreach (['created', 'borrowed'] as $moment) {
+            run(function () use ($server, $moment): void {
+                $reason = new \LogicException('not today');
+                $fails = true;
+                $db = $server->connect(new PoolOptions(size: 1), new Hooks(...[$moment => static function () use (&$fails, $reason): void {
+                    if ($fails) {
+                        throw $reason;
+                    }
+                }]));
+                [$thrown] = self::outcome(static fn () => $db->execute('SELECT 1'));
+                self::assertInstanceOf(HookFailed::class, $thrown);
+                self::assertSame($reason, $thrown->getPrevious());
+                self::assertStringContainsString("the hook \"$moment\" threw LogicException: not today", $thrown->getMessage());
+                self::assertSame(0, $db->stats()['in_use']);
+                $fails = false;
+                delay(0.05);
+                self::assertSame(1, $db->execute('SELECT 1')->value());
+                self::eventually(static fn (): bool => $server->sessions() === 1, 2.0, 'the other connection is closed on the server too');
+                $db->close();
+            });
+        }
+    }
+
+    /** @dataProvider servers */
+    public function testAHookThatThrowsWhereNobodyWaitsIsAWarning(Server $server): void
+    {
+        $warnings = [];
+        \set_error_handler(static function (int $level, string $message) use (&$warnings): bool {
+            $warnings[] = $message;
+
+            return true;
+        }, \E_USER_WARNING);
+        try {
+            run(static function () use ($server): void {
+                $db = $server->connect(new PoolOptions(size: 1, name: 'books'), new Hooks(returned: static fn () => throw new \LogicException('not today')));
+                $first = $server->session($db);
+                self::assertNotSame($first, $server->session($db));
+                $db->close();
+            });
+        } finally {
+            \restore_error_handler();
+        }
+        self::assertSame(['pool "books": the hook "returned" threw LogicException: not today; the connection is closed'], \array_unique($warnings));
+    }
+
+    /** @dataProvider servers */
+    public function testAHookThatNeverEndsCostsTheTimeThatWasSetAndIsCancelled(Server $server): void
+    {
+        foreach (['created' => new PoolOptions(size: 1, createTimeout: 0.1, borrowTimeout: 0.3), 'borrowed' => new PoolOptions(size: 1, borrowTimeout: 0.1)] as $moment => $options) {
+            run(function () use ($server, $moment, $options): void {
+                $ended = 0;
+                $db = $server->connect($options, new Hooks(...[$moment => static function () use (&$ended): void {
+                    try {
+                        delay(60.0);
+                    } finally {
+                        $ended++;
+                    }
+                }]));
+                [$thrown, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
+                self::assertInstanceOf(\Weft\Sql\SqlException::class, $thrown);
+                self::assertLessThan(2.0, $seconds);
+                self::eventually(static function () use (&$ended, $db): bool {
+                    return $ended > 0 && $db->stats()['in_use'] === 0;
+                }, 2.0, 'the hook was cancelled and the room is free');
+                $db->close();
+            });
+        }
+    }
+
+    /** @dataProvider servers */
+    public function testABorrowerCancelledWhileItsHookRunsLeavesThePoolWhole(Server $server): void
+    {
+        run(static function () use ($server): void {
+            $waits = true;
+            $db = $server->connect(new PoolOptions(size: 1), new Hooks(borrowed: static function () use (&$waits): void {
+                delay($waits ? 60.0 : 0.0);
+            }));
+            [$thrown] = self::outcome(static fn () => \Weft\timeout(0.1, static fn () => $db->execute('SELECT 1')));
+            self::assertInstanceOf(\Weft\Runtime\TimeoutException::class, $thrown);
+            $waits = false;
+            self::assertSame(1, $db->execute('SELECT 1')->value());
+            $db->close();
+        });
+    }
+
+    /** @dataProvider servers */
+    public function testASessionIsOfNoUseWhenItsHookHasReturnedOrItsConnectionIsClosed(Server $server): void
+    {
+        run(static function () use ($server): void {
+            $sessions = [];
+            $keep = static function (Session $session) use (&$sessions): void {
+                $sessions[] = $session;
+            };
+            $db = $server->connect(new PoolOptions(size: 1), new Hooks(created: $keep, closed: $keep));
+            $db->execute('SELECT 1');
+            $db->close();
+            self::assertCount(2, $sessions);
+            foreach ($sessions as $session) {
+                self::assertInstanceOf(UsageError::class, self::outcome(static fn () => $session->execute('SELECT 1'))[0]);
+            }
+        });
+    }
+
+    /** @dataProvider servers */
+    public function testAHookThatLeavesAStatementUnfinishedEndsTheConnection(Server $server): void
+    {
+        run(static function () use ($server): void {
+            $db = $server->connect(new PoolOptions(size: 1), new Hooks(created: static function (Session $session) use ($server): void {
+                try {
+                    \Weft\timeout(0.05, static fn () => $session->execute($server->sleepSql, [5])->rows());
+                } catch (\Weft\Runtime\TimeoutException) {
+                    // Goes on as if nothing were the matter.
+                }
+            }));
+            [$thrown, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
+            self::assertInstanceOf(HookFailed::class, $thrown);
+            self::assertStringContainsString('unfinished', $thrown->getMessage());
+            self::assertLessThan(2.0, $seconds);
+            $db->close();
+        });
+    }
+
+    public function testSqliteHasNoPoolAndSoNoHooks(): void
+    {
+        [$thrown] = self::outcome(static fn () => Database::connect('sqlite::memory:', new PoolOptions(), new Hooks(created: static fn () => null)));
+        self::assertInstanceOf(UsageError::class, $thrown);
+        self::assertStringContainsString('created', $thrown->getMessage());
+    }
+
+    private function notes(): Hooks
+    {
+        $note = fn (string $moment): \Closure => function (Session $session) use ($moment): void {
+            $this->log[] = "$moment {$session->id}";
+        };
+
+        return new Hooks($note('created'), $note('borrowed'), $note('returned'), $note('closed'));
+    }
+
+    /** @return array{string, string} how a setting is made, and how it is seen */
+    private static function setting(Server $server): array
+    {
+        return $server->sessionSql === 'SELECT CONNECTION_ID()'
+            ? ['SET SESSION lock_wait_timeout = %d', "SELECT VARIABLE_VALUE FROM information_schema.session_variables WHERE VARIABLE_NAME = 'LOCK_WAIT_TIMEOUT'"]
+            : ['SET lock_timeout = %d', "SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout'"];
+    }
+}

@@ -1,0 +1,210 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Pool;
+
+use Weft\Native;
+use Weft\Pool\PoolOptions;
+use Weft\Sql\ConnectionNotReady;
+use Weft\Sql\NestedBorrow;
+use Weft\Sql\PoolClosed;
+use Weft\Sql\PoolExhausted;
+use Weft\Sql\Transaction;
+use Weft\Tests\Cli\Application;
+use Weft\Tests\Cli\Supervised;
+use Weft\Tests\Pool\Support\Load;
+use Weft\Tests\Pool\Support\PoolTestCase;
+use Weft\Tests\Pool\Support\Server;
+
+use function Weft\all;
+use function Weft\async;
+use function Weft\delay;
+use function Weft\run;
+
+/** What a running pool can be told, and what it tells. */
+final class RunTimeTest extends PoolTestCase
+{
+    /** @dataProvider servers */
+    public function testUnderLoadItIsResizedSuspendedResetAndDrainedWithoutAnErrorOrOneTooMany(Server $server): void
+    {
+        run(static function () use ($server): void {
+            $db = $server->connect(new PoolOptions(size: 16));
+            $load = new Load($db, 32);
+            delay(0.2);
+            self::assertSame(16, $db->stats()['total']);
+
+            $db->resize(4);
+            self::eventually(static fn (): bool => $db->stats()['total'] <= 4, 2.0, 'shrunk as leases ended');
+            self::eventually(static fn (): bool => $server->sessions() <= 4, 2.0, 'on the server, too');
+
+            $db->resize(12);
+            self::eventually(static fn (): bool => $db->stats()['total'] === 12, 2.0, 'grown');
+
+            $db->suspend();
+            self::eventually(static fn (): bool => $db->stats()['in_use'] === 0, 2.0, 'nothing is lent');
+            $before = $load->done;
+            delay(0.1);
+            self::assertSame($before, $load->done);
+            $db->resume();
+
+            [$created, $borrowed] = [$db->stats()['created'], $load->done];
+            $db->reset();
+            self::eventually(static fn (): bool => $db->stats()['created'] >= $created + 12, 2.0, 'all are replaced');
+            self::assertLessThanOrEqual(12, $db->stats()['total']);
+            self::eventually(static fn (): bool => $load->done > $borrowed, 2.0, 'and used');
+            self::assertSame([], $load->errors());
+
+            $load->stop();
+            self::assertSame([], $load->errors());
+            $db->close();
+            self::eventually(static fn (): bool => $server->sessions() === 0, 2.0, 'nothing is left on the server');
+        });
+        $server->close();
+    }
+
+    /** @dataProvider servers */
+    public function testDrainingLetsWhatRunsFinishAndRefusesTheRest(Server $server): void
+    {
+        run(static function () use ($server): void {
+            $db = $server->connect(new PoolOptions(size: 2));
+            $running = [];
+            foreach ([1, 2] as $ignored) {
+                $running[] = async(static fn () => self::outcome(static fn () => $db->execute($server->sleepSql, [0.3])->rows()));
+            }
+            delay(0.1);
+            $waiting = async(static fn () => self::outcome(static fn () => $db->execute('SELECT 1')));
+            delay(0.02);
+            $db->close();
+            foreach ($running as $task) {
+                self::assertNull($task->await()[0]);
+            }
+            self::assertInstanceOf(PoolClosed::class, $waiting->await()[0]);
+            self::assertInstanceOf(PoolClosed::class, self::outcome(static fn () => $db->execute('SELECT 1'))[0]);
+        });
+    }
+
+    /** @dataProvider servers */
+    public function testEachCauseHasItsExceptionAndExhaustionNamesTheHolders(Server $server): void
+    {
+        run(static function () use ($server): void {
+            $db = $server->connect(new PoolOptions(size: 2, borrowTimeout: 0.1, name: 'books'));
+            $hold = static fn () => $db->execute($server->sleepSql, [0.6])->rows();
+            $line = __LINE__ - 1;
+            $holders = [async($hold), async($hold)];
+            delay(0.2);
+            [$thrown, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
+            self::assertInstanceOf(PoolExhausted::class, $thrown);
+            self::assertEqualsWithDelta(0.1, $seconds, 0.09);
+            self::assertStringContainsString('pool "books" had no free connection within 100ms: 2 of 2 in use, 1 waiting; held by task #', $thrown->getMessage());
+            self::assertMatchesRegularExpression('~for 0\.\d+ s from ' . \preg_quote(__FILE__, '~') . ":$line, last statement: " . \preg_quote($server->sleepSql, '~') . '; task~', $thrown->getMessage());
+            foreach ($holders as $holder) {
+                $holder->await();
+            }
+            $db->close();
+
+            $slow = $server->connect(new PoolOptions(size: 2, borrowTimeout: 0.1), new \Weft\Pool\Hooks(created: static fn () => delay(1.0)));
+            self::assertInstanceOf(ConnectionNotReady::class, self::outcome(static fn () => $slow->execute('SELECT 1'))[0]);
+            $slow->close();
+
+            $nested = $server->connect(new PoolOptions(size: 1, borrowTimeout: 5.0));
+            [$thrown, $seconds] = self::outcome(static fn () => $nested->transaction(static function (Transaction $tx) use ($nested): void {
+                $tx->execute('SELECT 1')->rows();
+                $nested->execute('SELECT 2');
+            }));
+            self::assertInstanceOf(NestedBorrow::class, $thrown);
+            self::assertLessThan(0.2, $seconds, 'a deadlock is told at once');
+            self::assertSame(1, $nested->execute('SELECT 1')->value());
+            $nested->close();
+        });
+    }
+
+    /** @dataProvider servers */
+    public function testNothingIsHeldBeforeTheFirstStatementTravelsNorBetweenStatements(Server $server): void
+    {
+        run(static function () use ($server): void {
+            $db = $server->connect(new PoolOptions(size: 1));
+            $tx = $db->begin();
+            $tx->execute('SELECT 1');
+            self::assertSame(1, $db->execute('SELECT 1')->value(), 'the only connection is free while other things are done');
+            self::assertSame(0, $db->stats()['in_use']);
+            $tx->commit();
+            self::assertSame([0, 1], [$db->stats()['in_use'], $db->stats()['created']]);
+            $db->close();
+        });
+    }
+
+    /** @dataProvider servers */
+    public function testATotalHoldsForAllWorkersTogether(Server $server): void
+    {
+        $dsn = \var_export($server->dsn(), true);
+        $application = new Application(<<<PHP
+            \$db = Weft\\Sql\\Database::connect($dsn, new Weft\\Pool\\PoolOptions(sizeTotal: 7));
+            foreach (range(1, 8) as \$i) {
+                async(static fn () => \$db->transaction(static function (\$tx): void {
+                    \$tx->execute('SELECT 1')->rows();
+                    delay(0.5);
+                }));
+            }
+            Worker::untilStopped();
+            PHP);
+        $run = new Supervised($application->file, ['--workers=3']);
+        foreach ([1, 2, 3] as $ignored) {
+            $run->wait('is ready');
+        }
+        $most = 0;
+        $end = \microtime(true) + 1.5;
+        while (\microtime(true) < $end) {
+            $most = \max($most, $server->sessions());
+            \usleep(10_000);
+        }
+        $run->signal(\SIGTERM);
+        self::assertSame(0, $run->end(), $run->messages() . $run->other);
+        self::assertSame(7, $most);
+        $server->close();
+    }
+
+    /** @dataProvider servers */
+    public function testItsNumbersAreMetricsAndHistogramsCountWhatHappened(Server $server): void
+    {
+        $name = 'metrics-' . \bin2hex(\random_bytes(4));
+        run(static function () use ($server, $name): void {
+            $db = $server->connect(new PoolOptions(size: 2, name: $name));
+            all(\array_fill(0, 10, static fn () => $db->execute($server->sleepSql, [0.01])->rows()));
+            $stats = $db->stats();
+            self::assertSame([10, 2, 0, 2], [$stats['borrowed'], $stats['created'], $stats['in_use'], $stats['idle']]);
+            self::assertSame([10, 2], [\array_sum($stats['usage_histogram']), \array_sum($stats['creation_histogram'])]);
+            self::assertGreaterThanOrEqual(8, \array_sum($stats['wait_histogram']));
+            self::assertGreaterThan(0.1, $stats['usage_seconds']);
+            self::assertSame(['1.0E-6', '4.0E-6'], \array_map(static fn (string $bound): string => \sprintf('%.1E', (float) $bound), \array_slice(\array_keys($stats['wait_histogram']), 0, 2)));
+            $db->close();
+            delay(0.6);
+        });
+        $metrics = Native\metrics();
+        foreach (
+            [
+            "weft_pool_size{pool=\"$name\"} 2",
+            "weft_pool_connections{pool=\"$name\",state=\"idle\"} 0",
+            "weft_pool_connections{pool=\"$name\",state=\"in_use\"} 0",
+            "weft_pool_connections{pool=\"$name\",state=\"connecting\"} 0",
+            "weft_pool_waiting{pool=\"$name\"} 0",
+            "weft_pool_borrowed_total{pool=\"$name\"} 10",
+            "weft_pool_created_total{pool=\"$name\"} 2",
+            "weft_pool_closed_total{pool=\"$name\"} 2",
+            "weft_pool_broken_total{pool=\"$name\"} 0",
+            "weft_pool_expired_total{pool=\"$name\"} 0",
+            "weft_pool_timeouts_total{pool=\"$name\"} 0",
+            "weft_pool_connect_failures_total{pool=\"$name\"} 0",
+            "weft_pool_refused_total{pool=\"$name\"} 0",
+            "weft_pool_leaks_total{pool=\"$name\"} 0",
+            "weft_pool_use_seconds_count{pool=\"$name\"} 10",
+            "weft_pool_create_seconds_count{pool=\"$name\"} 2",
+            ] as $line
+        ) {
+            self::assertStringContainsString("$line\n", $metrics);
+        }
+        foreach (['wait', 'use', 'create'] as $histogram) {
+            self::assertMatchesRegularExpression("/^weft_pool_{$histogram}_seconds_bucket\{pool=\"$name\",le=\"\+Inf\"\} \d+$/m", $metrics);
+        }
+    }
+}
