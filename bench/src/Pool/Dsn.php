@@ -28,7 +28,13 @@ final class Dsn
         $credentials = rawurlencode($username) . ($password === '' ? '' : ':' . rawurlencode($password));
         $port = isset($parts['port']) ? ":{$parts['port']}" : '';
 
-        return "$scheme://$credentials@{$parts['host']}$port/{$parts['dbname']}";
+        return self::plain("$scheme://$credentials@{$parts['host']}$port/{$parts['dbname']}");
+    }
+
+    /** The same without TLS, which PDO's driver for MySQL does not use unless it is told to. */
+    public static function plain(string $url): string
+    {
+        return "$url?sslmode=disable";
     }
 
     /** @return array{host: string, port?: string, dbname: string} */

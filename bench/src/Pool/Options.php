@@ -63,7 +63,7 @@ final class Options
             $line->positive('rounds'),
             $line->positive('seconds'),
             $database,
-            getenv($variable) ?: throw new BenchmarkException("$variable is not set: run `make services` and `. var/services/env`"),
+            Dsn::plain(getenv($variable) ?: throw new BenchmarkException("$variable is not set: run `make services` and `. var/services/env`")),
             getenv($pid) ? new ProcessTree((int) getenv($pid)) : null,
             $line->text('extension'),
             $line->text('out'),

@@ -77,8 +77,8 @@ final class SettingsTest extends TestCase
 
     public function testADsnOfPdoBecomesAUrl(): void
     {
-        self::assertSame('mysql://root@mysql/test', Dsn::url('mysql:host=mysql;dbname=test', 'root', ''));
-        self::assertSame('postgres://a:b%40@db:5433/x', Dsn::url('pgsql:host=db;port=5433;dbname=x', 'a', 'b@'));
+        self::assertSame('mysql://root@mysql/test?sslmode=disable', Dsn::url('mysql:host=mysql;dbname=test', 'root', ''));
+        self::assertSame('postgres://a:b%40@db:5433/x?sslmode=disable', Dsn::url('pgsql:host=db;port=5433;dbname=x', 'a', 'b@'));
         self::assertSame('mysql://u@h/d', Dsn::url('mysql://u@h/d', 'root', ''));
     }
 
