@@ -50,7 +50,8 @@ final class LostServerTest extends PoolTestCase
             // 20 lost at once may each have been tried, then one at a time, at most 250 ms and at least 62 ms apart.
             self::assertLessThan(20 + 8 + $down / 0.0625, $made, 'attempts to connect while it was down');
 
-            $full = self::eventually(static fn (): bool => $load->rate(0.1) >= 0.7 * $before, 1.0, "full rate within a second of the server's return");
+            // Half of it: whatever else uses the machine by now must not fail the test, a pool that waits must.
+            $full = self::eventually(static fn (): bool => $load->rate(0.1) >= 0.5 * $before, 1.0, "full rate within a second of the server's return");
             $load->forget();
             delay(0.5);
             self::assertSame([], $load->errors(), 'errors belong to the outage');
