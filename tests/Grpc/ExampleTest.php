@@ -9,9 +9,9 @@ final class ExampleTest extends GrpcTestCase
 {
     public function testTheClientOfTheExampleCallsEveryMethod(): void
     {
-        $server = GrpcProcess::start([__DIR__ . '/Fixtures/users.php']);
+        $server = GrpcProcess::launch([__DIR__ . '/Fixtures/users.php']);
         try {
-            $client = GrpcProcess::start([\dirname(__DIR__, 2) . '/examples/users/client.php', $server->address]);
+            $client = GrpcProcess::launch([\dirname(__DIR__, 2) . '/examples/users/client.php', $server->address]);
             $rest = $client->output();
         } finally {
             $server->stop();

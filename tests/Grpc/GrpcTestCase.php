@@ -20,8 +20,6 @@ abstract class GrpcTestCase extends TestCase
 
     /** @var list<GrpcProcess> */
     private array $servers = [];
-    /** @var list<string> */
-    private array $programs = [];
 
     /**
      * @param string $methods PHP code: what the service does otherwise than the example's
@@ -72,9 +70,8 @@ abstract class GrpcTestCase extends TestCase
             \$app->run(static function (array \$addresses): void { echo \$addresses[0], "\\n"; });
             echo "ended\\n";
             PHP);
-        $this->programs[] = $program;
 
-        return $this->servers[] = GrpcProcess::start([$program]);
+        return $this->servers[] = GrpcProcess::launch([$program], $program);
     }
 
     protected function tearDown(): void
@@ -82,8 +79,7 @@ abstract class GrpcTestCase extends TestCase
         foreach ($this->servers as $server) {
             $server->stop();
         }
-        array_map(unlink(...), $this->programs);
-        $this->servers = $this->programs = [];
+        $this->servers = [];
     }
 
     /** @return array{int, string} exit code and what it wrote */

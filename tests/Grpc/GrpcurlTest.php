@@ -13,7 +13,7 @@ final class GrpcurlTest extends TestCase
 
     public static function setUpBeforeClass(): void
     {
-        self::$server = GrpcProcess::start([__DIR__ . '/Fixtures/users.php']);
+        self::$server = GrpcProcess::launch([__DIR__ . '/Fixtures/users.php']);
     }
 
     public static function tearDownAfterClass(): void

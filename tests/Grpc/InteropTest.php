@@ -22,8 +22,8 @@ final class InteropTest extends TestCase
         self::$certificates = new Certificates();
         self::$certificates->issue('server', 'interop.test');
         $folder = self::$certificates->folder;
-        self::$plain = GrpcProcess::start([__DIR__ . '/Interop/server.php']);
-        self::$secure = GrpcProcess::start([__DIR__ . '/Interop/server.php', "$folder/server.crt", "$folder/server.key"]);
+        self::$plain = GrpcProcess::launch([__DIR__ . '/Interop/server.php']);
+        self::$secure = GrpcProcess::launch([__DIR__ . '/Interop/server.php', "$folder/server.crt", "$folder/server.key"]);
     }
 
     public static function tearDownAfterClass(): void

@@ -14,95 +14,45 @@ use Weft\Protobuf\Codec;
 use Weft\Protobuf\DecodingFailed;
 use Weft\Protobuf\EncodingFailed;
 use Weft\Runtime\CancelledException;
+use Weft\Runtime\Internal\ArrivalHandler;
+use Weft\Runtime\Internal\Arrivals;
 use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
-use Weft\Runtime\Internal\Group;
 use Weft\Runtime\Internal\Scheduler;
-use Weft\Runtime\Internal\WaitQueue;
-use Weft\Runtime\TaskState;
-
-use function Weft\shield;
 
 /**
- * The calls of a server that are being handled: a task each.
+ * The calls of a server.
  *
  * @internal
  */
-final class Calls implements Group
+final class Calls implements ArrivalHandler
 {
-    /** Taken from the extension at a time. */
-    private const BATCH = 256;
-    /** What the extension says instead of a call, see `GrpcServer::next()`. */
-    private const GONE = 1;
-
-    /** @var array<int, Coroutine> by the call's id */
-    private array $tasks = [];
-    private ?int $waiting = null;
-    private bool $ended = false;
-    private readonly WaitQueue $end;
-    private readonly \Closure $work;
+    private readonly Arrivals $arrivals;
 
     /** @param list<Method> $methods */
     public function __construct(
-        private readonly GrpcServer $native,
+        GrpcServer $native,
         private readonly array $methods,
         private readonly LoggerInterface $logger,
         private readonly bool $debug,
     ) {
-        $this->end = new WaitQueue('the end of a gRPC server');
-        $this->work = $this->handle(...);
+        $this->arrivals = new Arrivals($this, $native->next(...), $logger);
     }
 
     public function serve(Scheduler $scheduler): void
     {
-        $this->advance($scheduler);
-        try {
-            $this->end->wait();
-        } catch (CancelledException $cancelled) {
-            $this->cancel($cancelled->getMessage());
-            $this->end();
-            if ($this->tasks !== []) {
-                shield($this->end->wait(...));
-            }
-            throw $cancelled;
-        }
+        $this->arrivals->serve($scheduler, static fn() => null);
     }
 
-    /** Starts what has arrived and watches for more, on the loop itself: no task has to be woken for it. */
-    private function advance(Scheduler $scheduler): void
+    public function interrupt(Coroutine $task, int $event): void
     {
-        do {
-            $batch = $this->native->next(self::BATCH);
-            if (\is_int($batch)) {
-                $this->waiting = $batch;
-                $scheduler->watch($batch, function (int $op) use ($scheduler): void {
-                    $this->start($scheduler, \Weft\Native\take($op));
-                    $this->advance($scheduler);
-                });
-
-                return;
-            }
-            $this->start($scheduler, $batch);
-        } while (true);
+        $task->end(new Cancellation($event === Arrivals::GONE ? 'the client has cancelled the call' : 'the call is past its deadline'));
     }
 
-    /** @param array<int, Call|int> $batch */
-    private function start(Scheduler $scheduler, array $batch): void
-    {
-        foreach ($batch as $id => $call) {
-            if ($call instanceof Call) {
-                $this->tasks[$id] = $scheduler->start($this->work, [$call, $id], $this, null);
-            } elseif (isset($this->tasks[$id])) {
-                $this->tasks[$id]->end(new Cancellation($call === self::GONE ? 'the client has cancelled the call' : 'the call is past its deadline'));
-            }
-        }
-    }
-
-    /** The life of a call. */
-    private function handle(Call $call, int $id): void
+    public function handle(object $call, int $id): void
     {
         $method = $this->methods[$call->index()];
-        $task = $this->tasks[$id]->named($method->path);
+        $task = $this->arrivals->tasks[$id];
         $reply = $error = null;
         try {
             $reply = ($method->handler)($method->clientStreams ? self::messages($call, $method->request) : self::request($call, $method), $call);
@@ -217,39 +167,25 @@ final class Calls implements Group
         );
     }
 
-    public function ended(Coroutine $child): void
+    public function abandon(object $call): void
     {
-        [$call, $id] = $child->args;
-        unset($this->tasks[$id]);
-        if ($child->outcome !== TaskState::Completed) {
-            $call->finish(Status::Unavailable->value, 'the server is stopping', []);
-        }
-        if ($this->ended && $this->tasks === []) {
-            $this->end->wakeAll();
-        }
+        $call->finish(Status::Unavailable->value, 'the server is stopping', []);
     }
 
-    public function members(): array
+    /** `/api.Users/Get from 127.0.0.1:40000` */
+    public function describe(object $call): string
     {
-        return $this->tasks;
+        return $call->method() . ' from ' . ($call->peer() ?? 'a Unix socket');
     }
 
     public function cancel(string $reason): void
     {
-        foreach ($this->tasks as $task) {
-            $task->end(new Cancellation($reason));
-        }
+        $this->arrivals->cancel($reason);
     }
 
     /** `serve()` returns once the last task has ended. */
     public function end(): void
     {
-        $this->ended = true;
-        if ($this->waiting !== null) {
-            Scheduler::$current?->unwatch($this->waiting);
-        }
-        if ($this->tasks === []) {
-            $this->end->wakeAll();
-        }
+        $this->arrivals->end();
     }
 }

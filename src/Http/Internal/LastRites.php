@@ -7,6 +7,7 @@ namespace Weft\Http\Internal;
 use Psr\Log\LoggerInterface;
 use Weft\Http\Request;
 use Weft\Native\HttpServer;
+use Weft\Runtime\Internal\Arrivals;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
 
@@ -25,7 +26,7 @@ final class LastRites
     private const RESERVE = 16_777_216;
     private const FATAL = \E_ERROR | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR | \E_PARSE;
 
-    public static function of(HttpServer $native, Requests $requests, LoggerInterface $logger): void
+    public static function of(HttpServer $native, Arrivals $requests, LoggerInterface $logger): void
     {
         $requests = \WeakReference::create($requests);
         \register_shutdown_function(static function () use ($native, $requests, $logger): void {
@@ -39,7 +40,7 @@ final class LastRites
 
     private function __construct(
         private readonly HttpServer $native,
-        private readonly Requests $requests,
+        private readonly Arrivals $requests,
         private readonly LoggerInterface $logger,
         private readonly Scheduler $scheduler,
     ) {
@@ -60,7 +61,7 @@ final class LastRites
             $this->answer($culprit->args[0], 500);
         }
         $this->logger->critical('{culprit} {deed}: this process ends, {others} other requests are {fate}', [
-            'culprit' => $culprit === null ? 'Code outside any request' : Requests::describe($culprit->args[0]),
+            'culprit' => $culprit === null ? 'Code outside any request' : $this->requests->nameOf($culprit),
             'deed' => $fatal === null ? 'called exit()' : "failed: $fatal",
             'others' => \count($others),
             'fate' => $fatal === null ? 'finished first' : 'answered 503',

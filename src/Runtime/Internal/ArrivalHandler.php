@@ -1,0 +1,25 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+/**
+ * What a server does with what arrives.
+ *
+ * @internal
+ */
+interface ArrivalHandler
+{
+    /** The life of an arrival, in a task of its own: the one with `$id` of the server's `Arrivals`. */
+    public function handle(object $arrival, int $id): void;
+
+    /** What the extension has to say of an arrival that is being handled: `Arrivals::GONE`, or any other for its deadline. */
+    public function interrupt(Coroutine $task, int $event): void;
+
+    /** Its task has ended before it was answered. */
+    public function abandon(object $arrival): void;
+
+    /** For names of tasks and for the log, such as `GET /people/{id} from 127.0.0.1:40000`. */
+    public function describe(object $arrival): string;
+}

@@ -1,0 +1,175 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+use Psr\Log\LoggerInterface;
+use Weft\Native;
+use Weft\Runtime\CancelledException;
+use Weft\Runtime\TaskState;
+
+use function Weft\shield;
+
+/**
+ * What arrives at a server and is being handled, a task each: the requests of HTTP, the calls of gRPC.
+ *
+ * @internal
+ */
+final class Arrivals implements Group, HearsOutput, NamesTasks
+{
+    /** Said of an arrival instead of handing it out: nobody is there any more to answer. */
+    public const GONE = 1;
+    /** Taken from the extension at a time. */
+    private const BATCH = 256;
+    /** Bytes that are kept of what a handler prints. */
+    private const OUTPUT = 2_000;
+
+    /** @var array<int, Coroutine> by the arrival's id */
+    public array $tasks = [];
+    private ?int $waiting = null;
+    private bool $ended = false;
+    private readonly WaitQueue $end;
+    /** @var array<int, string> what handlers have printed, by the arrival's id */
+    private array $printed = [];
+    private readonly \Closure $work;
+
+    /**
+     * @param \Closure(int): (int|array<int, object|int>) $next what has arrived, by id, that many at most; or the operation that
+     *     ends with it
+     */
+    public function __construct(private readonly ArrivalHandler $handler, private readonly \Closure $next, private readonly LoggerInterface $logger)
+    {
+        $this->end = new WaitQueue('the end of a server');
+        $this->work = $handler->handle(...);
+    }
+
+    /**
+     * Returns after `end()`, once the last task has ended.
+     *
+     * @param \Closure(): void $abort called first where the task that serves is cancelled
+     */
+    public function serve(Scheduler $scheduler, \Closure $abort): void
+    {
+        $group = \spl_object_id($this);
+        $scheduler->groups[$group] = $this;
+        // On the loop itself: what a task does to the output is undone when it waits.
+        $this->waiting = Native\sleep(0.0);
+        $scheduler->watch($this->waiting, function (int $op) use ($scheduler): void {
+            Native\take($op);
+            Output::watch();
+            $this->advance($scheduler);
+        });
+        try {
+            $this->end->wait();
+        } catch (CancelledException $cancelled) {
+            $abort();
+            $this->cancel($cancelled->getMessage());
+            $this->end();
+            if ($this->tasks !== []) {
+                shield($this->end->wait(...));
+            }
+            throw $cancelled;
+        } finally {
+            unset($scheduler->groups[$group]);
+        }
+    }
+
+    /** Starts what has arrived and watches for more, on the loop itself: no task has to be woken for it. */
+    private function advance(Scheduler $scheduler): void
+    {
+        do {
+            $batch = ($this->next)(self::BATCH);
+            if (\is_int($batch)) {
+                $this->waiting = $batch;
+                $scheduler->watch($batch, function (int $op) use ($scheduler): void {
+                    $this->start($scheduler, Native\take($op));
+                    $this->advance($scheduler);
+                });
+
+                return;
+            }
+            $this->start($scheduler, $batch);
+        } while (true);
+    }
+
+    /** @param array<int, object|int> $batch */
+    private function start(Scheduler $scheduler, array $batch): void
+    {
+        foreach ($batch as $id => $arrival) {
+            if (\is_object($arrival)) {
+                $this->tasks[$id] = $scheduler->start($this->work, [$arrival, $id], $this, null);
+            } elseif (isset($this->tasks[$id])) {
+                $this->handler->interrupt($this->tasks[$id], $arrival);
+            }
+        }
+    }
+
+    public function printed(Coroutine $task, string $text): void
+    {
+        [, $id] = $task->args;
+        $this->printed[$id] = \substr(($this->printed[$id] ?? '') . $text, 0, self::OUTPUT);
+    }
+
+    public function nameOf(Coroutine $task): string
+    {
+        return $this->handler->describe($task->args[0]);
+    }
+
+    public function ended(Coroutine $child): void
+    {
+        [$arrival, $id] = $child->args;
+        unset($this->tasks[$id]);
+        if (\ob_get_level() > 1 || $this->printed !== []) {
+            $this->reportOutput($arrival, $id);
+        }
+        if ($child->outcome !== TaskState::Completed) {
+            $this->handler->abandon($arrival);
+        }
+        if ($this->ended && $this->tasks === []) {
+            $this->end->wakeAll();
+        }
+    }
+
+    private function reportOutput(object $arrival, int $id): void
+    {
+        $text = ($this->printed[$id] ?? '') . Output::closeLeftOpen();
+        unset($this->printed[$id]);
+        if ($text !== '') {
+            $this->logger->warning('{request} printed something, which is no part of an answer: {output}', [
+                'request' => $this->handler->describe($arrival),
+                'output' => $text,
+            ]);
+        }
+    }
+
+    /** Its task will never go on. */
+    public function forget(Coroutine $task): void
+    {
+        unset($this->tasks[$task->args[1]]);
+    }
+
+    public function members(): array
+    {
+        return $this->tasks;
+    }
+
+    public function cancel(string $reason): void
+    {
+        foreach ($this->tasks as $task) {
+            $task->end(new Cancellation($reason));
+        }
+    }
+
+    /** `serve()` returns once the last task has ended. */
+    public function end(): void
+    {
+        $this->ended = true;
+        if ($this->waiting !== null) {
+            Scheduler::$current?->unwatch($this->waiting);
+        }
+        if ($this->tasks === []) {
+            $this->end->wakeAll();
+        }
+    }
+}

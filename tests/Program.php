@@ -1,0 +1,170 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests;
+
+/** A program in a process of its own, with the extension this process has. It prints the address of its server first. */
+class Program
+{
+    protected const DEADLINE = 20.0;
+
+    /** @var array{int, string}|null */
+    private ?array $end = null;
+    private bool $signalled = false;
+
+    /**
+     * @param resource $process
+     * @param resource $output
+     */
+    final private function __construct(
+        private $process,
+        private $output,
+        private readonly string $errors,
+        private readonly ?string $file,
+        public readonly string $address,
+    ) {
+    }
+
+    /**
+     * @param list<string> $command what runs the program, after PHP and its extension
+     * @param string|null $file is removed at the end
+     */
+    public static function launch(array $command, ?string $file = null): static
+    {
+        $errors = (string) tempnam(sys_get_temp_dir(), 'weft');
+        $command = [PHP_BINARY, '-n', '-d', 'extension=' . self::library(), '-d', 'display_errors=stderr', ...$command];
+        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['file', $errors, 'w']], $pipes);
+        stream_set_timeout($pipes[1], (int) self::DEADLINE);
+        $first = trim((string) fgets($pipes[1]));
+        if ($first === '') {
+            proc_terminate($process, 9);
+            throw new \RuntimeException('The server does not start: ' . file_get_contents($errors));
+        }
+
+        return new static($process, $pipes[1], $errors, $file, $first);
+    }
+
+    /** The library this process has loaded. */
+    private static function library(): string
+    {
+        preg_match('{\S+/libweft\.so}', (string) file_get_contents('/proc/self/maps'), $path);
+
+        return $path[0] ?? 'weft';
+    }
+
+    /** @return resource */
+    public function connect()
+    {
+        $address = str_starts_with($this->address, 'unix:') ? 'unix://' . substr($this->address, 5) : "tcp://$this->address";
+        $socket = stream_socket_client($address, $code, $message, 5.0);
+
+        return $socket === false ? throw new \RuntimeException("$address: $message") : $socket;
+    }
+
+    public function pid(): int
+    {
+        return proc_get_status($this->process)['pid'];
+    }
+
+    /** Kibibytes of memory. */
+    public function resident(): int
+    {
+        preg_match('/^VmRSS:\s+(\d+)/m', (string) file_get_contents("/proc/{$this->pid()}/status"), $found);
+
+        return (int) $found[1];
+    }
+
+    /** Seconds it has computed. */
+    public function cpu(): float
+    {
+        $fields = explode(' ', substr((string) strrchr((string) file_get_contents("/proc/{$this->pid()}/stat"), ')'), 2));
+
+        return ((int) $fields[11] + (int) $fields[12]) / 100;
+    }
+
+    /** Waits until the program ends by itself, and returns what it printed after its first line. */
+    public function output(): string
+    {
+        stream_set_blocking($this->output, true);
+
+        return $this->end()[1];
+    }
+
+    public function log(): string
+    {
+        return (string) file_get_contents($this->errors);
+    }
+
+    /** Waits until the log has the text. */
+    public function awaitLog(string $text): bool
+    {
+        $deadline = microtime(true) + self::DEADLINE;
+        while (!str_contains($this->log(), $text)) {
+            if (microtime(true) > $deadline) {
+                return false;
+            }
+            usleep(5000);
+        }
+
+        return true;
+    }
+
+    public function signal(int $number = 15): void
+    {
+        // A second one would end the server at once.
+        $this->signalled = true;
+        proc_terminate($this->process, $number);
+    }
+
+    /** Ends a server that would not end by itself. */
+    public function kill(): void
+    {
+        $this->signal(9);
+    }
+
+    /** A program that signals itself is not signalled again: that would end it at once. */
+    public function endsItself(): void
+    {
+        $this->signalled = true;
+    }
+
+    /** Lets it end by itself. @return array{int, string} as {@see self::stop()} */
+    public function end(): array
+    {
+        $this->endsItself();
+
+        return $this->stop();
+    }
+
+    public function isRunning(): bool
+    {
+        return proc_get_status($this->process)['running'];
+    }
+
+    /** @return array{int, string} exit code and what it printed, after SIGTERM where it still runs */
+    public function stop(): array
+    {
+        if ($this->end !== null) {
+            return $this->end;
+        }
+        $status = proc_get_status($this->process);
+        if ($status['running'] && !$this->signalled) {
+            $this->signal();
+        }
+        $deadline = microtime(true) + self::DEADLINE;
+        while ($status['running']) {
+            if (microtime(true) > $deadline) {
+                proc_terminate($this->process, 9);
+                throw new \RuntimeException('The server does not stop: ' . $this->log());
+            }
+            usleep(2000);
+            $status = proc_get_status($this->process);
+        }
+        $output = (string) stream_get_contents($this->output);
+        proc_close($this->process);
+        array_map(unlink(...), array_filter([$this->errors, $this->file], is_string(...)));
+
+        return $this->end = [$status['exitcode'], $output];
+    }
+}
