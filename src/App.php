@@ -30,7 +30,7 @@ final class App
     private array $http = [];
     /** @var list<Server> while it runs */
     private array $servers = [];
-    /** @var list<array{string, GrpcServer, Tls|null}> */
+    /** @var list<array{string, GrpcServer, Limits|null, Tls|null}> */
     private array $grpc = [];
     private ?MetricsEndpoint $endpoint = null;
     /** @var list<array{Bus, string, int|null}> */
@@ -70,6 +70,7 @@ final class App
      * @param list<callable> $interceptors around every handler, see `Weft\Grpc\Server`
      * @param bool $reflection lets tools such as grpcurl ask what is served
      * @param list<string> $webOrigins origins whose pages may call by grpc-web; `*` is every one
+     * @param Limits|null $connections as for `Weft\Grpc\Server::listen()`; those of the `http()` where it is its address
      *
      * @throws Grpc\InvalidService
      */
@@ -81,9 +82,10 @@ final class App
         bool $reflection = false,
         array $webOrigins = [],
         ?Tls $tls = null,
+        ?Limits $connections = null,
     ): GrpcServer {
         $server = new GrpcServer($services, $interceptors, $limits, $reflection, $webOrigins, $this->logger, $this->debug);
-        $this->grpc[] = [$address, $server, $tls];
+        $this->grpc[] = [$address, $server, $connections, $tls];
 
         return $server;
     }
@@ -174,9 +176,9 @@ final class App
 
     private function openGrpc(): void
     {
-        foreach ($this->grpc as [$address, $server, $tls]) {
+        foreach ($this->grpc as [$address, $server, $connections, $tls]) {
             $shared = \array_search($address, \array_column($this->http, 0), true);
-            $shared === false ? $server->listen($address, tls: $tls) : $server->share($this->servers[$shared]);
+            $shared === false ? $server->listen($address, connections: $connections, tls: $tls) : $server->share($this->servers[$shared]);
         }
     }
 

@@ -26,6 +26,9 @@ final class Server
 {
     /** Seconds a connection is kept without a call: clients hold on to theirs. */
     private const IDLE = 3_600.0;
+    /** Seconds, as gRPC's other servers have them. */
+    private const PING_INTERVAL = 7_200.0;
+    private const MIN_PING_INTERVAL = 300.0;
 
     private readonly Services $services;
     private readonly Health $health;
@@ -85,7 +88,8 @@ final class Server
      *
      * @param string $address `0.0.0.0:9090`, `[::1]:9090`, `localhost:0` or `unix:/path/to/socket`; port 0 is one that is free
      * @param bool $sharePort other processes may listen on the same port, and the kernel spreads the connections
-     * @param Http\Limits|null $connections by default a connection is kept an hour without a call
+     * @param Http\Limits|null $connections by default they are kept an hour without a call, a
+     *     silent client is asked after two hours whether it is there, and clients may ping every five minutes
      *
      * @return string the address with the real port
      *
@@ -96,7 +100,8 @@ final class Server
     public function listen(string $address, bool $sharePort = false, ?Http\Limits $connections = null, ?Http\Tls $tls = null): string
     {
         $refuse = static fn(): Http\Response => Http\Response::text("415 Unsupported Media Type: this is a gRPC server\n", 415);
-        $server = new Http\Server($refuse, $connections ?? new Http\Limits(idleTimeout: self::IDLE), $this->logger);
+        $connections ??= new Http\Limits(idleTimeout: self::IDLE, pingInterval: self::PING_INTERVAL, minPingInterval: self::MIN_PING_INTERVAL);
+        $server = new Http\Server($refuse, $connections, $this->logger);
         $address = $server->listen($address, $sharePort, $tls);
         $this->share($server);
         $this->own[] = $server;

@@ -22,6 +22,13 @@ final class Limits
      * @param float $writeTimeout seconds a client may take nothing of what is sent to it
      * @param float|null $deadline seconds from a request's header to its answer, after which its task is cancelled and the
      *     answer is 503; null is for ever. A streamed body is not in it once it has begun.
+     * @param float|null $pingInterval seconds after which a silent HTTP/2 client is asked whether it is there; null is never
+     * @param float $pingTimeout seconds such a client may take to answer before its connection is closed
+     * @param float|null $minPingInterval seconds an HTTP/2 client must leave between its own pings. Where the third comes too early
+     *     and nothing was answered in between, it gets GOAWAY with `too_many_pings` and the connection is closed; null is any.
+     * @param float|null $maxAge seconds after which a connection takes no more requests, give or take a tenth: HTTP/2 says GOAWAY,
+     *     HTTP/1.1 `connection: close` with its next answer; null is never
+     * @param float|null $ageGrace seconds after that in which what is in flight may end; null is for ever
      */
     public function __construct(
         public readonly int $connections = 10_000,
@@ -35,6 +42,11 @@ final class Limits
         public readonly float $idleTimeout = 75.0,
         public readonly float $writeTimeout = 30.0,
         public readonly ?float $deadline = 60.0,
+        public readonly ?float $pingInterval = null,
+        public readonly float $pingTimeout = 20.0,
+        public readonly ?float $minPingInterval = null,
+        public readonly ?float $maxAge = null,
+        public readonly ?float $ageGrace = null,
     ) {
         foreach (\get_object_vars($this) as $name => $value) {
             if ($value !== null && $value <= 0) {

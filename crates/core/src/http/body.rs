@@ -11,6 +11,7 @@ use hyper::HeaderMap;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::connection::InFlight;
 use super::file_body::FileBody;
 use super::registry::Id;
 use super::server::Shared;
@@ -315,19 +316,19 @@ impl hyper::body::Body for Body {
 }
 
 /// A body on its way to a connection, which counts as busy until it has been sent.
-pub(super) struct Sending<G> {
+pub(super) struct Sending {
     body: Body,
-    _guard: G,
+    _in_flight: Option<InFlight>,
 }
 
-impl<G> Sending<G> {
-    pub(super) fn new(body: Body, guard: G) -> Self {
-        let _guard = guard;
-        Self { body, _guard }
+impl Sending {
+    pub(super) fn new(body: Body, in_flight: Option<InFlight>) -> Self {
+        let _in_flight = in_flight;
+        Self { body, _in_flight }
     }
 }
 
-impl<G: Unpin> hyper::body::Body for Sending<G> {
+impl hyper::body::Body for Sending {
     type Data = Bytes;
     type Error = Broken;
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,12 +16,13 @@ use tokio::time::timeout;
 
 use super::body::Body;
 use super::conversation::{STOPPING, converse};
+use super::pings::{Pings, Silence};
 use super::registry::Id;
 use super::server::{Shared, handle};
 use super::socket::Socket;
-use super::sweep::Tick;
+use super::sweep::{Tick, ticks};
 use super::websocket::{Upgrade, WebSocket};
-use crate::net::{Stream, TlsAcceptor};
+use crate::net::{Local, Stream, TlsAcceptor};
 
 /// What an HTTP/2 client sends first (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -87,6 +87,10 @@ pub(super) struct Connection {
     waker: RefCell<Option<Waker>>,
     /// Something was read since this was last looked at.
     pub(super) heard: Cell<bool>,
+    pub(super) pings: Pings,
+    opened: Tick,
+    /// Older than connections may be.
+    is_aged: Cell<bool>,
     /// What follows HTTP on it.
     conversation: RefCell<Option<Upgrade>>,
 }
@@ -106,6 +110,9 @@ impl Connection {
             is_finishing: Cell::new(false),
             waker: RefCell::default(),
             heard: Cell::new(true),
+            pings: Pings::default(),
+            opened,
+            is_aged: Cell::new(false),
             conversation: RefCell::default(),
         }
     }
@@ -125,9 +132,13 @@ impl Connection {
     pub(super) fn command(&self, command: Command) {
         if command > self.command.get() {
             self.command.set(command);
-            if let Some(waker) = &*self.waker.borrow() {
-                waker.wake_by_ref();
-            }
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
         }
     }
 
@@ -137,6 +148,63 @@ impl Connection {
             self.command(Command::Finish);
         } else if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) {
             self.phase.set(Phase::Idle(self.shared.clock.get()));
+        }
+    }
+
+    /// Where it is older than it may be, it takes no more requests; where that was long ago, it ends.
+    pub(super) fn age(&self, now: Tick) {
+        let limits = &self.shared.limits;
+        let Some(max_age) = limits.max_age.map(ticks) else {
+            return;
+        };
+        // Give or take a tenth: connections that were opened together must not all come back together.
+        let thousandths = 900 + self.id.wrapping_mul(0x9e37_79b9) % 201;
+        let after = u64::from(max_age) * thousandths / 1000;
+        let due = self.opened + Tick::try_from(after).unwrap_or(Tick::MAX / 4);
+        if now < due {
+            return;
+        }
+        if !self.is_aged.replace(true) {
+            self.stop();
+        }
+        let grace = limits.age_grace.map(ticks);
+        if grace.is_some_and(|grace| now - due >= grace) {
+            self.command(Command::Abort);
+        }
+    }
+
+    /// Asks a client that says nothing whether it is there, and ends when it does not answer.
+    pub(super) fn listen(&self, now: Tick) {
+        if !self.is_http2.get() {
+            return;
+        }
+        let limits = &self.shared.limits;
+        let Some(interval) = limits.ping_interval.map(ticks) else {
+            return;
+        };
+        if self.heard.replace(false) {
+            return self.pings.heard(now);
+        }
+        match self.pings.silence(now, interval, ticks(limits.ping_timeout)) {
+            Silence::Wait => {}
+            Silence::Ask => self.wake(),
+            Silence::Dead => self.command(Command::Abort),
+        }
+    }
+
+    pub(super) fn is_http2(&self) -> bool {
+        self.is_http2.get()
+    }
+
+    pub(super) fn counts_pings(&self) -> bool {
+        self.is_http2.get() && self.shared.limits.min_ping_interval.is_some()
+    }
+
+    pub(super) fn pinged(&self, pings: u32) {
+        if let Some(minimum) = self.shared.limits.min_ping_interval
+            && pings > 0
+        {
+            self.pings.count(pings, minimum);
         }
     }
 
@@ -180,7 +248,7 @@ impl Connection {
 
     /// Whether the answer to a request of it must say that it is the last one: HTTP/2 has GOAWAY for that.
     pub(super) fn must_close(&self) -> bool {
-        self.shared.is_stopping() && !self.is_http2.get()
+        (self.shared.is_stopping() || self.is_aged.get()) && !self.is_http2.get()
     }
 
     pub(super) fn obey(&self, context: &Context<'_>, finish: impl FnOnce()) -> Poll<()> {
@@ -304,9 +372,8 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
         // With it hyper buffers a streamed body without bound for a client that does not read.
         .pipeline_flush(false);
     let server = Rc::clone(&connection);
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        Box::pin(handle(Rc::clone(&server), request))
-    });
+    let service =
+        service_fn(move |request: hyper::Request<Incoming>| handle(Rc::clone(&server), request));
     let mut protocol = builder.serve_connection(socket, service);
     poll_fn(|context| {
         let finish = || Pin::new(&mut protocol).graceful_shutdown();
@@ -354,16 +421,4 @@ async fn serve_http2(connection: Rc<Connection>, socket: Socket) {
         protocol.as_mut().poll(context).map(|_| ())
     })
     .await;
-}
-
-/// HTTP/2 streams are tasks of the same thread.
-#[derive(Clone)]
-struct Local;
-
-impl<F: Future + 'static> Executor<F> for Local {
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(async move {
-            future.await;
-        });
-    }
 }

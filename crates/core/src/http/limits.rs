@@ -25,6 +25,16 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// From the header of a request to the first byte of its answer; `None` is for ever.
     pub deadline: Option<Duration>,
+    /// HTTP/2: a client that was silent for so long is asked whether it is there.
+    pub ping_interval: Option<Duration>,
+    /// HTTP/2: a client that was asked and says nothing for so long is gone.
+    pub ping_timeout: Duration,
+    /// HTTP/2: a client that pings more often, three times and without an answer in between, is told to calm down and closed.
+    pub min_ping_interval: Option<Duration>,
+    /// A connection that is older takes no more requests, give or take a tenth; what is in flight is answered.
+    pub max_age: Option<Duration>,
+    /// What is not answered so long after that is broken off.
+    pub age_grace: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -41,6 +51,11 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
             deadline: Some(Duration::from_secs(60)),
+            ping_interval: None,
+            ping_timeout: Duration::from_secs(20),
+            min_ping_interval: None,
+            max_age: None,
+            age_grace: None,
         }
     }
 }

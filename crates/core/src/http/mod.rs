@@ -18,6 +18,7 @@ mod limits;
 mod media_type;
 mod multipart;
 mod part_head;
+mod pings;
 mod range;
 mod refusal;
 mod registry;

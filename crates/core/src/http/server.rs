@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::body::{Body, Pipe, Sending};
 use super::call::{Call, Stage};
-use super::connection::{Command, Connection, InFlight, Peer, serve};
+use super::connection::{Command, Connection, Peer, serve};
 use super::limits::Limits;
 use super::refusal::{close, last, plain, refusal, unread};
 use super::registry::{Id, Registry};
@@ -369,27 +369,49 @@ impl Drop for Open {
     }
 }
 
-/// The life of a request, as a future of its connection: dropped when the client goes away.
-pub(super) async fn handle(
-    connection: Rc<Connection>,
-    request: Request<Incoming>,
-) -> Result<Response<Sending<InFlight>>, Infallible> {
+pub(super) fn handle(connection: Rc<Connection>, request: Request<Incoming>) -> Handling {
     let in_flight = connection.enter();
-    let shared = &connection.shared;
     let is_head = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
-    let mut response = match shared.service_for(&request) {
-        Some(service) => service.call(request, connection.peer()).await,
-        None => answer(&connection, request).await,
+    let answer = match connection.shared.service_for(&request) {
+        Some(service) => service.call(request, connection.peer()),
+        None => Box::pin(answer(Rc::clone(&connection), request)),
     };
-    if is_head {
-        without_body(&mut response);
+    Handling {
+        answer,
+        is_head,
+        in_flight: Some(in_flight),
+        connection,
     }
-    if matches!(response.body(), Body::Conversation(_)) {
-        connection.leave_http(std::mem::replace(response.body_mut(), Body::Empty));
-    } else if connection.must_close() {
-        close(&mut response);
+}
+
+/// The life of a request, as a future of its connection: dropped when the client goes away. hyper and Tokio move it several
+/// times before it is polled, so it is small.
+pub(super) struct Handling {
+    answer: ServiceFuture,
+    is_head: bool,
+    /// `None` once it is answered.
+    in_flight: Option<InFlight>,
+    connection: Rc<Connection>,
+}
+
+impl Future for Handling {
+    type Output = Result<Response<Sending>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let handling = self.get_mut();
+        let mut response = ready!(handling.answer.as_mut().poll(context));
+        let connection = &handling.connection;
+        if handling.is_head {
+            without_body(&mut response);
+        }
+        if matches!(response.body(), Body::Conversation(_)) {
+            connection.leave_http(std::mem::replace(response.body_mut(), Body::Empty));
+        } else if connection.must_close() {
+            close(&mut response);
+        }
+        let in_flight = handling.in_flight.take();
+        Poll::Ready(Ok(response.map(|body| Sending::new(body, in_flight))))
     }
-    Ok(response.map(|body| Sending::new(body, in_flight)))
 }
 
 /// On HTTP/2 hyper would send the body of an answer to HEAD.
@@ -403,7 +425,7 @@ fn without_body(response: &mut Response<Body>) {
     }
 }
 
-async fn answer(connection: &Rc<Connection>, request: Request<Incoming>) -> Response<Body> {
+async fn answer(connection: Rc<Connection>, request: Request<Incoming>) -> Response<Body> {
     let shared = &connection.shared;
     let (head, incoming) = request.into_parts();
     if let Some(refusal) = refusal(&head) {

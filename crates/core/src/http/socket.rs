@@ -1,14 +1,23 @@
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::Connection;
+use super::pings::Frames;
 use crate::net::Stream;
+
+/// Pieces below that are copied together: a system call costs more.
+const SMALL: usize = 8 << 10;
+/// What is held back until h2 flushes, at most.
+const HELD: usize = 16 << 10;
+
+/// What an idle connection keeps for the next time.
+const KEPT: usize = 1 << 10;
 
 /// What hyper reads and writes: the connection's socket, which notes when something moves.
 pub(super) struct Socket {
@@ -16,20 +25,109 @@ pub(super) struct Socket {
     /// What was read to tell HTTP/1 from HTTP/2.
     prefix: Bytes,
     connection: Rc<Connection>,
+    /// What is read and what is written, where pings of an HTTP/2 client are counted.
+    frames: Option<(Frames, Frames)>,
+    /// Nothing that hyper has written is incomplete.
+    is_between_frames: bool,
+    /// What h2 has written and not flushed. Where it may write pieces at once, it does so for every DATA frame from 256 bytes on;
+    /// otherwise it gathers small frames itself, and hands out the head of a large one alone.
+    held: BytesMut,
 }
 
 impl Socket {
     pub(super) fn new(stream: Stream, prefix: Bytes, connection: Rc<Connection>) -> Self {
+        let frames = connection.counts_pings().then(Default::default);
         Self {
             stream,
             prefix,
             connection,
+            frames,
+            is_between_frames: true,
+            held: BytesMut::new(),
         }
     }
 
-    fn written(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn written(&mut self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         self.connection.wrote(result.is_ready());
+        if result.is_ready() {
+            self.is_between_frames = false;
+        }
         result
+    }
+
+    /// Writes frames of ours where it can be done now.
+    fn interject(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let pings = &self.connection.pings;
+        if !pings.has_waiting.get() || !self.is_between_frames {
+            return Poll::Ready(Ok(()));
+        }
+        let mut waiting = pings.waiting.borrow_mut();
+        while !waiting.is_empty() {
+            let result = Pin::new(&mut self.stream).poll_write(context, &waiting);
+            self.connection.wrote(result.is_ready());
+            match ready!(result)? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                length => waiting.advance(length),
+            }
+        }
+        pings.has_waiting.set(false);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes what h2 writes.
+    fn poll_take(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.interject(context))?;
+        self.is_between_frames = false;
+        let taken = ready!(self.poll_hold(context, bytes))?;
+        if let Some((_, outgoing)) = &mut self.frames
+            && outgoing.answers(&bytes[..taken]) > 0
+        {
+            self.connection.pings.forgive();
+        }
+        Poll::Ready(Ok(taken))
+    }
+
+    fn poll_hold(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if bytes.len() < SMALL && self.held.len() < HELD {
+            self.held.extend_from_slice(bytes);
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        while !self.held.is_empty() {
+            let pieces = [io::IoSlice::new(&self.held), io::IoSlice::new(bytes)];
+            let result = Pin::new(&mut self.stream).poll_write_vectored(context, &pieces);
+            let written = self.held_written(ready!(self.written(result))?)?;
+            if written > 0 {
+                return Poll::Ready(Ok(written));
+            }
+        }
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(result)
+    }
+
+    fn poll_release(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.held.is_empty() {
+            let result = Pin::new(&mut self.stream).poll_write(context, &self.held);
+            let written = ready!(self.written(result))?;
+            self.held_written(written)?;
+        }
+        if self.held.capacity() > KEPT {
+            self.held = BytesMut::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// How much of that is beyond what was held.
+    fn held_written(&mut self, written: usize) -> io::Result<usize> {
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        let held = self.held.len().min(written);
+        self.held.advance(held);
+        Ok(written - held)
+    }
+
+    fn is_over(&self) -> bool {
+        self.connection.pings.is_over.get()
     }
 }
 
@@ -47,6 +145,10 @@ impl Read for Socket {
             socket.connection.read();
             return Poll::Ready(Ok(()));
         }
+        if socket.is_over() {
+            // What ends it is writing the goodbye.
+            return Poll::Pending;
+        }
         // SAFETY: `ReadBuf` only ever writes initialised bytes into the uninitialised part.
         let mut free = ReadBuf::uninit(unsafe { buffer.as_mut() });
         let result = Pin::new(&mut socket.stream).poll_read(context, &mut free);
@@ -54,6 +156,10 @@ impl Read for Socket {
             return result;
         }
         let length = free.filled().len();
+        if let Some((incoming, _)) = &mut socket.frames {
+            let pings = incoming.pings(free.filled());
+            socket.connection.pinged(pings);
+        }
         // SAFETY: that many bytes have been filled by the read above.
         unsafe { buffer.advance(length) };
         if length > 0 {
@@ -70,12 +176,15 @@ impl Write for Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let socket = self.get_mut();
+        if socket.connection.is_http2() {
+            return socket.poll_take(context, bytes);
+        }
         let result = Pin::new(&mut socket.stream).poll_write(context, bytes);
         socket.written(result)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        !self.connection.is_http2() && self.stream.is_write_vectored()
     }
 
     fn poll_write_vectored(
@@ -89,11 +198,22 @@ impl Write for Socket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        let socket = self.get_mut();
+        ready!(socket.poll_release(context))?;
+        // h2 flushes when it has written all of its frames.
+        socket.is_between_frames = true;
+        ready!(socket.interject(context))?;
+        ready!(Pin::new(&mut socket.stream).poll_flush(context))?;
+        match socket.is_over() {
+            true => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+            false => Poll::Ready(Ok(())),
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+        let socket = self.get_mut();
+        ready!(socket.poll_release(context))?;
+        Pin::new(&mut socket.stream).poll_shutdown(context)
     }
 }
 

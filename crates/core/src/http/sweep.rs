@@ -30,12 +30,15 @@ pub(super) async fn sweep(shared: Rc<Shared>) {
     }
 }
 
+/// Rounded up, one at least.
+pub(super) fn ticks(time: Duration) -> Tick {
+    let ticks = time.as_millis().div_ceil(TICK.as_millis()).max(1);
+    Tick::try_from(ticks).unwrap_or(Tick::MAX / 4)
+}
+
 /// The latest tick at which something must have begun to be over `limit` now.
 fn before(now: Tick, limit: Duration) -> Option<Tick> {
-    let ticks = limit.as_millis().div_ceil(TICK.as_millis()).max(1);
-    Tick::try_from(ticks)
-        .ok()
-        .and_then(|ticks| now.checked_sub(ticks))
+    now.checked_sub(ticks(limit))
 }
 
 fn end_late_connections(shared: &Shared, now: Tick) {
@@ -57,6 +60,8 @@ fn end_late_connections(shared: &Shared, now: Tick) {
             connection.command(Command::Abort);
             continue;
         }
+        connection.listen(now);
+        connection.age(now);
         match connection.phase() {
             Phase::New(since) if is_late(since, header) => connection.command(Command::Abort),
             Phase::Head(since) if is_late(since, header) => connection.command(Command::TimeOut),

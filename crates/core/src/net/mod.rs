@@ -6,6 +6,7 @@
 mod buffered;
 mod dial;
 mod listen;
+mod rt;
 mod server_tls;
 mod stream;
 mod tls;
@@ -13,6 +14,7 @@ mod tls;
 pub(crate) use buffered::BufferedStream;
 pub(crate) use dial::{DialError, dial};
 pub(crate) use listen::{Acceptor, open};
+pub(crate) use rt::{Local, TokioTimer};
 pub use listen::{Address, ListenError, Listener, listen};
 pub use server_tls::{ServerTls, TlsAcceptor};
 pub(crate) use stream::Stream;

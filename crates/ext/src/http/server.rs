@@ -203,6 +203,7 @@ fn limits(given: &ZendHashTable) -> Limits {
             .and_then(Zval::double)
             .map_or(default, seconds)
     };
+    let perhaps = |name: &str| given.get(name).and_then(Zval::double).map(seconds);
     Limits {
         connections: count("connections", default.connections),
         in_flight: count("inFlight", default.in_flight),
@@ -214,7 +215,12 @@ fn limits(given: &ZendHashTable) -> Limits {
         body_timeout: time("bodyTimeout", default.body_timeout),
         idle_timeout: time("idleTimeout", default.idle_timeout),
         write_timeout: time("writeTimeout", default.write_timeout),
-        deadline: given.get("deadline").and_then(Zval::double).map(seconds),
+        deadline: perhaps("deadline"),
+        ping_interval: perhaps("pingInterval"),
+        ping_timeout: time("pingTimeout", default.ping_timeout),
+        min_ping_interval: perhaps("minPingInterval"),
+        max_age: perhaps("maxAge"),
+        age_grace: perhaps("ageGrace"),
     }
 }
 
