@@ -88,6 +88,11 @@ class GrpcCall
     {
     }
 
+    /** Whether the message that was read last had been compressed by the client. */
+    public function wasCompressed(): bool
+    {
+    }
+
     /**
      * The one message of a client that does not stream; the second time it is empty.
      *
@@ -199,13 +204,15 @@ class GrpcCall
 final class GrpcChannel
 {
     /**
+     * @param list<array{string, int}> $servers host and port, in order of preference
+     * @param bool $is_round_robin every address of every server in turn, instead of the first that can be connected to
      * @param array<string, string|bool|null>|null $tls the properties of `Weft\Grpc\Client\Tls`; null is plain text
-     * @param float $connect_timeout seconds
-     * @param int $message_bytes of a message of the server
+     * @param array<string, mixed> $options `connectTimeout`, `pingInterval` (null is never) and `pingTimeout` in seconds,
+     *     `messageBytes` of a message of the server, `encoding` of messages to it (null is none)
      *
      * @throws \Weft\Grpc\Client\TlsFailed a file cannot be used
      */
-    public static function open(string $host, int $port, ?array $tls, float $connect_timeout, int $message_bytes): GrpcChannel
+    public static function open(array $servers, bool $is_round_robin, ?array $tls, array $options): GrpcChannel
     {
     }
 
@@ -215,8 +222,10 @@ final class GrpcChannel
      * @param string $method `/package.Service/Method`
      * @param array<string, string|list<string>> $metadata
      * @param float|null $timeout seconds from now, null is for ever
+     * @param int $attempts how often the same call was made before
+     * @param bool $waits until a server can be connected to, instead of failing when none can
      */
-    public function call(string $method, array $metadata, ?float $timeout = null): GrpcClientCall
+    public function call(string $method, array $metadata, ?float $timeout, int $attempts, bool $waits): GrpcClientCall
     {
     }
 }
@@ -255,6 +264,21 @@ final class GrpcClientCall
 
     /** @return array<string, list<string>> trailing metadata, once the end was read */
     public function trailers(): array
+    {
+    }
+
+    /** Whether the server has answered with more than a status: from here on the call must not be made again. */
+    public function hasBegun(): bool
+    {
+    }
+
+    /** Milliseconds after which the server wants to be asked again, -1 where it does not; null when it did not say. */
+    public function pushback(): ?int
+    {
+    }
+
+    /** Whether it failed before the server began to handle it. */
+    public function isUnprocessed(): bool
     {
     }
 

@@ -172,6 +172,10 @@ impl GrpcCall {
         self.call.is_open()
     }
 
+    pub fn was_compressed(&self) -> bool {
+        self.call.was_compressed()
+    }
+
     pub fn message(&self) -> Zval {
         binary(&self.call.take_message().unwrap_or_default())
     }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
-use weft_core::grpc::client::{Channel, ChannelOptions, ClientCall, Request};
+use weft_core::grpc::Encoding;
+use weft_core::grpc::client::{Balancing, Channel, ChannelOptions, ClientCall, Request};
 use weft_core::net::{ClientTls, Identity, PeerCheck};
 
 use crate::amqp_table::binary;
@@ -24,19 +25,26 @@ pub struct GrpcChannel {
 #[php_impl]
 impl GrpcChannel {
     pub fn open(
-        host: String,
-        port: i64,
+        servers: &ZendHashTable,
+        is_round_robin: bool,
         tls: Option<&ZendHashTable>,
-        connect_timeout: f64,
-        message_bytes: i64,
+        options: &ZendHashTable,
     ) -> PhpResult<Self> {
-        let wrong_port = |_| Failure::new("usage", format!("there is no port {port}"));
+        let time = |name: &str| options.get(name).and_then(Zval::double).map(seconds);
+        let bytes = options.get("messageBytes").and_then(Zval::long);
+        let encoding = options.get("encoding").and_then(Zval::str);
         let options = ChannelOptions {
-            host,
-            port: u16::try_from(port).map_err(wrong_port)?,
+            servers: self::servers(servers)?,
+            balancing: match is_round_robin {
+                true => Balancing::RoundRobin,
+                false => Balancing::PickFirst,
+            },
             tls: tls.map(client_tls),
-            connect_timeout: seconds(connect_timeout),
-            message_bytes: usize::try_from(message_bytes).unwrap_or(0),
+            connect_timeout: time("connectTimeout").unwrap_or_default(),
+            message_bytes: bytes.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(0)),
+            encoding: encoding.and_then(Encoding::of_name),
+            ping_interval: time("pingInterval"),
+            ping_timeout: time("pingTimeout").unwrap_or_default(),
         };
         let refused = |reason: String| Failure::new("grpc.tls", reason);
         Ok(Self {
@@ -49,16 +57,32 @@ impl GrpcChannel {
         method: String,
         metadata: &ZendHashTable,
         timeout: Option<f64>,
+        attempts: i64,
+        waits: bool,
     ) -> PhpResult<GrpcClientCall> {
         let request = Request {
             path: method,
             metadata: header_map(metadata)?,
             timeout: timeout.map(seconds),
+            attempts: u32::try_from(attempts).unwrap_or(0),
+            waits,
         };
         let (call, task) = ClientCall::new(&self.channel, request);
         Process::current()?.reactor.spawn_background(task);
         Ok(GrpcClientCall { call })
     }
+}
+
+/// `[[host, port], …]`
+fn servers(given: &ZendHashTable) -> PhpResult<Vec<(String, u16)>> {
+    let server = |given: &Zval| {
+        let given = given.array()?;
+        let port = given.get_index(1)?.long()?;
+        Some((given.get_index(0)?.string()?, u16::try_from(port).ok()?))
+    };
+    let servers: Option<Vec<(String, u16)>> = given.values().map(server).collect();
+    let wrong = || Failure::new("usage", "a server is [host, port], with a port up to 65535");
+    Ok(servers.ok_or_else(wrong)?)
 }
 
 fn client_tls(given: &ZendHashTable) -> ClientTls {
@@ -127,6 +151,21 @@ impl GrpcClientCall {
 
     pub fn trailers(&self) -> PhpResult<Zval> {
         fields(&self.call.trailers())
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.call.has_begun()
+    }
+
+    pub fn pushback(&self) -> Option<i64> {
+        let trailers = self.call.trailers();
+        let value = trailers.get("grpc-retry-pushback-ms")?.to_str().ok();
+        let milliseconds = value.and_then(|value| value.parse::<u32>().ok());
+        Some(milliseconds.map_or(-1, i64::from))
+    }
+
+    pub fn is_unprocessed(&self) -> bool {
+        self.call.is_unprocessed()
     }
 
     pub fn cancel(&self) {

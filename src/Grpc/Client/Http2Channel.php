@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Grpc\Client;
 
 use Weft\Grpc\CallEnded;
+use Weft\Grpc\Internal\Attempts;
 use Weft\Grpc\Internal\Details;
+use Weft\Grpc\Internal\RetryTokens;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
 use Weft\Native\GrpcChannel;
@@ -18,56 +20,114 @@ use Weft\Runtime\Task;
 use function Weft\async;
 
 /**
- * One HTTP/2 connection to a server, shared by any number of calls and tasks. It is made when the first call needs it, and again
- * when it was lost; a call that cannot be made fails with Unavailable.
+ * HTTP/2 connections to one or several servers of the same service, shared by any number of calls and tasks. Each is made when a
+ * call needs it, and again when it was lost; a call that cannot be made fails with Unavailable.
  *
- * A call that does not end with Ok throws a StatusException. A task that is cancelled cancels its call.
+ * A call that does not end with Ok throws a StatusException. A task that is cancelled cancels its call. A call that the server has
+ * demonstrably not begun to handle is made once more; others are only where the service config says so.
  */
 final class Http2Channel implements Channel
 {
-    private function __construct(private readonly GrpcChannel $native, private readonly ?float $timeout)
+    private readonly ?RetryTokens $tokens;
+
+    private function __construct(private readonly GrpcChannel $native, private readonly ?float $timeout, private readonly ServiceConfig $config)
     {
+        $this->tokens = $config->throttling === null ? null : new RetryTokens($config->throttling);
     }
 
     /**
-     * @param string $address `host:port` or `[::1]:port`
+     * @param string|non-empty-list<string> $addresses `host:port` or `[::1]:port`, in order of preference
      * @param float|null $timeout seconds for a call that names none; null is for ever
-     * @param float $connectTimeout seconds
+     * @param float $connectTimeout seconds for one attempt to connect to one server
      * @param int $messageBytes of a message of the server, compressed or not; more end the call with ResourceExhausted
+     * @param ServiceConfig|null $config which of several servers is called, retries, time-outs of methods
+     * @param Compression|null $compression of the messages to the server; those it sends may have any
+     * @param float|null $pingInterval seconds after which a server that is silent during a call is asked whether it is there; null is
+     *     never. Servers of gRPC disconnect clients that ask more often than every five minutes, unless they are told otherwise.
+     * @param float $pingTimeout seconds such a server may take to answer; then its calls fail with Unavailable
      *
      * @throws TlsFailed a file cannot be used
      */
-    public static function to(string $address, ?Tls $tls = null, ?float $timeout = null, float $connectTimeout = 20.0, int $messageBytes = 4_194_304): self
-    {
-        if (\preg_match('/^(?:\[([0-9a-fA-F:.]+)\]|([^:\s\/]+)):(\d{1,5})$/', $address, $parts) !== 1) {
-            throw new \ValueError("\"$address\" is no address of a server: write host:port or [ipv6]:port");
+    public static function to(
+        string|array $addresses,
+        ?Tls $tls = null,
+        ?float $timeout = null,
+        float $connectTimeout = 20.0,
+        int $messageBytes = 4_194_304,
+        ?ServiceConfig $config = null,
+        ?Compression $compression = null,
+        ?float $pingInterval = null,
+        float $pingTimeout = 20.0,
+    ): self {
+        $config ??= new ServiceConfig();
+        $options = ['connectTimeout' => $connectTimeout, 'messageBytes' => $messageBytes, 'pingInterval' => $pingInterval, 'pingTimeout' => $pingTimeout];
+        foreach ($options as $name => $value) {
+            if ($value !== null && $value <= 0) {
+                throw new \ValueError("$name must be greater than 0, got $value");
+            }
         }
-        $native = GrpcChannel::open($parts[1] . $parts[2], (int) $parts[3], $tls === null ? null : \get_object_vars($tls), $connectTimeout, $messageBytes);
+        $native = GrpcChannel::open(
+            \array_map(self::server(...), (array) $addresses ?: throw new \ValueError('A channel needs the address of one server at least')),
+            $config->balancing === Balancing::RoundRobin,
+            $tls === null ? null : \get_object_vars($tls),
+            $options + ['encoding' => $compression?->value],
+        );
 
-        return new self($native, $timeout);
+        return new self($native, $timeout, $config);
+    }
+
+    /** @return array{string, int} */
+    private static function server(string $address): array
+    {
+        return \preg_match('/^(?:\[([0-9a-fA-F:.]+)\]|([^:\s\/]+)):(\d{1,5})$/', $address, $parts) === 1
+            ? [$parts[1] . $parts[2], (int) $parts[3]]
+            : throw new \ValueError("\"$address\" is no address of a server: write host:port or [ipv6]:port");
     }
 
     public function unary(string $method, object $request, string $response, ?float $timeout, array $metadata): object
     {
-        $call = $this->native->call($method, $metadata, $timeout ?? $this->timeout);
-        $call->write(Codec::encode($request));
-        $call->end();
+        $bytes = Codec::encode($request);
+        $attempts = $this->attempts($method, $timeout);
+        while (true) {
+            $call = $this->ask($method, $metadata, $attempts, $bytes);
+            try {
+                $reply = self::only($call, $response);
+                $attempts->succeeded();
 
-        return self::only($call, $response);
+                return $reply;
+            } catch (StatusException $failure) {
+                $attempts->next($failure, $call);
+            }
+        }
     }
 
     public function serverStreaming(string $method, object $request, string $response, ?float $timeout, array $metadata): iterable
     {
-        $call = $this->native->call($method, $metadata, $timeout ?? $this->timeout);
-        $call->write(Codec::encode($request));
-        $call->end();
+        $bytes = Codec::encode($request);
+        $attempts = $this->attempts($method, $timeout);
 
-        return self::messages($call, $response, null);
+        return $this->stream($this->ask($method, $metadata, $attempts, $bytes), $method, $metadata, $attempts, $bytes, $response);
+    }
+
+    /** @return \Generator<int, object> */
+    private function stream(GrpcClientCall $call, string $method, array $metadata, Attempts $attempts, string $bytes, string $response): \Generator
+    {
+        while (true) {
+            try {
+                yield from self::messages($call, $response, null);
+                $attempts->succeeded();
+
+                return;
+            } catch (StatusException $failure) {
+                $attempts->next($failure, $call);
+            }
+            $call = $this->ask($method, $metadata, $attempts, $bytes);
+        }
     }
 
     public function clientStreaming(string $method, iterable $requests, string $response, ?float $timeout, array $metadata): object
     {
-        $call = $this->native->call($method, $metadata, $timeout ?? $this->timeout);
+        $call = $this->open($method, $metadata, $this->attempts($method, $timeout));
         self::send($call, $requests);
 
         return self::only($call, $response);
@@ -76,9 +136,33 @@ final class Http2Channel implements Channel
     /** Must be called inside `Weft\run()`: a task of the caller's scope sends the requests. */
     public function bidiStreaming(string $method, iterable $requests, string $response, ?float $timeout, array $metadata): iterable
     {
-        $call = $this->native->call($method, $metadata, $timeout ?? $this->timeout);
+        $call = $this->open($method, $metadata, $this->attempts($method, $timeout));
 
         return self::messages($call, $response, async(self::send(...), $call, $requests)->named("sender of $method"));
+    }
+
+    private function attempts(string $method, ?float $timeout): Attempts
+    {
+        $config = $this->config->method($method);
+        $limits = \array_filter([$timeout ?? $this->timeout, $config->timeout], \is_float(...));
+
+        return new Attempts($config, $this->tokens, $limits === [] ? null : \min($limits));
+    }
+
+    /** @param array<string, string|list<string>> $metadata */
+    private function open(string $method, array $metadata, Attempts $attempts): GrpcClientCall
+    {
+        return $this->native->call($method, $metadata, $attempts->timeLeft(), $attempts->made, $attempts->config->waitForReady);
+    }
+
+    /** @param array<string, string|list<string>> $metadata */
+    private function ask(string $method, array $metadata, Attempts $attempts, string $request): GrpcClientCall
+    {
+        $call = $this->open($method, $metadata, $attempts);
+        $call->write($request);
+        $call->end();
+
+        return $call;
     }
 
     /** @param iterable<object> $requests */

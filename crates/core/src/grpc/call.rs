@@ -11,10 +11,12 @@ use tokio::time::Instant;
 
 use super::encoding::Encoding;
 use super::inbound::Inbound;
+use super::meter::Stopwatch;
 use super::outbound::{Closed, Outbound};
-use super::status::Status;
+use super::status::{Code, Status};
 use super::web::Protocol;
 use crate::http::{Id, Peer};
+use crate::workers;
 
 pub(super) const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 pub(super) const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
@@ -38,6 +40,7 @@ pub struct Call {
     pub(super) stage: Cell<Stage>,
     has_begun: Cell<bool>,
     has_ended: Cell<bool>,
+    stopwatch: Cell<Option<Stopwatch>>,
     pub(super) answer: RefCell<Option<Answer>>,
     /// The connection, waiting for the answer.
     pub(super) waker: Cell<Option<Waker>>,
@@ -67,6 +70,7 @@ pub(super) struct Opening {
     pub(super) peer: Rc<Peer>,
     pub(super) deadline: Option<Instant>,
     pub(super) inbound: Inbound,
+    pub(super) stopwatch: Option<Stopwatch>,
 }
 
 impl Call {
@@ -87,6 +91,7 @@ impl Call {
             stage: Cell::new(Stage::Queued),
             has_begun: Cell::default(),
             has_ended: Cell::default(),
+            stopwatch: Cell::new(opening.stopwatch),
             answer: RefCell::default(),
             waker: Cell::default(),
         }
@@ -132,6 +137,11 @@ impl Call {
     /// The message of a client that does not stream, once.
     pub fn take_message(&self) -> Option<Bytes> {
         self.message.borrow_mut().take()
+    }
+
+    /// Whether the last message that was taken had been compressed.
+    pub fn was_compressed(&self) -> bool {
+        self.inbound.borrow().was_compressed()
     }
 
     /// The next message where it has arrived already; the end is `None`. The client may send no more than what is read.
@@ -217,6 +227,7 @@ impl Call {
             return false;
         }
         self.has_ended.set(true);
+        self.count(status.code);
         status.write(&mut trailers);
         if self.has_begun.get() {
             self.outbound.end(trailers);
@@ -225,6 +236,14 @@ impl Call {
             self.answer(Answer::Only(self.head_of(trailers)));
         }
         true
+    }
+
+    /// It has ended, so or without a status.
+    pub(super) fn count(&self, code: Code) {
+        workers::work_done(1);
+        if let Some(stopwatch) = self.stopwatch.take() {
+            stopwatch.stop(code);
+        }
     }
 
     /// Somebody still waits for messages or the status.

@@ -8,8 +8,10 @@ use hyper::HeaderMap;
 
 use super::call::{Call, Stage};
 use super::deadlines::Deadlines;
+use super::meter::{Meter, Stopwatch};
 use super::status::{Code, Status};
 use crate::http::{Id, Registry};
+use crate::workers::pulse;
 
 /// A method of a service.
 #[derive(Debug, Clone)]
@@ -62,6 +64,8 @@ pub struct Calls {
 
 pub(super) struct Shared {
     pub(super) methods: HashMap<String, (usize, bool)>,
+    /// By index of the method, made when the first call of it is measured.
+    meters: RefCell<Vec<Option<Rc<Meter>>>>,
     pub(super) limits: Limits,
     pub(super) calls: RefCell<Registry<Call>>,
     pub(super) deadlines: Deadlines,
@@ -75,6 +79,7 @@ pub(super) struct Shared {
 
 impl Calls {
     pub fn new(methods: Vec<Method>, limits: Limits) -> Self {
+        let meters = RefCell::new(vec![None; methods.len()]);
         let methods = methods
             .into_iter()
             .enumerate()
@@ -82,6 +87,7 @@ impl Calls {
             .collect();
         let shared = Shared {
             methods,
+            meters,
             limits,
             calls: RefCell::default(),
             deadlines: Deadlines::default(),
@@ -168,6 +174,16 @@ impl Shared {
         self.wake();
     }
 
+    pub(super) fn stopwatch(&self, method: usize, path: &str) -> Option<Stopwatch> {
+        if !pulse::is_measured() {
+            return None;
+        }
+        let mut meters = self.meters.borrow_mut();
+        let meter = meters.get_mut(method)?;
+        let meter = meter.get_or_insert_with(|| Rc::new(Meter::new(path)));
+        Some(Stopwatch::start(meter))
+    }
+
     fn announce(&self, event: Event) {
         self.events.borrow_mut().push_back(event);
         self.wake();
@@ -197,6 +213,9 @@ impl Shared {
             self.deadlines.remove(deadline, call.id);
         }
         let is_abandoned = call.is_open();
+        if is_abandoned {
+            call.count(Code::CANCELLED);
+        }
         call.outbound.close();
         if call.stage.replace(Stage::Gone) == Stage::Handed {
             self.handed.set(self.handed.get() - 1);

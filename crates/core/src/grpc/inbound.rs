@@ -19,8 +19,12 @@ pub(super) struct Inbound {
     encoding: Option<Encoding>,
     text: Option<TextDecoder>,
     limit: usize,
+    /// What it is to the call when the stream breaks.
+    broken: fn(&hyper::Error) -> Status,
     failure: Option<Status>,
     trailers: Option<HeaderMap>,
+    /// The last message that was taken.
+    was_compressed: bool,
 }
 
 impl Inbound {
@@ -30,6 +34,7 @@ impl Inbound {
         encoding: Option<Encoding>,
         is_text: bool,
         limit: usize,
+        broken: fn(&hyper::Error) -> Status,
     ) -> Self {
         Self {
             body: Some(body),
@@ -37,8 +42,10 @@ impl Inbound {
             encoding,
             text: is_text.then(TextDecoder::default),
             limit,
+            broken,
             failure: None,
             trailers: None,
+            was_compressed: false,
         }
     }
 
@@ -56,6 +63,10 @@ impl Inbound {
             self.body = None;
         }
         Poll::Ready(result)
+    }
+
+    pub(super) fn was_compressed(&self) -> bool {
+        self.was_compressed
     }
 
     /// What followed the messages, once their end was read.
@@ -96,10 +107,7 @@ impl Inbound {
             };
             match ready!(Pin::new(body).poll_frame(context)) {
                 None => self.body = None,
-                Some(Err(error)) => {
-                    let message = format!("the other side broke the stream off: {error}");
-                    return Poll::Ready(Err(Status::new(Code::CANCELLED, message)));
-                }
+                Some(Err(error)) => return Poll::Ready(Err((self.broken)(&error))),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => self.push(data)?,
                     Err(frame) => self.trailers = frame.into_trailers().ok(),
@@ -126,7 +134,8 @@ impl Inbound {
         }
     }
 
-    fn open(&self, frame: Frame) -> Result<Bytes, Status> {
+    fn open(&mut self, frame: Frame) -> Result<Bytes, Status> {
+        self.was_compressed = frame.is_compressed;
         match (frame.is_compressed, self.encoding) {
             (false, _) => Ok(frame.payload),
             (true, Some(encoding)) => encoding.decompress(&frame.payload, self.limit),

@@ -15,6 +15,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 /// Allowed in the metadata of a call although it begins like a field of the protocol: `google.rpc.Status`.
 const DETAILS: &str = "grpc-status-details-bin";
+/// The same: when a server wants to be asked again.
+const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
@@ -78,7 +80,7 @@ fn belongs_to_the_protocol(name: &str) -> bool {
     match name {
         "content-type" | "te" | "content-length" | "date" | "host" | "connection"
         | "transfer-encoding" => true,
-        DETAILS => false,
+        DETAILS | PUSHBACK => false,
         name => name.starts_with("grpc-"),
     }
 }

@@ -12,6 +12,7 @@ mod encoding;
 mod frame;
 mod inbound;
 mod metadata;
+mod meter;
 mod outbound;
 mod reply;
 mod service;

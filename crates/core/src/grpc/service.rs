@@ -1,4 +1,4 @@
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -40,19 +40,18 @@ impl Service for Calls {
     }
 
     fn call(&self, request: Request<Incoming>, peer: Rc<Peer>) -> ServiceFuture {
-        let shared = Rc::clone(&self.shared);
-        Box::pin(async move {
-            let origin = request.headers().get(header::ORIGIN).cloned();
-            let allowed = origin.filter(|origin| shared.allows(origin));
-            let mut response = match request.method() {
-                &Method::OPTIONS => preflight(request.headers()),
-                _ => answer(shared, request, peer).await,
-            };
-            if let Some(origin) = allowed {
+        let (head, body) = request.into_parts();
+        let origin = head.headers.get(header::ORIGIN);
+        let allowed = origin.filter(|origin| self.shared.allows(origin)).cloned();
+        let answer = answer(&self.shared, head, body, peer);
+        match allowed {
+            None => answer,
+            Some(origin) => Box::pin(async move {
+                let mut response = answer.await;
                 share(&mut response, origin);
-            }
-            response
-        })
+                response
+            }),
+        }
     }
 }
 
@@ -95,30 +94,31 @@ fn share(response: &mut Response<Body>, origin: HeaderValue) {
     headers.append(header::VARY, HeaderValue::from_static("origin"));
 }
 
-async fn answer(shared: Rc<Shared>, request: Request<Incoming>, peer: Rc<Peer>) -> Response<Body> {
-    let (head, body) = request.into_parts();
-    if head.method != Method::POST {
-        return not_allowed();
+fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> ServiceFuture {
+    match head.method {
+        Method::POST => {}
+        Method::OPTIONS => return Box::pin(ready(preflight(&head.headers))),
+        _ => return Box::pin(ready(not_allowed())),
     }
-    let kind = head.headers.get(header::CONTENT_TYPE).cloned();
-    let admitted = match admit(&shared, &head) {
+    let admitted = match admit(shared, &head) {
         Ok(admitted) => admitted,
         Err(status) => {
-            discard(body).await;
-            return refused(&status, kind);
+            let kind = head.headers.get(header::CONTENT_TYPE).cloned();
+            return Box::pin(async move {
+                discard(body).await;
+                refused(&status, kind)
+            });
         }
     };
-    let client_streams = admitted.client_streams;
-    let open = open(&shared, admitted, head, body, peer);
-
-    let exchange = Exchange {
-        open: Some(open),
-        step: match client_streams {
-            true => Step::Queue,
-            false => Step::Read(None),
-        },
+    let step = match admitted.client_streams {
+        true => Step::Queue,
+        false => Step::Read(None),
     };
-    exchange.await
+    let open = open(shared, admitted, head, body, peer);
+    Box::pin(Exchange {
+        open: Some(open),
+        step,
+    })
 }
 
 /// Reads a little of what nobody wants: some clients take an answer only when they have sent all they had.
@@ -193,12 +193,13 @@ fn open(
     let is_text = protocol == Protocol::WebText;
     let limit = shared.limits.message_bytes;
     let opening = Opening {
+        stopwatch: shared.stopwatch(admitted.method, head.uri.path()),
         method: admitted.method,
         head,
         protocol,
         peer,
         deadline: admitted.deadline,
-        inbound: Inbound::new(body, admitted.encoding, is_text, limit),
+        inbound: Inbound::new(body, admitted.encoding, is_text, limit, broken_off),
     };
     let call = shared
         .calls
@@ -209,6 +210,11 @@ fn open(
     }
     let shared = Rc::clone(shared);
     Open { shared, call }
+}
+
+fn broken_off(error: &hyper::Error) -> Status {
+    let message = format!("the client broke the stream off: {error}");
+    Status::new(Code::CANCELLED, message)
 }
 
 fn encoding(headers: &HeaderMap) -> Result<Option<Encoding>, Status> {

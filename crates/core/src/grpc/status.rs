@@ -15,6 +15,8 @@ const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 pub struct Code(u8);
 
 impl Code {
+    pub const COUNT: usize = 17;
+
     pub const OK: Self = Self(0);
     pub const CANCELLED: Self = Self(1);
     pub const UNKNOWN: Self = Self(2);
@@ -37,8 +39,32 @@ impl Code {
         self.0
     }
 
+    /// As the specification writes it.
+    pub fn name(self) -> &'static str {
+        const NAMES: [&str; Code::COUNT] = [
+            "OK",
+            "CANCELLED",
+            "UNKNOWN",
+            "INVALID_ARGUMENT",
+            "DEADLINE_EXCEEDED",
+            "NOT_FOUND",
+            "ALREADY_EXISTS",
+            "PERMISSION_DENIED",
+            "RESOURCE_EXHAUSTED",
+            "FAILED_PRECONDITION",
+            "ABORTED",
+            "OUT_OF_RANGE",
+            "UNIMPLEMENTED",
+            "INTERNAL",
+            "UNAVAILABLE",
+            "DATA_LOSS",
+            "UNAUTHENTICATED",
+        ];
+        NAMES[usize::from(self.0)]
+    }
+
     fn text(self) -> HeaderValue {
-        const TEXTS: [&str; 17] = [
+        const TEXTS: [&str; Code::COUNT] = [
             "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15",
             "16",
         ];

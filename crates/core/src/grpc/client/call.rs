@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::channel::Channel;
+use super::failure::{is_unprocessed, status_of};
 use crate::grpc::call::{ACCEPT_ENCODING, ENCODING};
 use crate::grpc::encoding::{ACCEPTED, Encoding};
 use crate::grpc::inbound::Inbound;
@@ -30,7 +31,14 @@ pub struct Request {
     pub metadata: HeaderMap,
     /// From now to the end of the call; the server is told.
     pub timeout: Option<Duration>,
+    /// How often the same call has been made before.
+    pub attempts: u32,
+    /// For a server that can be connected to, instead of failing when there is none.
+    pub waits: bool,
 }
+
+/// Times a call is tried again on another connection because it could not leave on one that was closing.
+const DEPARTURES: u32 = 3;
 
 /// A call to a server. Dropped before its end it is cancelled.
 pub struct ClientCall {
@@ -46,6 +54,10 @@ struct Inner {
     trailers: RefCell<HeaderMap>,
     over: Notify,
     deadline: Option<Instant>,
+    encoding: Option<Encoding>,
+    /// The server has begun to answer.
+    has_begun: Cell<bool>,
+    is_unprocessed: Cell<bool>,
 }
 
 enum State {
@@ -65,6 +77,9 @@ impl ClientCall {
             head: RefCell::default(),
             trailers: RefCell::default(),
             over: Notify::new(),
+            encoding: channel.options().encoding,
+            has_begun: Cell::default(),
+            is_unprocessed: Cell::default(),
         });
         let call = Rc::clone(&inner);
         let channel = channel.clone();
@@ -77,7 +92,11 @@ impl ClientCall {
     /// # Errors
     /// [`Closed`]: the call has ended.
     pub fn write(&self, message: &[u8]) -> Result<bool, Closed> {
-        self.inner.outbound.write(false, message)
+        let encoding = self.inner.encoding;
+        match encoding.and_then(|encoding| encoding.compress(message).ok()) {
+            Some(compressed) => self.inner.outbound.write(true, &compressed),
+            None => self.inner.outbound.write(false, message),
+        }
     }
 
     /// Ends when less waits than may, or the call has ended.
@@ -128,6 +147,16 @@ impl ClientCall {
         self.inner.trailers.borrow().clone()
     }
 
+    /// The server has begun to answer with more than a status: from here on the call must not be made again.
+    pub fn has_begun(&self) -> bool {
+        self.inner.has_begun.get()
+    }
+
+    /// It failed before the server began to handle it.
+    pub fn is_unprocessed(&self) -> bool {
+        self.inner.is_unprocessed.get()
+    }
+
     pub fn cancel(&self) {
         self.inner
             .finish(Status::new(Code::CANCELLED, "the call was cancelled"));
@@ -168,7 +197,7 @@ impl Inner {
         match self.answer(channel, request).await {
             Err(status) => status,
             Ok(response) => {
-                self.open(response, channel.message_bytes());
+                self.open(response, channel.options().message_bytes);
                 std::future::pending().await
             }
         }
@@ -179,24 +208,55 @@ impl Inner {
         channel: &Channel,
         request: Request,
     ) -> Result<Response<Incoming>, Status> {
-        let mut connection = channel.connection().await?;
-        let uri = format!(
-            "{}://{}{}",
-            channel.scheme(),
-            channel.authority(),
-            request.path
-        );
-        let upload = Upload(Rc::clone(self));
-        let mut message = hyper::Request::new(upload);
-        *message.method_mut() = Method::POST;
-        *message.uri_mut() = uri
-            .parse()
-            .map_err(|error| Status::internal(format!("\"{uri}\" is no address: {error}")))?;
-        *message.headers_mut() = headers(request);
-        connection
-            .send_request(message)
-            .await
-            .map_err(|error| Status::new(Code::UNAVAILABLE, reason(&error)))
+        for _ in 0..DEPARTURES {
+            let (authority, mut connection) = channel.connection(request.waits).await?;
+            let uri = format!("{}://{authority}{}", channel.scheme(), request.path);
+            let mut message = hyper::Request::new(Upload(Rc::clone(self)));
+            *message.method_mut() = Method::POST;
+            *message.uri_mut() = uri
+                .parse()
+                .map_err(|error| Status::internal(format!("\"{uri}\" is no address: {error}")))?;
+            *message.headers_mut() = self.headers(&request);
+            match connection.try_send_request(message).await {
+                Ok(response) => return Ok(response),
+                Err(mut error) => {
+                    // With the message it did not leave: it may on another connection.
+                    if error.take_message().is_none() {
+                        return Err(self.lost(error.error()));
+                    }
+                }
+            }
+        }
+        self.is_unprocessed.set(true);
+        let message = "every connection was closed before the call could leave";
+        Err(Status::new(Code::UNAVAILABLE, message))
+    }
+
+    fn headers(&self, request: &Request) -> HeaderMap {
+        let mut headers = request.metadata.clone();
+        let grpc = HeaderValue::from_static("application/grpc");
+        headers.insert(header::CONTENT_TYPE, grpc);
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+        let agent = concat!("grpc-php-weft/", env!("CARGO_PKG_VERSION"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            headers.insert("grpc-timeout", timeout_value(left));
+        }
+        if let Some(encoding) = self.encoding {
+            headers.insert(ENCODING, HeaderValue::from_static(encoding.name()));
+        }
+        if request.attempts > 0 {
+            let attempts = HeaderValue::from(request.attempts);
+            headers.insert("grpc-previous-rpc-attempts", attempts);
+        }
+        headers
+    }
+
+    fn lost(&self, error: &hyper::Error) -> Status {
+        self.is_unprocessed.set(is_unprocessed(error));
+        status_of(error)
     }
 
     fn open(&self, response: Response<Incoming>, limit: usize) {
@@ -214,7 +274,8 @@ impl Inner {
         if head.status != StatusCode::OK {
             return self.finish(of_http(head.status));
         }
-        let inbound = Inbound::new(body, encoding, false, limit);
+        self.has_begun.set(true);
+        let inbound = Inbound::new(body, encoding, false, limit, status_of);
         let mut state = self.state.borrow_mut();
         if matches!(*state, State::Waiting) {
             *state = State::Open(Box::new(inbound));
@@ -284,20 +345,6 @@ impl Inner {
     }
 }
 
-fn headers(request: Request) -> HeaderMap {
-    let mut headers = request.metadata;
-    let grpc = HeaderValue::from_static("application/grpc");
-    headers.insert(header::CONTENT_TYPE, grpc);
-    headers.insert(header::TE, HeaderValue::from_static("trailers"));
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
-    let agent = concat!("grpc-php-weft/", env!("CARGO_PKG_VERSION"));
-    headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
-    if let Some(timeout) = request.timeout {
-        headers.insert("grpc-timeout", timeout_value(timeout));
-    }
-    headers
-}
-
 /// An answer that is none of gRPC, as doc/http-grpc-status-mapping.md of grpc/grpc says.
 fn of_http(status: StatusCode) -> Status {
     let code = match status.as_u16() {
@@ -309,14 +356,6 @@ fn of_http(status: StatusCode) -> Status {
         _ => Code::UNKNOWN,
     };
     Status::new(code, format!("the server answered with HTTP {status}"))
-}
-
-fn reason(error: &hyper::Error) -> String {
-    use std::error::Error as _;
-    match error.source() {
-        Some(source) => format!("the connection was lost: {error}: {source}"),
-        None => format!("the connection was lost: {error}"),
-    }
 }
 
 /// The body of a request: the messages of a call.

@@ -2,7 +2,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use hyper::rt::{Executor, Read, ReadBufCursor, Write};
+use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::net::Stream;
@@ -55,17 +55,5 @@ impl Write for Io {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().0).poll_shutdown(context)
-    }
-}
-
-/// HTTP/2 streams are tasks of the same thread.
-#[derive(Clone)]
-pub(super) struct Local;
-
-impl<F: Future + 'static> Executor<F> for Local {
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(async move {
-            future.await;
-        });
     }
 }

@@ -1,0 +1,156 @@
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use hyper::client::conn::http2::{Builder, SendRequest};
+use tokio::time::Instant;
+
+use super::call::Upload;
+use super::channel::ChannelOptions;
+use super::io::Io;
+use crate::net::{Local, Stream, TlsConnector, TokioTimer, dial};
+
+/// What a server may send on one stream before it is read.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 1 << 20;
+/// Between two attempts to connect, and what each failure multiplies it by. doc/connection-backoff.md of grpc/grpc begins with
+/// a second, in which every call would fail.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const GROWTH: f64 = 1.6;
+
+/// A server of a channel and the connection to it.
+pub(super) struct Endpoint {
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// What it is called in calls, and what its certificate must name.
+    pub(super) name: String,
+    state: RefCell<State>,
+    failures: Cell<u32>,
+}
+
+enum State {
+    Idle,
+    Connecting,
+    Ready(SendRequest<Upload>),
+    Failed(Failure),
+}
+
+/// Why and when it could not be connected to.
+#[derive(Clone)]
+pub(super) struct Failure {
+    pub(super) reason: String,
+    pub(super) at: Instant,
+    /// When it may be tried again.
+    pub(super) until: Instant,
+}
+
+/// What an endpoint is good for now.
+pub(super) enum Look {
+    Ready(SendRequest<Upload>),
+    Startable,
+    Connecting,
+    Failed(Failure),
+}
+
+impl Endpoint {
+    pub(super) fn new(host: String, port: u16, name: String) -> Self {
+        Self {
+            host,
+            port,
+            name,
+            state: RefCell::new(State::Idle),
+            failures: Cell::default(),
+        }
+    }
+
+    /// As `:authority` has it.
+    pub(super) fn authority(&self) -> String {
+        match self.name.contains(':') {
+            true => format!("[{}]:{}", self.name, self.port),
+            false => format!("{}:{}", self.name, self.port),
+        }
+    }
+
+    /// `since`: one that has failed after that is not tried again, so that a call tries each of several once.
+    pub(super) fn look(&self, now: Instant, since: Option<Instant>) -> Look {
+        let mut state = self.state.borrow_mut();
+        match &*state {
+            State::Ready(connection) if !connection.is_closed() => Look::Ready(connection.clone()),
+            State::Ready(_) => {
+                *state = State::Idle;
+                Look::Startable
+            }
+            State::Idle => Look::Startable,
+            State::Connecting => Look::Connecting,
+            State::Failed(failure) => {
+                let is_old = since.is_none_or(|since| failure.at < since);
+                match is_old && failure.until <= now {
+                    true => Look::Startable,
+                    false => Look::Failed(failure.clone()),
+                }
+            }
+        }
+    }
+
+    pub(super) fn begin(&self) {
+        *self.state.borrow_mut() = State::Connecting;
+    }
+
+    pub(super) async fn connect(&self, options: &ChannelOptions, tls: Option<&TlsConnector>) {
+        let limit = options.connect_timeout;
+        let made = tokio::time::timeout(limit, self.open(options, tls)).await;
+        let made = made.unwrap_or_else(|_| Err(format!("no answer in {limit:?}")));
+        *self.state.borrow_mut() = match made {
+            Ok(connection) => {
+                self.failures.set(0);
+                State::Ready(connection)
+            }
+            Err(reason) => State::Failed(self.failure(reason)),
+        };
+    }
+
+    fn failure(&self, reason: String) -> Failure {
+        let failures = self.failures.get();
+        self.failures.set(failures.saturating_add(1));
+        let pause = FIRST_PAUSE.mul_f64(GROWTH.powi(failures.min(20) as i32));
+        let at = Instant::now();
+        Failure {
+            reason: format!("cannot connect to {}: {reason}", self.authority()),
+            at,
+            until: at + pause.min(LONGEST_PAUSE),
+        }
+    }
+
+    async fn open(
+        &self,
+        options: &ChannelOptions,
+        tls: Option<&TlsConnector>,
+    ) -> Result<SendRequest<Upload>, String> {
+        let socket = dial(&self.host, self.port)
+            .await
+            .map_err(|error| error.to_string())?;
+        let stream = match tls {
+            Some(tls) => tls.handshake(&self.name, socket).await?,
+            None => Stream::Tcp(socket),
+        };
+        let mut builder = Builder::new(Local);
+        builder
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
+        if let Some(interval) = options.ping_interval {
+            builder
+                .timer(TokioTimer)
+                .keep_alive_interval(interval)
+                .keep_alive_timeout(options.ping_timeout);
+        }
+        let (open, connection) = builder
+            .handshake(Io(stream))
+            .await
+            .map_err(|error| error.to_string())?;
+        tokio::task::spawn_local(async move {
+            // Each call hears of it by itself.
+            let _ = connection.await;
+        });
+        Ok(open)
+    }
+}

@@ -1,0 +1,47 @@
+use std::error::Error as _;
+
+use h2::Reason;
+
+use crate::grpc::status::{Code, Status};
+
+/// What a lost connection or stream is to a call, as doc/PROTOCOL-HTTP2.md of grpc/grpc maps it.
+pub(super) fn status_of(error: &hyper::Error) -> Status {
+    let source = error.source();
+    let code = source
+        .and_then(|source| source.downcast_ref::<h2::Error>())
+        .filter(|error| error.is_reset())
+        .and_then(h2::Error::reason)
+        .map_or(Code::UNAVAILABLE, of_reset);
+    let what = match code {
+        Code::UNAVAILABLE => "the connection was lost",
+        _ => "the server broke the call off",
+    };
+    let message = match source {
+        Some(source) => format!("{what}: {error}: {source}"),
+        None => format!("{what}: {error}"),
+    };
+    Status::new(code, message)
+}
+
+/// The server says that it has not begun to handle the call: it can be made again, whatever it does.
+pub(super) fn is_unprocessed(error: &hyper::Error) -> bool {
+    let source = error.source();
+    let Some(error) = source.and_then(|source| source.downcast_ref::<h2::Error>()) else {
+        return false;
+    };
+    let says = |reason| error.reason() == Some(reason);
+    // A stream that ends by a GOAWAY is above its last one (RFC 9113 §6.8).
+    error.is_remote()
+        && (error.is_reset() && says(Reason::REFUSED_STREAM)
+            || error.is_go_away() && says(Reason::NO_ERROR))
+}
+
+fn of_reset(reason: Reason) -> Code {
+    match reason {
+        Reason::CANCEL => Code::CANCELLED,
+        Reason::REFUSED_STREAM => Code::UNAVAILABLE,
+        Reason::ENHANCE_YOUR_CALM => Code::RESOURCE_EXHAUSTED,
+        Reason::INADEQUATE_SECURITY => Code::PERMISSION_DENIED,
+        _ => Code::INTERNAL,
+    }
+}

@@ -1,0 +1,64 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::status::Code;
+use crate::metrics::{self, Counter, Histogram, LATENCY};
+
+/// What is counted of the calls of one method.
+#[derive(Debug)]
+pub(super) struct Meter {
+    method: String,
+    seconds: Arc<Histogram>,
+    /// By status, made when the first call ends with it.
+    ended: RefCell<[Option<Arc<Counter>>; Code::COUNT]>,
+}
+
+impl Meter {
+    pub(super) fn new(method: &str) -> Self {
+        let help = "Time from the head of a gRPC call to its status, by method.";
+        Self {
+            seconds: metrics::histogram(
+                "weft_grpc_call_seconds",
+                help,
+                &[("method", method)],
+                LATENCY,
+            ),
+            method: method.to_owned(),
+            ended: RefCell::default(),
+        }
+    }
+
+    fn record(&self, code: Code, began: Instant) {
+        self.seconds.record(began.elapsed());
+        let mut ended = self.ended.borrow_mut();
+        let counter = &mut ended[usize::from(code.number())];
+        let counter = counter.get_or_insert_with(|| {
+            let help = "gRPC calls that have ended, by method and status.";
+            let labels = [("method", self.method.as_str()), ("status", code.name())];
+            metrics::counter("weft_grpc_calls_total", help, &labels)
+        });
+        counter.add(1);
+    }
+}
+
+/// The clock of one call. Only where somebody may ask for metrics.
+#[derive(Debug)]
+pub(super) struct Stopwatch {
+    meter: Rc<Meter>,
+    began: Instant,
+}
+
+impl Stopwatch {
+    pub(super) fn start(meter: &Rc<Meter>) -> Self {
+        Self {
+            meter: Rc::clone(meter),
+            began: Instant::now(),
+        }
+    }
+
+    pub(super) fn stop(self, code: Code) {
+        self.meter.record(code, self.began);
+    }
+}

@@ -1,0 +1,313 @@
+//! gRPC over real connections, by a client that may cut a call anywhere.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use h2::client::SendRequest;
+use hyper::{HeaderMap, Request, Response};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+use tokio::time::timeout;
+use weft_core::grpc::{Call, Calls, Event, Limits, Method, Status};
+use weft_core::http::{self, Server};
+use weft_core::net::listen;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const UNARY: &str = "/test.Echo/Unary";
+const STREAM: &str = "/test.Echo/Stream";
+/// Of a message.
+const MAX: usize = 1_000;
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let limited = async {
+        timeout(LIMIT, future)
+            .await
+            .expect("the test took too long")
+    };
+    LocalSet::new().block_on(&runtime, limited)
+}
+
+/// A server whose methods send back what they get.
+fn serve() -> SocketAddr {
+    let method = |path: &str, client_streams| Method {
+        path: path.to_owned(),
+        client_streams,
+    };
+    let limits = Limits {
+        message_bytes: MAX,
+        ..Limits::default()
+    };
+    let calls = Calls::new(vec![method(UNARY, false), method(STREAM, true)], limits);
+    let server = Server::new(http::Limits::default());
+    server.delegate(Rc::new(calls.clone()));
+    let listener = listen(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
+    let address = listener.address().to_string().parse().unwrap();
+    tokio::task::spawn_local(server.keep_time());
+    tokio::task::spawn_local(calls.keep_time());
+    tokio::task::spawn_local(server.accept(listener, None));
+    tokio::task::spawn_local(async move {
+        loop {
+            calls.next().await;
+            while let Some(event) = calls.take() {
+                if let Event::Call(call) = event {
+                    tokio::task::spawn_local(echo(call));
+                }
+            }
+        }
+    });
+    address
+}
+
+async fn echo(call: Rc<Call>) {
+    if call.method() == 0 {
+        let _ = call.write(&call.take_message().unwrap_or_default());
+    } else {
+        loop {
+            match call.read().await {
+                Ok(Some(message)) => match call.write(&message) {
+                    Ok(true) => {}
+                    Ok(false) if call.room().await.is_ok() => {}
+                    _ => return,
+                },
+                Ok(None) => break,
+                Err(status) => {
+                    call.finish(&status, HeaderMap::new());
+                    return;
+                }
+            }
+        }
+    }
+    call.finish(&Status::OK, HeaderMap::new());
+}
+
+async fn connect(address: SocketAddr) -> SendRequest<Bytes> {
+    let socket = TcpStream::connect(address).await.unwrap();
+    let (client, connection) = h2::client::handshake(socket).await.unwrap();
+    tokio::task::spawn_local(async move {
+        let _ = connection.await;
+    });
+    client
+}
+
+fn head(path: &str, fields: &[(&str, &str)]) -> Request<()> {
+    let mut request = Request::post(format!("http://test{path}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers");
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    request.body(()).unwrap()
+}
+
+fn frame(flags: u8, message: &[u8]) -> BytesMut {
+    let mut frame = BytesMut::new();
+    frame.put_u8(flags);
+    frame.put_u32(message.len() as u32);
+    frame.put_slice(message);
+    frame
+}
+
+/// Messages and status of an answer.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    body: Vec<u8>,
+    status: Option<String>,
+}
+
+/// Sends each piece as a DATA frame of its own.
+async fn call(
+    client: &SendRequest<Bytes>,
+    request: Request<()>,
+    pieces: impl IntoIterator<Item = Bytes>,
+) -> Result<Outcome, h2::Error> {
+    let mut client = client.clone().ready().await?;
+    let (response, mut body) = client.send_request(request, false)?;
+    for piece in pieces {
+        // The server may have answered and closed the stream already.
+        if body.send_data(piece, false).is_err() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let _ = body.send_data(Bytes::new(), true);
+    outcome(response.await?).await
+}
+
+async fn outcome(response: Response<h2::RecvStream>) -> Result<Outcome, h2::Error> {
+    let status_of = |fields: &HeaderMap| {
+        let status = fields.get("grpc-status")?.to_str().ok()?;
+        Some(status.to_owned())
+    };
+    let mut status = status_of(response.headers());
+    let mut stream = response.into_body();
+    let mut body = Vec::new();
+    while let Some(data) = stream.data().await {
+        let data = data?;
+        stream.flow_control().release_capacity(data.len())?;
+        body.extend_from_slice(&data);
+    }
+    if let Some(trailers) = stream.trailers().await? {
+        status = status_of(&trailers);
+    }
+    Ok(Outcome { body, status })
+}
+
+async fn assert_alive(client: &SendRequest<Bytes>) {
+    let answer = call(client, head(UNARY, &[]), [frame(0, b"alive").freeze()]).await;
+    let expected = Outcome {
+        body: frame(0, b"alive").to_vec(),
+        status: Some("0".to_owned()),
+    };
+    assert_eq!(answer.unwrap(), expected);
+}
+
+#[test]
+fn messages_in_frames_of_one_byte_are_the_same_messages() {
+    run(async {
+        let client = connect(serve()).await;
+        let wire: Vec<u8> = [&b"first"[..], b"", &[7; 300], b"last"]
+            .iter()
+            .flat_map(|message| frame(0, message))
+            .collect();
+        let bytes = wire.iter().map(|byte| Bytes::copy_from_slice(&[*byte]));
+        let answer = call(&client, head(STREAM, &[]), bytes).await.unwrap();
+        assert_eq!((answer.body, answer.status.as_deref()), (wire, Some("0")));
+    });
+}
+
+#[test]
+fn messages_that_share_a_frame_and_empty_frames_are_the_same_messages() {
+    run(async {
+        let client = connect(serve()).await;
+        let wire: Vec<u8> = (0..200_u8).flat_map(|number| frame(0, &[number])).collect();
+        let (start, end) = wire.split_at(503);
+        let pieces = [&b""[..], start, b"", end].map(Bytes::copy_from_slice);
+        let answer = call(&client, head(STREAM, &[]), pieces).await.unwrap();
+        assert_eq!((answer.body, answer.status.as_deref()), (wire, Some("0")));
+    });
+}
+
+/// A small generator of its own, so that a failure can be run again by its seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn bytes(&mut self, bound: u64) -> Vec<u8> {
+        (0..self.below(bound)).map(|_| self.next() as u8).collect()
+    }
+
+    /// Mostly messages, with something wrong now and then.
+    fn wire(&mut self) -> Vec<u8> {
+        let mut wire = Vec::new();
+        for _ in 0..self.below(5) {
+            let message = self.bytes(60);
+            let flags = match self.below(12) {
+                0 => self.next() as u8,
+                1 => 1,
+                _ => 0,
+            };
+            let mut one = frame(flags, &message).to_vec();
+            match self.below(15) {
+                0 => one[1] = self.next() as u8,
+                1 => one[4] ^= self.next() as u8,
+                2 => one.truncate(self.below(one.len() as u64 + 1) as usize),
+                _ => {}
+            }
+            wire.extend(one);
+        }
+        wire
+    }
+
+    fn pieces(&mut self, mut wire: Vec<u8>) -> Vec<Bytes> {
+        let mut pieces = Vec::new();
+        while !wire.is_empty() {
+            let length = (1 + self.below(20) as usize).min(wire.len());
+            let rest = wire.split_off(length);
+            pieces.push(Bytes::from(wire));
+            wire = rest;
+        }
+        pieces
+    }
+}
+
+#[test]
+fn whatever_a_client_sends_its_call_ends_with_a_status_that_says_why_and_others_go_on() {
+    // OK, UNIMPLEMENTED (not one message), INTERNAL (malformed), RESOURCE_EXHAUSTED (too large)
+    const ALLOWED: [&str; 4] = ["0", "12", "13", "8"];
+    run(async {
+        let client = connect(serve()).await;
+        let mut random = Random(0x5eed_5eed_5eed_5eed);
+        let mut seen = std::collections::BTreeMap::new();
+        for round in 0..3_000 {
+            let path = [UNARY, STREAM][random.below(2) as usize];
+            let encoding = ["identity", "gzip", "deflate", "zstd"][random.below(4) as usize];
+            let wire = random.wire();
+            let pieces = random.pieces(wire.clone());
+            let request = head(path, &[("grpc-encoding", encoding)]);
+            let answer = call(&client, request, pieces).await.unwrap();
+            let status = answer.status.unwrap_or_default();
+            assert!(
+                ALLOWED.contains(&status.as_str()),
+                "round {round}: {wire:02x?} to {path} with {encoding} ended with {status:?}"
+            );
+            *seen.entry(status).or_insert(0) += 1;
+            if round % 100 == 0 {
+                assert_alive(&client).await;
+            }
+        }
+        assert_alive(&client).await;
+        for status in ALLOWED {
+            assert!(seen.contains_key(status), "no call ended with {status}: {seen:?}");
+        }
+    });
+}
+
+#[test]
+fn a_flood_of_fields_ends_its_call_and_the_connection_goes_on() {
+    run(async {
+        let client = connect(serve()).await;
+        let value = "v".repeat(1_000);
+        let names: Vec<String> = (0..40).map(|number| format!("x-{number}")).collect();
+        let fields: Vec<(&str, &str)> = names
+            .iter()
+            .map(|name| (name.as_str(), value.as_str()))
+            .collect();
+        let mut sender = client.clone().ready().await.unwrap();
+        let (response, _) = sender.send_request(head(UNARY, &fields), true).unwrap();
+        assert_eq!(response.await.unwrap().status(), 431);
+        assert_alive(&client).await;
+    });
+}
+
+#[test]
+fn a_client_that_resets_its_calls_takes_nothing_from_the_others() {
+    run(async {
+        let client = connect(serve()).await;
+        for _ in 0..200 {
+            let mut sender = client.clone().ready().await.unwrap();
+            let (_, mut body) = sender.send_request(head(STREAM, &[]), false).unwrap();
+            body.send_data(frame(0, b"some").freeze(), false).unwrap();
+            tokio::task::yield_now().await;
+            body.send_reset(h2::Reason::CANCEL);
+        }
+        assert_alive(&client).await;
+    });
+}

@@ -1,0 +1,35 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc\Internal;
+
+use Weft\Grpc\Client\RetryThrottling;
+
+/**
+ * What is left of a channel's patience with its servers.
+ *
+ * @internal
+ */
+final class RetryTokens
+{
+    private float $left;
+
+    public function __construct(private readonly RetryThrottling $throttling)
+    {
+        $this->left = $throttling->maxTokens;
+    }
+
+    public function succeeded(): void
+    {
+        $this->left = \min($this->left + $this->throttling->tokenRatio, $this->throttling->maxTokens);
+    }
+
+    /** Whether another attempt may follow. */
+    public function failed(): bool
+    {
+        $this->left = \max($this->left - 1, 0.0);
+
+        return $this->left > $this->throttling->maxTokens / 2;
+    }
+}

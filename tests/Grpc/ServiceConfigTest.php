@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Grpc;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Grpc\Client\Balancing;
+use Weft\Grpc\Client\ServiceConfig;
+use Weft\Grpc\Status;
+
+final class ServiceConfigTest extends TestCase
+{
+    public function testItReadsWhatOtherClientsOfGrpcTake(): void
+    {
+        $config = ServiceConfig::fromJson(<<<'JSON'
+            {
+                "loadBalancingConfig": [{"unknown": {}}, {"round_robin": {}}],
+                "methodConfig": [
+                    {"name": [{"service": "api.Users", "method": "Get"}, {"service": "api.Orders"}], "timeout": "1.5s", "waitForReady": true,
+                     "retryPolicy": {"maxAttempts": 7, "initialBackoff": "0.1s", "maxBackoff": "2s", "backoffMultiplier": 1.6, "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", 10]}},
+                    {"name": [{}], "timeout": "9s"}
+                ],
+                "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}
+            }
+            JSON);
+
+        self::assertSame(Balancing::RoundRobin, $config->balancing);
+        $get = $config->method('/api.Users/Get');
+        self::assertSame([1.5, true], [$get->timeout, $get->waitForReady]);
+        self::assertSame([Status::Unavailable, Status::ResourceExhausted, Status::Aborted], $get->retry->statuses);
+        self::assertSame([5, 0.1, 2.0, 1.6], [$get->retry->maxAttempts, $get->retry->initialBackoff, $get->retry->maxBackoff, $get->retry->multiplier]);
+        self::assertSame($get, $config->method('/api.Orders/Anything'));
+        self::assertSame([9.0, null], [$config->method('/api.Users/List')->timeout, $config->method('/api.Users/List')->retry]);
+        self::assertSame([10.0, 0.1], [$config->throttling->maxTokens, $config->throttling->tokenRatio]);
+    }
+
+    public function testAnEmptyOneIsTheDefault(): void
+    {
+        self::assertEquals(new ServiceConfig(), ServiceConfig::fromJson('{}'));
+    }
+
+    /** @dataProvider wrong */
+    public function testWhatIsWrongIsNamed(string $json, string $message): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage($message);
+
+        ServiceConfig::fromJson($json);
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public function wrong(): iterable
+    {
+        $retry = '"maxAttempts": 3, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 2';
+        yield 'no JSON' => ['{', 'The service config is no JSON: Syntax error'];
+        yield 'no object' => ['1', 'The service config must be made of objects, got 1'];
+        yield 'unknown policies' => ['{"loadBalancingConfig": [{"grpclb": {}}]}', 'loadBalancingConfig names no policy that is known here'];
+        yield 'a duration' => ['{"methodConfig": [{"name": [{}], "timeout": 1}]}', 'methodConfig[0].timeout must be seconds such as "0.1s", got 1'];
+        yield 'a method without a service' => ['{"methodConfig": [{"name": [{"method": "Get"}]}]}', 'methodConfig[0].name must have a service'];
+        yield 'one attempt' => ['{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 1}}]}', 'methodConfig[0].retryPolicy.maxAttempts must be 2 at least, got 1'];
+        yield 'an unknown status' => ["{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {" . $retry . ", \"retryableStatusCodes\": [\"OOPS\"]}}]}", 'methodConfig[0].retryPolicy.retryableStatusCodes has no status "OOPS"'];
+        yield 'no status' => ["{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {" . $retry . ", \"retryableStatusCodes\": []}}]}", 'A retry policy names one status at least'];
+        yield 'a list that is none' => ['{"methodConfig": {"a": 1}}', 'methodConfig must be a list'];
+    }
+}
