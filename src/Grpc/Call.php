@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Grpc;
 
+use Weft\Native;
 use Weft\Native\GrpcCall;
 
 /**
@@ -21,6 +22,7 @@ final class Call extends GrpcCall
     public array $trailers = [];
     /** @var array<string, mixed> */
     private array $attributes = [];
+    private ?string $traceparent = null;
 
     /** The first value the client sent under that name, null when there is none. Values of names that end in `-bin` are bytes. */
     public function value(string $name): ?string
@@ -37,6 +39,15 @@ final class Call extends GrpcCall
     public function trailer(string $name, string|array $value): void
     {
         $this->trailers[$name] = $value;
+    }
+
+    /**
+     * The W3C `traceparent` for what this handler calls: a new span of the trace the call came with, or of a new one where it came with
+     * none.
+     */
+    public function traceparent(): string
+    {
+        return $this->traceparent ??= Native\traceparent($this->value('traceparent'));
     }
 
     /** What an interceptor noted for those after it. */

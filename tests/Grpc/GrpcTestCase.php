@@ -27,7 +27,7 @@ abstract class GrpcTestCase extends TestCase
      * @param string $app arguments of `App`
      * @param string $more PHP code before the server runs; the server is `$grpc`
      */
-    protected function serve(string $methods = '', string $arguments = '', string $app = '', string $more = ''): GrpcProcess
+    protected function serve(string $methods = '', string $arguments = '', string $app = '', string $more = '', string $address = '127.0.0.1:0'): GrpcProcess
     {
         $autoload = var_export(\dirname(__DIR__, 2) . '/examples/users/autoload.php', true);
         $program = (string) tempnam(sys_get_temp_dir(), 'weft-grpc');
@@ -65,7 +65,7 @@ abstract class GrpcTestCase extends TestCase
             }
             function say(string \$text): void { fwrite(STDERR, "\$text\\n"); }
             \$app = new App($app);
-            \$grpc = \$app->grpc('127.0.0.1:0', new Service([$methods])$arguments);
+            \$grpc = \$app->grpc('$address', new Service([$methods])$arguments);
             $more
             \$app->run(static function (array \$addresses): void { echo \$addresses[0], "\\n"; });
             echo "ended\\n";

@@ -29,7 +29,7 @@ final class Benchmark
     public function run(): Results
     {
         @mkdir("{$this->out}/grpc-logs", recursive: true);
-        $ghz = Ghz::install((getenv('WEFT_VAR') ?: "{$this->root}/var") . '/bin');
+        $ghz = Ghz::install($this->root);
         $contenders = $this->contenders();
         Machine::warnWhenBusy();
         $presets = array_values(array_filter(
@@ -43,7 +43,7 @@ final class Benchmark
         } finally {
             $race->stop();
         }
-        $results = new Results(Machine::describe(Spread::of([DiskFlush::microseconds($this->out)])), $this->versions(), $runs);
+        $results = new Results(Machine::describe(Spread::of([DiskFlush::microseconds($this->out)])), $this->versions($ghz), $runs);
         $results->save($this->options->out);
 
         return $results;
@@ -71,7 +71,7 @@ final class Benchmark
     }
 
     /** @return array<string, string> */
-    private function versions(): array
+    private function versions(Ghz $ghz): array
     {
         $peers = "{$this->bench}/peers";
 
@@ -82,7 +82,7 @@ final class Benchmark
             'grpc-go' => Versions::module("$peers/go/go.mod", 'google.golang.org/grpc'),
             'node' => Versions::of('node --version'),
             'grpc-js' => Versions::npm("$peers/node", '@grpc/grpc-js'),
-            'ghz' => substr(Ghz::VERSION, 1),
+            'ghz' => $ghz->version(),
             'h2load' => Versions::of('h2load --version'),
         ]);
     }

@@ -9,26 +9,24 @@ use Weft\Bench\BenchmarkException;
 /** Load over gRPC by ghz. */
 final class Ghz
 {
-    public const VERSION = 'v0.120.0';
-
     /**
-     * Installs ghz from the Go module proxy, in this version, unless it is there.
+     * Installs it unless it is there: `scripts/grpc-tools` knows the version.
      *
-     * @param string $folder where it is put
+     * @param string $root the repository
      *
      * @throws BenchmarkException
      */
-    public static function install(string $folder): self
+    public static function install(string $root): self
     {
-        $program = "$folder/ghz";
-        if (!str_contains((string) @shell_exec(escapeshellarg($program) . ' --version 2>&1'), substr(self::VERSION, 1))) {
-            $command = 'GOBIN=' . escapeshellarg($folder) . ' go install -ldflags ' . escapeshellarg('-X main.version=' . self::VERSION)
-                . ' github.com/bojand/ghz/cmd/ghz@' . self::VERSION;
-            passthru("$command >&2", $code);
-            $code === 0 || throw new BenchmarkException("cannot install ghz (code $code): it needs Go and the Go module proxy");
-        }
+        passthru(escapeshellarg("$root/scripts/grpc-tools") . ' >&2', $code);
+        $programs = glob((getenv('WEFT_VAR') ?: "$root/var") . '/bin/ghz-v*') ?: [];
 
-        return new self($program);
+        return new self($code === 0 && $programs !== [] ? $programs[0] : throw new BenchmarkException("cannot install ghz (code $code): it needs Go and the Go module proxy"));
+    }
+
+    public function version(): string
+    {
+        return explode('ghz-v', $this->program)[1];
     }
 
     private function __construct(private readonly string $program)

@@ -8,6 +8,7 @@ use Weft\Grpc\Call;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
 use Weft\Protobuf\Codec;
+use Weft\Tests\Grpc\Interop\Generated\BoolValue;
 use Weft\Tests\Grpc\Interop\Generated\EchoStatus;
 use Weft\Tests\Grpc\Interop\Generated\OrcaLoadReport;
 use Weft\Tests\Grpc\Interop\Generated\Payload;
@@ -38,6 +39,7 @@ final class Interop implements TestService
 
     public function unaryCall(SimpleRequest $request, Call $call): SimpleResponse
     {
+        self::expect($request->expectCompressed, $call);
         $call->compress($request->responseCompressed?->value === true);
         self::echoMetadata($call);
         self::echoStatus($request->responseStatus);
@@ -57,6 +59,7 @@ final class Interop implements TestService
     {
         $size = 0;
         foreach ($requests as $request) {
+            self::expect($request->expectCompressed, $call);
             $size += \strlen($request->payload?->body ?? '');
         }
 
@@ -72,6 +75,13 @@ final class Interop implements TestService
                 $this->load->report = self::report($request->orcaOobReport);
             }
             yield from self::responses($request, $call);
+        }
+    }
+
+    private static function expect(?BoolValue $compressed, Call $call): void
+    {
+        if ($compressed !== null && $compressed->value !== $call->wasCompressed()) {
+            throw new StatusException(Status::InvalidArgument, 'the message was ' . ($call->wasCompressed() ? 'compressed' : 'not compressed'));
         }
     }
 

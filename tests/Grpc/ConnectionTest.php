@@ -1,0 +1,127 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Grpc;
+
+use Weft\Grpc\Status;
+
+/** Pings, age and the end of connections. */
+final class ConnectionTest extends GrpcTestCase
+{
+    private const ENHANCE_YOUR_CALM = 11;
+    private const EVERY_STREAM = 0x7fff_ffff;
+
+    public function testAClientThatPingsTooOftenIsToldToCalmDownAndDisconnected(): void
+    {
+        $wire = new Wire($this->serve()->connect());
+        for ($i = 0; $i < 4; $i++) {
+            $wire->send(self::ping("number $i"));
+        }
+
+        [, , $payload] = $wire->await(Wire::GOAWAY);
+
+        self::assertSame(['last' => self::EVERY_STREAM, 'error' => self::ENHANCE_YOUR_CALM], unpack('Nlast/Nerror', $payload));
+        self::assertSame('too_many_pings', substr($payload, 8));
+        self::assertTrue($wire->isClosed());
+    }
+
+    public function testAClientMayPingAFewTimesAndAgainAfterEveryAnswer(): void
+    {
+        $server = $this->serve();
+        $wire = new Wire($server->connect());
+        for ($stream = 1; $stream < 20; $stream += 2) {
+            for ($i = 0; $i < 3; $i++) {
+                $wire->send(self::ping("number $i"));
+                self::assertSame("number $i", $this->pong($wire));
+            }
+            $wire->send(Wire::call($stream, self::GET) . Wire::frame(Wire::DATA, Wire::END_STREAM, $stream, self::USER_228));
+            self::assertNotNull($wire->await(Wire::DATA));
+        }
+        self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
+    }
+
+    public function testAnHttpServerLetsItsClientsPing(): void
+    {
+        $server = $this->serve(more: '$app->http("127.0.0.1:0")->get("/", static fn() => Response::text("hello"));');
+        $wire = new Wire($server->connect());
+        for ($i = 0; $i < 10; $i++) {
+            $wire->send(self::ping("number $i"));
+            self::assertSame("number $i", $this->pong($wire));
+        }
+    }
+
+    public function testASilentClientIsAskedAndDisconnectedWhenItDoesNotAnswer(): void
+    {
+        $wire = new Wire($this->serve(arguments: ', connections: new \Weft\Http\Limits(pingInterval: 0.5, pingTimeout: 0.5)')->connect());
+        $wire->send(Wire::frame(Wire::SETTINGS, Wire::ACK));
+        $start = microtime(true);
+
+        self::assertNotNull($wire->await(Wire::PING));
+        self::assertTrue($wire->isClosed());
+        // Two ticks of 0.25 s more, one for each of the times.
+        self::assertLessThan(1.0 + 0.5 + 0.2, microtime(true) - $start);
+    }
+
+    public function testASilentClientThatAnswersStaysConnectedAndItsCallGoesOn(): void
+    {
+        $server = $this->serve(
+            '"list" => static function () { delay(2.5); yield new User(7); }',
+            ', connections: new \Weft\Http\Limits(pingInterval: 0.5, pingTimeout: 0.5)',
+        );
+        $wire = new Wire($server->connect());
+        $wire->send(Wire::call(1, self::LIST) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
+        for ($i = 0; $i < 3; $i++) {
+            [, , $payload] = $wire->await(Wire::PING);
+            $wire->send(Wire::frame(Wire::PING, Wire::ACK, 0, $payload));
+        }
+
+        self::assertSame(self::frame("\x08\x07"), $wire->await(Wire::DATA)[2]);
+    }
+
+    public function testAnOldConnectionSaysGoodbyeTwiceAndFinishesWhatIsInFlight(): void
+    {
+        $server = $this->serve(
+            '"list" => static function () { yield new User(1); delay(2.0); yield new User(7); }',
+            ', connections: new \Weft\Http\Limits(maxAge: 1.0)',
+        );
+        $wire = new Wire($server->connect());
+        $wire->send(Wire::call(1, self::LIST) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
+        self::assertNotNull($wire->await(Wire::DATA));
+
+        [, , $first] = $wire->await(Wire::GOAWAY);
+        [, , $ping] = $wire->await(Wire::PING);
+        $wire->send(Wire::frame(Wire::PING, Wire::ACK, 0, $ping));
+        [, , $second] = $wire->await(Wire::GOAWAY);
+
+        self::assertSame(['last' => self::EVERY_STREAM, 'error' => 0], unpack('Nlast/Nerror', $first));
+        self::assertSame(['last' => 1, 'error' => 0], unpack('Nlast/Nerror', $second));
+        self::assertSame(self::frame("\x08\x07"), $wire->await(Wire::DATA)[2]);
+        self::assertTrue($wire->isClosed());
+        self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
+    }
+
+    public function testWhatIsInFlightOnAnOldConnectionIsBrokenOffAfterItsGrace(): void
+    {
+        $server = $this->serve(
+            '"list" => static function () { yield new User(1); try { delay(60); } finally { say("cancelled"); } }',
+            ', connections: new \Weft\Http\Limits(maxAge: 0.5, ageGrace: 0.5)',
+        );
+        $wire = new Wire($server->connect());
+        $wire->send(Wire::call(1, self::LIST) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
+        self::assertNotNull($wire->await(Wire::DATA));
+
+        self::assertTrue($wire->isClosed());
+        self::assertTrue($server->awaitLog("cancelled\n"));
+    }
+
+    private static function ping(string $payload): string
+    {
+        return Wire::frame(Wire::PING, 0, 0, $payload);
+    }
+
+    private function pong(Wire $wire): ?string
+    {
+        return $wire->await(Wire::PING)[2] ?? null;
+    }
+}

@@ -1,0 +1,196 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Grpc;
+
+use Weft\Grpc\Status;
+use Weft\Tests\Http\Certificates;
+
+/** What a server owes to those who operate it: an orderly end, certificates, deadlines that reach the database, metrics. */
+final class DutiesTest extends GrpcTestCase
+{
+    private const WATCH = '/grpc.health.v1.Health/Watch';
+    private const SERVING = "\x08\x01";
+    private const NOT_SERVING = "\x08\x02";
+
+    public function testWhileTheServerDrainsItIsNotServingAndWhatIsInFlightIsAnswered(): void
+    {
+        $server = $this->serve('"get" => static function () { delay(0.5); return new User(5); }');
+        $wire = new Wire($server->connect());
+        $wire->send(Wire::call(1, self::WATCH) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
+        self::assertSame(self::frame(self::SERVING), $wire->await(Wire::DATA)[2]);
+        $wire->send(Wire::call(3, self::GET) . Wire::frame(Wire::DATA, Wire::END_STREAM, 3, self::USER_228));
+        usleep(100_000);
+
+        $server->signal();
+
+        $answers = [];
+        while (\count($answers) < 2) {
+            [, $stream, $message] = $wire->await(Wire::DATA);
+            $answers[$stream] = $message;
+        }
+        self::assertSame([1 => self::frame(self::NOT_SERVING), 3 => self::frame("\x08\x05")], $answers);
+        self::assertSame([0, "ended\n"], $server->stop());
+    }
+
+    public function testHealthOfAServiceIsWatched(): void
+    {
+        $server = $this->serve('"get" => static function () { global $grpc; $grpc->health()->set("api.Users", false); return new User(); }');
+        $wire = new Wire($server->connect());
+        $wire->send(Wire::call(1, self::WATCH) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::frame("\x0a\x09api.Users")));
+        self::assertSame(self::frame(self::SERVING), $wire->await(Wire::DATA)[2]);
+
+        $server->post(self::GET, self::USER_228);
+
+        self::assertSame(self::frame(self::NOT_SERVING), $wire->await(Wire::DATA)[2]);
+        self::assertSame(["\x08\x02"], $server->post('/grpc.health.v1.Health/Check', self::frame("\x0a\x09api.Users"))->messages());
+    }
+
+    public function testTheHealthOfAnUnknownServiceIsNotFoundByCheckAndUnknownToWatch(): void
+    {
+        $server = $this->serve();
+        $unknown = self::frame("\x0a\x04none");
+        $wire = new Wire($server->connect());
+        $wire->send(Wire::call(1, self::WATCH) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, $unknown));
+
+        self::assertStatus(Status::NotFound, $server->post('/grpc.health.v1.Health/Check', $unknown), 'unknown service "none"');
+        self::assertSame(self::frame("\x08\x03"), $wire->await(Wire::DATA)[2]);
+    }
+
+    public function testClientsShowCertificatesAndTheServersAreReplacedWithoutDroppingACall(): void
+    {
+        $certificates = new Certificates();
+        array_map(static fn(string $name) => $certificates->issue($name, 'users.test'), ['before', 'after', 'client']);
+        $folder = $certificates->folder;
+        $server = $this->serve(
+            '"get" => static function () { global $app; $app->reloadCertificates(); return new User(7); }, "list" => static function () { yield new User(1); delay(2.0); yield new User(2); }',
+            ", tls: new \\Weft\\Http\\Tls(new \\Weft\\Http\\Certificate('$folder/before.crt', '$folder/before.key'), '$folder/ca.crt')",
+        );
+        $proto = ['-import-path', \dirname(__DIR__, 2) . '/examples/users', '-proto', 'users.proto'];
+        $secure = ['-cacert', "$folder/ca.crt", '-authority', 'users.test', ...$proto];
+        $shown = ['-cert', "$folder/client.crt", '-key', "$folder/client.key"];
+        $call = static fn(array $options, string $method): array => Tool::run('grpcurl', [...$options, $server->address, $method]);
+
+        $open = proc_open([Tool::path('grpcurl'), ...$secure, ...$shown, $server->address, 'api.Users/List'], [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]], $pipes);
+        self::assertStringContainsString('{', (string) fgets($pipes[1]));
+        self::assertSame('before', self::subject($server, $folder));
+        rename("$folder/after.crt", "$folder/before.crt");
+        rename("$folder/after.key", "$folder/before.key");
+        [$exit, $output] = $call([...$secure, ...$shown], 'api.Users/Get');
+        $subject = self::subject($server, $folder);
+        $list = (string) stream_get_contents($pipes[1]);
+        $ended = proc_close($open);
+        [$refused] = $call($secure, 'api.Users/Get');
+        $certificates->remove();
+
+        self::assertSame([0, ['id' => '7']], [$exit, json_decode($output, true)], $output);
+        self::assertSame('after', $subject);
+        self::assertSame(0, $ended, $list);
+        self::assertStringContainsString('"2"', $list);
+        self::assertNotSame(0, $refused);
+    }
+
+    private static function subject(GrpcProcess $server, string $folder): string
+    {
+        $context = stream_context_create(['ssl' => [
+            'verify_peer' => false, 'verify_peer_name' => false, 'capture_peer_cert' => true, 'alpn_protocols' => 'h2',
+            'local_cert' => "$folder/client.crt", 'local_pk' => "$folder/client.key",
+        ]]);
+        $socket = stream_socket_client("tls://$server->address", $code, $message, 5.0, STREAM_CLIENT_CONNECT, $context);
+        self::assertIsResource($socket, (string) $message);
+
+        return openssl_x509_parse(stream_context_get_options($socket)['ssl']['peer_certificate'])['subject']['CN'];
+    }
+
+    public function testADeadlineOfAMillisecondCancelsTheStatementAndTheConnectionIsBackInThePool(): void
+    {
+        $dsn = var_export(getenv('DATABASE_URL') ?: throw new \RuntimeException('DATABASE_URL is not set: scripts/services up'), true);
+        $server = $this->serve(
+            <<<'PHP'
+                "get" => static function () {
+                    global $db;
+                    $start = microtime(true);
+                    try {
+                        $db->execute("SELECT pg_sleep(60)");
+                    } finally {
+                        say(sprintf("cancelled after %d ms", (microtime(true) - $start) * 1e3));
+                    }
+                },
+                "list" => static function () {
+                    global $db;
+                    $start = microtime(true);
+                    $db->execute("SELECT 1");
+                    yield new User((int) ((microtime(true) - $start) * 1e3));
+                }
+                PHP,
+            more: "\$db = \\Weft\\Sql\\Database::connect($dsn, new \\Weft\\Pool\\PoolOptions(size: 1));",
+        );
+        $server->post(self::LIST, self::EMPTY_MESSAGE);
+
+        $answer = $server->post(self::GET, self::USER_228, '-H', 'grpc-timeout: 1m');
+
+        self::assertStatus(Status::DeadlineExceeded, $answer, 'the deadline has passed');
+        self::assertTrue($server->awaitLog('cancelled after '));
+        self::assertLessThan(10 + 1, (int) substr($server->log(), \strlen('cancelled after ')), $server->log());
+        $answer = $server->post(self::LIST, self::EMPTY_MESSAGE);
+        self::assertStatus(Status::Ok, $answer);
+        // An int64 of up to 127 is one byte; the default value, 0, is none.
+        self::assertLessThanOrEqual(50, \ord($answer->messages()[0][1] ?? "\0"));
+    }
+
+    public function testAHandlerThatDoesNotReadHoldsItsClientBackAndNobodyElse(): void
+    {
+        $server = $this->serve('"import" => static function () { delay(60); }');
+        $server->post(self::GET, self::USER_228);
+        $before = self::residentKib($server);
+
+        $answer = $server->post(self::IMPORT, str_repeat(self::frame(str_repeat("\x08\x01", 500)), 50_000), '--max-time', '2');
+
+        self::assertSame(28, $answer->exit);
+        self::assertLessThan(8_192, self::residentKib($server) - $before);
+        self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
+    }
+
+    public function testCallsAreMeasuredByMethodAndStatus(): void
+    {
+        $server = $this->serve(
+            '"list" => static fn() => throw new StatusException(Status::NotFound, "no")',
+            more: '$app->metrics("127.0.0.1:0");',
+        );
+        $server->post(self::GET, self::USER_228);
+        $server->post(self::GET, self::USER_228);
+        $server->post(self::LIST, self::EMPTY_MESSAGE);
+        self::assertSame(1, preg_match('~http://\S+/metrics~', $server->log(), $address), $server->log());
+
+        $metrics = (string) file_get_contents($address[0]);
+
+        self::assertStringContainsString("weft_grpc_calls_total{method=\"/api.Users/Get\",status=\"OK\"} 2\n", $metrics);
+        self::assertStringContainsString("weft_grpc_calls_total{method=\"/api.Users/List\",status=\"NOT_FOUND\"} 1\n", $metrics);
+        self::assertStringContainsString("weft_grpc_call_seconds_count{method=\"/api.Users/Get\"} 2\n", $metrics);
+    }
+
+    public function testTheTraceOfACallGoesOn(): void
+    {
+        $server = $this->serve('"get" => static fn($request, Call $call) => new User(name: $call->traceparent())');
+
+        $name = substr($server->post(self::GET, self::USER_228, '-H', 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')->messages()[0], 2);
+
+        self::assertMatchesRegularExpression('/^00-0af7651916cd43dd8448eb211c80319c-(?!b7ad6b7169203331)[0-9a-f]{16}-01$/', $name);
+    }
+
+    public function testWhatAHandlerPrintsIsNoPartOfItsAnswer(): void
+    {
+        $server = $this->serve('"get" => static function () { echo "oops"; return new User(3); }');
+
+        self::assertSame(["\x08\x03"], $server->post(self::GET, self::USER_228)->messages());
+        self::assertTrue($server->awaitLog('printed something, which is no part of an answer: oops'));
+    }
+
+    private static function residentKib(GrpcProcess $server): int
+    {
+        preg_match('/^VmRSS:\s+(\d+)/m', (string) file_get_contents("/proc/{$server->pid()}/status"), $found);
+
+        return (int) $found[1];
+    }
+}

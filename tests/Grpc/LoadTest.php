@@ -1,0 +1,157 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Grpc;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bench\Load\IdleConnections;
+use Weft\Bench\Port;
+use Weft\Examples\Users\GetUserRequest;
+use Weft\Examples\Users\UsersClient;
+use Weft\Grpc\Client\Http2Channel;
+use Weft\Tests\Cli\Supervised;
+
+use function Weft\run;
+
+require_once __DIR__ . '/../../bench/autoload.php';
+require_once __DIR__ . '/../../examples/users/autoload.php';
+
+/** Many calls, messages and connections; `bench/grpc/bounds` has more of each. */
+final class LoadTest extends TestCase
+{
+    private const APPLICATION = __DIR__ . '/../../examples/users/app.php';
+
+    private ?GrpcProcess $server = null;
+
+    protected function tearDown(): void
+    {
+        $this->server?->stop();
+    }
+
+    /** @dataProvider methods */
+    public function testGhzGetsEveryAnswerOfAMethodOfEveryKind(string $method, string $data): void
+    {
+        $report = $this->ghz($this->server()->address, $method, $data, '--concurrency=20', '--connections=2', '--total=400');
+
+        self::assertSame(['OK' => 400], $report['statusCodeDistribution']);
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public function methods(): iterable
+    {
+        yield 'unary' => ['api.Users.Get', '{"id": 228}'];
+        yield 'of a server that streams' => ['api.Users.List', '{}'];
+        yield 'of a client that streams' => ['api.Users.Import', '[{"id": 1}, {"id": 2}]'];
+        yield 'where both stream' => ['api.Users.Lookup', '[{"id": 1}, {"id": 2}]'];
+    }
+
+    /** @dataProvider streams */
+    public function testNoNumberOfStreamsOnOneConnectionMakesCallsWaitForATimer(int $streams): void
+    {
+        $report = $this->ghz($this->server()->address, 'api.Users.Get', '{"id": 228}', "--concurrency=$streams", '--connections=1', '--total=2000');
+
+        $median = array_column($report['latencyDistribution'], 'latency', 'percentage')[50] / 1e6;
+        self::assertSame(['OK' => 2_000], $report['statusCodeDistribution']);
+        // A delayed acknowledgement is 40 ms.
+        self::assertLessThan(30.0, $median);
+    }
+
+    /** @return iterable<array{int}> */
+    public function streams(): iterable
+    {
+        yield [1];
+        yield [8];
+        yield [64];
+    }
+
+    public function testWorkersAreReplacedUnderLoadWithoutAFailedCall(): void
+    {
+        $port = Port::free();
+        $run = new Supervised(self::APPLICATION, ['--workers=2'], ['PORT' => (string) $port]);
+        $run->wait('ready');
+        $ghz = proc_open($this->command("127.0.0.1:$port", 'api.Users.Get', '{"id": 228}', '--concurrency=20', '--connections=4', '--rps=2000', '--duration=5s', '--duration-stop=wait'), [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]], $pipes);
+        for ($i = 0; $i < 3; $i++) {
+            usleep(300_000);
+            $run->signal(SIGHUP);
+            $run->wait('reload finished');
+        }
+        $report = json_decode((string) stream_get_contents($pipes[1]), true);
+        proc_close($ghz);
+        $run->signal(SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertSame(['OK' => $report['count']], $report['statusCodeDistribution']);
+        self::assertGreaterThan(2_000, $report['count']);
+    }
+
+    public function testALongConversationTakesNoMoreMemoryThanAShortOne(): void
+    {
+        $server = $this->server();
+        $users = new UsersClient(Http2Channel::to($server->address));
+        $talk = static function (int $messages) use ($users): int {
+            $requests = (static function () use ($messages): \Generator {
+                for ($i = 1; $i <= $messages; $i++) {
+                    yield new GetUserRequest($i);
+                }
+            })();
+            $count = 0;
+            foreach ($users->lookup($requests) as $user) {
+                self::assertTrue($user->id === ++$count);
+            }
+
+            return $count;
+        };
+        run(static fn() => $talk(5_000));
+        $before = [$server->pid() => self::residentKib($server->pid()), getmypid() => self::residentKib(getmypid())];
+
+        self::assertSame(50_000, run(static fn() => $talk(50_000)));
+
+        foreach ($before as $pid => $kib) {
+            self::assertLessThan(2_048, self::residentKib($pid) - $kib);
+        }
+    }
+
+    public function testAnIdleConnectionTakesLittle(): void
+    {
+        $server = $this->server();
+        $port = (int) explode(':', $server->address)[1];
+        IdleConnections::openGrpc($port, '/api.Users/Get', 100)->close();
+        $before = self::residentKib($server->pid());
+
+        $idle = IdleConnections::openGrpc($port, '/api.Users/Get', 1_000);
+
+        self::assertLessThan(20.0, (self::residentKib($server->pid()) - $before) / 1_000);
+        self::assertSame(0, $idle->closedByServer());
+        $idle->close();
+    }
+
+    private function server(): GrpcProcess
+    {
+        return $this->server = GrpcProcess::launch([__DIR__ . '/Fixtures/users.php']);
+    }
+
+    /** @return array<string, mixed> */
+    private function ghz(string $address, string $method, string $data, string ...$options): array
+    {
+        exec(implode(' ', array_map(escapeshellarg(...), $this->command($address, $method, $data, ...$options))) . ' 2>&1', $lines, $code);
+        self::assertSame(0, $code, implode("\n", $lines));
+
+        return json_decode(implode("\n", $lines), true);
+    }
+
+    /** @return list<string> */
+    private function command(string $address, string $method, string $data, string ...$options): array
+    {
+        $proto = \dirname(__DIR__, 2) . '/examples/users/users.proto';
+
+        return ['timeout', '60', Tool::path('ghz'), '--insecure', "--proto=$proto", "--call=$method", "--data=$data", '--format=json', ...$options, $address];
+    }
+
+    private static function residentKib(int $pid): int
+    {
+        preg_match('/^VmRSS:\s+(\d+)/m', (string) file_get_contents("/proc/$pid/status"), $found);
+
+        return (int) $found[1];
+    }
+}

@@ -1,0 +1,101 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Grpc;
+
+/** An HTTP/2 connection spoken by hand, frame by frame. */
+final class Wire
+{
+    public const DATA = 0;
+    public const HEADERS = 1;
+    public const SETTINGS = 4;
+    public const PING = 6;
+    public const GOAWAY = 7;
+    public const END_STREAM = 1;
+    public const END_HEADERS = 4;
+    public const ACK = 1;
+
+    private string $read = '';
+
+    /** @param resource $socket */
+    public function __construct(private $socket)
+    {
+        $this->send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" . self::frame(self::SETTINGS));
+    }
+
+    public static function frame(int $type, int $flags = 0, int $stream = 0, string $payload = ''): string
+    {
+        return substr(pack('N', \strlen($payload)), 1) . pack('CCN', $type, $flags, $stream) . $payload;
+    }
+
+    /** The head of a call, its fields written out (RFC 7541 §6.2.2). */
+    public static function call(int $stream, string $path): string
+    {
+        $fields = [':method' => 'POST', ':scheme' => 'http', ':path' => $path, ':authority' => 'test', 'content-type' => 'application/grpc', 'te' => 'trailers'];
+        $block = '';
+        foreach ($fields as $name => $value) {
+            $block .= "\0" . \chr(\strlen($name)) . $name . \chr(\strlen($value)) . $value;
+        }
+
+        return self::frame(self::HEADERS, self::END_HEADERS, $stream, $block);
+    }
+
+    public function send(string $bytes): void
+    {
+        // A server that has hung up is what some are here for.
+        @fwrite($this->socket, $bytes);
+    }
+
+    /**
+     * The next frame of that type; others are passed over.
+     *
+     * @return array{int, int, string}|null flags, stream, payload; null when the server has hung up or is silent
+     */
+    public function await(int $type, float $patience = 5.0): ?array
+    {
+        $deadline = microtime(true) + $patience;
+        while (($frame = $this->next($deadline)) !== null) {
+            if ($frame[0] === $type) {
+                return \array_slice($frame, 1);
+            }
+        }
+
+        return null;
+    }
+
+    public function isClosed(float $patience = 5.0): bool
+    {
+        $deadline = microtime(true) + $patience;
+        while ($this->next($deadline) !== null) {
+        }
+
+        return feof($this->socket);
+    }
+
+    /** @return array{int, int, int, string}|null */
+    private function next(float $deadline): ?array
+    {
+        while (true) {
+            $length = \strlen($this->read) < 9 ? null : unpack('N', "\0" . $this->read)[1];
+            if ($length !== null && \strlen($this->read) >= 9 + $length) {
+                ['type' => $type, 'flags' => $flags, 'stream' => $stream] = unpack('Ctype/Cflags/Nstream', $this->read, 3);
+                $payload = substr($this->read, 9, $length);
+                $this->read = substr($this->read, 9 + $length);
+
+                return [$type, $flags, $stream, $payload];
+            }
+            $left = $deadline - microtime(true);
+            $ready = [$this->socket];
+            $none = null;
+            if ($left <= 0 || stream_select($ready, $none, $none, (int) $left, (int) (fmod($left, 1.0) * 1e6)) === 0) {
+                return null;
+            }
+            $bytes = @fread($this->socket, 65_536);
+            if ($bytes === false || $bytes === '') {
+                return null;
+            }
+            $this->read .= $bytes;
+        }
+    }
+}
