@@ -35,6 +35,16 @@ final class ProtocolTest extends GrpcTestCase
         self::assertSame(["\x08\xF0\xA2\x04"], $answer->messages());
     }
 
+    public function testManySmallMessagesMayWaitForASlowHandler(): void
+    {
+        $server = $this->serve('"import" => static function ($requests) { delay(0.5); return new ImportSummary(iterator_count($requests)); }');
+        $wire = new Wire($server->connect());
+
+        $wire->send(Wire::call(1, self::IMPORT) . str_repeat(Wire::frame(Wire::DATA, 0, 1, self::EMPTY_MESSAGE), 9_000) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
+
+        self::assertSame(self::frame("\x08\xA9\x46"), $wire->await(Wire::DATA)[2] ?? null);
+    }
+
     public function testUnknownMethodsAndServicesAreUnimplemented(): void
     {
         $server = $this->serve();

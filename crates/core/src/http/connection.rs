@@ -39,6 +39,9 @@ const MAX_STREAMS: u32 = 256;
 /// What a client may send on one HTTP/2 stream before it is read.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
+/// The same where messages may wait for a handler: h2 closes a connection with more unread small frames than half of its
+/// window pays for, at 256 bytes each. One stream full of messages of five bytes takes 13 MiB of that.
+const MESSAGE_WINDOW: u32 = 32 << 20;
 
 /// Who is at the other end of a connection.
 #[derive(Debug)]
@@ -185,7 +188,10 @@ impl Connection {
         if self.heard.replace(false) {
             return self.pings.heard(now);
         }
-        match self.pings.silence(now, interval, ticks(limits.ping_timeout)) {
+        match self
+            .pings
+            .silence(now, interval, ticks(limits.ping_timeout))
+        {
             Silence::Wait => {}
             Silence::Ask => self.wake(),
             Silence::Dead => self.command(Command::Abort),
@@ -408,7 +414,10 @@ async fn serve_http2(connection: Rc<Connection>, socket: Socket) {
         .max_concurrent_streams(MAX_STREAMS)
         .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
         .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW);
+        .initial_connection_window_size(match connection.shared.has_service() {
+            true => MESSAGE_WINDOW,
+            false => CONNECTION_WINDOW,
+        });
     let server = Rc::clone(&connection);
     let service =
         service_fn(move |request: hyper::Request<Incoming>| handle(Rc::clone(&server), request));

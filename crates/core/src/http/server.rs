@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::body::{Body, Pipe, Sending};
 use super::call::{Call, Stage};
-use super::connection::{Command, Connection, Peer, serve};
+use super::connection::{Command, Connection, InFlight, Peer, serve};
 use super::limits::Limits;
 use super::refusal::{close, last, plain, refusal, unread};
 use super::registry::{Id, Registry};
@@ -303,6 +303,10 @@ impl Shared {
                 call.respond(plain(StatusCode::SERVICE_UNAVAILABLE));
             }
         }
+    }
+
+    pub(super) fn has_service(&self) -> bool {
+        self.service.borrow().is_some()
     }
 
     fn service_for(&self, request: &Request<Incoming>) -> Option<Rc<dyn Service>> {

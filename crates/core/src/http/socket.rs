@@ -95,9 +95,10 @@ impl Socket {
         while !self.held.is_empty() {
             let pieces = [io::IoSlice::new(&self.held), io::IoSlice::new(bytes)];
             let result = Pin::new(&mut self.stream).poll_write_vectored(context, &pieces);
-            let written = self.held_written(ready!(self.written(result))?)?;
-            if written > 0 {
-                return Poll::Ready(Ok(written));
+            let written = ready!(self.written(result))?;
+            let beyond = self.held_written(written)?;
+            if beyond > 0 {
+                return Poll::Ready(Ok(beyond));
             }
         }
         let result = Pin::new(&mut self.stream).poll_write(context, bytes);

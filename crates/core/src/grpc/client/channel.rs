@@ -87,8 +87,9 @@ impl Channel {
             Balancing::PickFirst => options.servers.as_slice(),
             Balancing::RoundRobin => &[],
         };
-        let endpoint =
-            |(host, port): &(String, u16)| Rc::new(Endpoint::new(host.clone(), *port, host.clone()));
+        let endpoint = |(host, port): &(String, u16)| {
+            Rc::new(Endpoint::new(host.clone(), *port, host.clone()))
+        };
         let shared = Shared {
             tls,
             endpoints: RefCell::new(servers.iter().map(endpoint).collect()),
@@ -137,7 +138,11 @@ impl Channel {
                 }
                 (Err(reason), Pick::Failed(none)) if none.is_empty() => {
                     let now = Instant::now();
-                    vec![Failure { reason, at: now, until: now + LOOKUP_PAUSE }]
+                    vec![Failure {
+                        reason,
+                        at: now,
+                        until: now + LOOKUP_PAUSE,
+                    }]
                 }
                 (_, Pick::Failed(failures)) => failures,
             };
@@ -170,7 +175,9 @@ impl Channel {
         let mut failure = None;
         for (host, port) in &shared.options.servers {
             match tokio::net::lookup_host((host.as_str(), *port)).await {
-                Ok(addresses) => found.extend(addresses.map(|address| (address.ip().to_string(), *port, host))),
+                Ok(addresses) => {
+                    found.extend(addresses.map(|address| (address.ip().to_string(), *port, host)))
+                }
                 Err(error) => failure = Some(format!("cannot find {host}: {error}")),
             }
         }
@@ -251,6 +258,9 @@ impl Channel {
 }
 
 fn unavailable(failures: &[Failure]) -> Status {
-    let reasons: Vec<&str> = failures.iter().map(|failure| failure.reason.as_str()).collect();
+    let reasons: Vec<&str> = failures
+        .iter()
+        .map(|failure| failure.reason.as_str())
+        .collect();
     Status::new(Code::UNAVAILABLE, reasons.join("; "))
 }
