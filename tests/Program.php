@@ -34,7 +34,7 @@ class Program
     {
         $errors = (string) tempnam(sys_get_temp_dir(), 'weft');
         $command = [PHP_BINARY, '-n', '-d', 'extension=' . self::library(), '-d', 'display_errors=stderr', ...$command];
-        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['file', $errors, 'w']], $pipes);
+        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['file', $errors, 'w']], $pipes, null, ['WEFT_LOG_LEVEL' => 'info'] + getenv());
         stream_set_timeout($pipes[1], (int) self::DEADLINE);
         $first = trim((string) fgets($pipes[1]));
         if ($first === '') {
