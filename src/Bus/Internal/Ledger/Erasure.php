@@ -51,7 +51,8 @@ final class Erasure
             // Detached: no handler should wait for it.
             detach($this->flush(...));
         } else {
-            $this->timer ??= detach($this->later(...));
+            // One that was cancelled before it began has not cleared it.
+            $this->timer = $this->timer === null || $this->timer->done() ? detach($this->later(...)) : $this->timer;
         }
     }
 

@@ -42,7 +42,7 @@ final class Arrivals
     private readonly string $own;
     private ?Listener $listener = null;
     private ?Task $listening = null;
-    private bool $announcing = false;
+    private ?Task $announcement = null;
     private bool $again = false;
 
     public function __construct(private readonly Database $database)
@@ -89,10 +89,9 @@ final class Arrivals
     {
         $this->wake();
         $this->again = true;
-        if (!$this->announcing) {
-            $this->announcing = true;
+        if ($this->announcement === null || $this->announcement->done()) {
             // Detached: nobody waits for a hint.
-            detach(fn() => shield($this->notify(...)));
+            $this->announcement = detach(fn() => shield($this->notify(...)));
         }
     }
 
@@ -109,8 +108,6 @@ final class Arrivals
             }
         } catch (SqlException) {
             // Whoever waits looks after a second.
-        } finally {
-            $this->announcing = false;
         }
     }
 

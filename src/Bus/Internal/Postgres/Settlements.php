@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\Internal\Outage;
 use Weft\Bus\Internal\Wakeup;
+use Weft\Runtime\Task;
 use Weft\Sql\SqlException;
 
 use function Weft\delay;
@@ -29,7 +30,8 @@ final class Settlements
     /** @var array<int, list<int>> */
     private array $returns = [];
 
-    private bool $working = false;
+    /** Carries them to the server; one that was cancelled before it began has done nothing. */
+    private ?Task $worker = null;
     private bool $closing = false;
 
     /** What no waiting helps against. */
@@ -68,18 +70,25 @@ final class Settlements
     public function close(): void
     {
         $this->closing = true;
-        while ($this->working) {
+        if ($this->acks !== [] || $this->returns !== []) {
+            $this->begin();
+        }
+        while ($this->isWorking()) {
             $this->idle->wait();
         }
     }
 
     private function begin(): void
     {
-        if (!$this->working) {
-            $this->working = true;
+        if (!$this->isWorking()) {
             // Detached: no handler should wait for it.
-            detach(fn() => shield($this->work(...)));
+            $this->worker = detach(fn() => shield($this->work(...)));
         }
+    }
+
+    private function isWorking(): bool
+    {
+        return $this->worker !== null && !$this->worker->done();
     }
 
     private function work(): void
@@ -104,7 +113,6 @@ final class Settlements
                 }
             }
         } finally {
-            $this->working = false;
             $this->idle->notify();
         }
     }

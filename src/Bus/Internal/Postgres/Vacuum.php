@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Postgres;
 
+use Weft\Runtime\Task;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 
@@ -20,17 +21,16 @@ final class Vacuum
     private const AFTER = 10_000;
 
     private int $dead = 0;
-    private bool $running = false;
+    private ?Task $running = null;
 
     public function __construct(private readonly Database $database) {}
 
     public function died(int $rows): void
     {
         $this->dead += $rows;
-        if ($this->dead >= self::AFTER && !$this->running) {
+        if ($this->dead >= self::AFTER && ($this->running === null || $this->running->done())) {
             $this->dead = 0;
-            $this->running = true;
-            detach($this->run(...));
+            $this->running = detach($this->run(...));
         }
     }
 
@@ -41,8 +41,6 @@ final class Vacuum
             $this->database->execute('VACUUM (SKIP_LOCKED, TRUNCATE FALSE) weft_messages');
         } catch (SqlException) {
             // An account that does not own the table leaves it to autovacuum; a server that is away has other worries.
-        } finally {
-            $this->running = false;
         }
     }
 }
