@@ -267,6 +267,32 @@ final class ScopeTest extends TestCase
         self::assertLessThan(5.0, microtime(true) - $from);
     }
 
+    public function testTimeoutsThatAreOverLeaveNothingBehind(): void
+    {
+        $resident = static fn(): int => 4 * (int) \explode(' ', (string) \file_get_contents('/proc/self/statm'))[1];
+        $one = static function (): void {
+            try {
+                timeout(0.0, static fn() => delay(60.0));
+            } catch (TimeoutException) {
+            }
+        };
+        $expire = static function (int $times) use ($one): void {
+            for ($done = 0; $done < $times; $done += 1_000) {
+                all(\array_fill(0, 1_000, $one));
+            }
+        };
+        $grown = run(static function () use ($resident, $expire): int {
+            $expire(5_000);
+            $before = $resident();
+            $expire(40_000);
+
+            return $resident() - $before;
+        });
+
+        // They once kept about 150 bytes each.
+        self::assertLessThan(3_000, $grown, 'KiB after 40,000 of them');
+    }
+
     public function testATimeoutCancelsTasksStartedInside(): void
     {
         $cleaned = false;

@@ -21,7 +21,8 @@ final class Timeout
         $timer = Native\sleep($seconds);
         $expired = null;
         $body = static function (Scope $scope) use ($scheduler, $timer, $task, $seconds, $work, &$expired): mixed {
-            $scheduler->watch($timer, static function () use ($scope, $task, $seconds, &$expired): void {
+            $scheduler->watch($timer, static function (int $timer) use ($scope, $task, $seconds, &$expired): void {
+                Native\take($timer);
                 $expired = new TimeoutException(self::message($task, $seconds), $seconds, (string) $task);
                 $scope->fail($expired, "$seconds seconds were over");
             });

@@ -228,7 +228,9 @@ final class SqliteConsumer implements TransactionalConsumer
     private function waitForMore(?float $until, int $generation): void
     {
         // Detached: no scope of the caller should wait for it.
-        $this->watch ??= detach($this->watch(...));
+        if ($this->watch === null || $this->watch->done()) {
+            $this->watch = detach($this->watch(...));
+        }
         $check = \microtime(true) + self::CHECK_INTERVAL;
         $this->store->arrival->wait($until === null ? $check : \min($until, $check), $generation);
     }
