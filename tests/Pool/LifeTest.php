@@ -64,7 +64,7 @@ final class LifeTest extends PoolTestCase
             self::assertCount(1, $used);
             self::assertLessThanOrEqual(3, $db->stats()['total']);
             self::assertGreaterThanOrEqual(2, $db->stats()['total']);
-            self::eventually(static fn (): bool => $db->stats()['total'] === $server->sessions(), 2.0, 'the server has as many');
+            self::eventually(static fn (): bool => $db->stats()['total'] === $server->sessions(), 10.0, 'the server has as many');
             $db->close();
         });
         $server->close();

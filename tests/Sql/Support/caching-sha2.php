@@ -75,6 +75,8 @@ $greet = static function ($client) use ($read, $write, $failure, $done, $passwor
     }
 };
 while ($client = stream_socket_accept($listener, 60)) {
+    // What PHP had read ahead, the beginning of TLS, would be lost to it.
+    stream_set_read_buffer($client, 0);
     try {
         $greet($client);
     } catch (RuntimeException) {

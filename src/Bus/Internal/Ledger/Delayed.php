@@ -22,6 +22,7 @@ use Weft\Sql\Transaction;
  */
 final class Delayed implements Delays
 {
+    private const COLUMNS = ['id', 'due', 'queue', 'type', 'must_route', 'headers', 'body'];
     private const KEEP = 'INSERT INTO weft_delayed (id, due, queue, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)';
     private const DROP = 'DELETE FROM weft_delayed WHERE id = ?';
 
@@ -33,12 +34,15 @@ final class Delayed implements Delays
 
     private readonly Courier $courier;
 
+    private readonly string $replace;
+
     public function __construct(
         public readonly Database $database,
         Transport $transport,
         LoggerInterface $logger,
     ) {
         $this->earlier = new Wakeup('a message that is put off');
+        $this->replace = (new Dialect($database))->replace('weft_delayed', self::COLUMNS);
         $this->courier = new Courier($database, $transport, $logger, 'weft_delayed');
     }
 
@@ -65,8 +69,7 @@ final class Delayed implements Delays
     {
         // Two services that share the database may both wait for one event.
         $id = Ledger::idOf($message->headers) . '@' . \hash('xxh3', $queue);
-        $transaction->execute(self::DROP, [$id]);
-        $transaction->execute(self::KEEP, self::row($id, $message, $queue, Clock::now() + $seconds));
+        $transaction->execute($this->replace, self::row($id, $message, $queue, Clock::now() + $seconds));
     }
 
     public function cancel(string $messageId): bool
