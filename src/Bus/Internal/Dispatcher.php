@@ -197,7 +197,7 @@ final class Dispatcher
                     return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);
                 }
 
-                return $this->setup->turns->take(
+                return $this->setup->inTurn->synchronized(
                     (string) ($handler->turn)($message, $delivery->headers),
                     function () use ($handler, $message, $delivery, $enlist, &$answer): array {
                         return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);

@@ -46,7 +46,7 @@ final class Setup
     public readonly SagaCompiler $sagas;
 
     /** For handlers whose messages take turns. */
-    public readonly Turns $turns;
+    public readonly KeyedMutex $inTurn;
 
     public readonly Progress $progress;
 
@@ -83,7 +83,7 @@ final class Setup
         $parameters = new Parameters($database, $container, $logger);
         $this->compiler = new HandlerCompiler($this->codec, $parameters, $validator);
         $this->sagas = new SagaCompiler($this->codec, $parameters, $validator, $database === null ? null : new Store($database));
-        $this->turns = new Turns();
+        $this->inTurn = new KeyedMutex();
         $this->answers = new Answers($this->envelopes, $transport, $logger);
         $this->progress = new Progress();
         $this->current = new Local();

@@ -11,7 +11,7 @@ use Weft\Runtime\Mutex;
  *
  * @internal
  */
-final class Turns
+final class KeyedMutex
 {
     /** @var array<string, array{Mutex, int}> with how many tasks have or want it */
     private array $keys = [];
@@ -22,7 +22,7 @@ final class Turns
      * @param \Closure(): T $work
      * @return T
      */
-    public function take(string $key, \Closure $work): mixed
+    public function synchronized(string $key, \Closure $work): mixed
     {
         [$mutex] = $this->keys[$key] ??= [new Mutex(), 0];
         $this->keys[$key][1]++;
