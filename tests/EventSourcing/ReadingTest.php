@@ -51,6 +51,26 @@ final class ReadingTest extends EventSourcingTestCase
         });
     }
 
+    public function testInPostgreSqlAnEventOfAYoungerTransactionThatCommitsLastIsNotSkipped(): void
+    {
+        $this->inRuntime(function (): void {
+            $store = $this->store('postgres');
+            $database = $this->database('postgres');
+            self::assertSame([], $store->read());
+            $older = $database->begin();
+            $older->execute('SELECT pg_current_xact_id()')->value();
+            $younger = $database->begin();
+            $store->append($younger, 'younger', 0, [new Noted('first')]);
+            $store->append($older, 'older', 0, [new Noted('second')]);
+            $older->commit();
+
+            self::assertSame([], $store->read(), 'no transaction has ended that is younger than the one with the first position');
+            self::assertSame([], $store->read());
+            $younger->commit();
+            self::assertSame(['first', 'second'], self::contents($store->read()));
+        });
+    }
+
     /** @dataProvider databases */
     public function testAReaderGetsWhatManyWritersCommitOnceAndInOrderWhileTheyWrite(string $kind): void
     {

@@ -664,8 +664,10 @@ abstract class SqlConformance extends TestCase
             self::assertSame($state, $error->sqlState);
             self::assertSame($sql, $error->statement);
             self::assertStringContainsString("[statement: {$sql}]", $error->getMessage());
+            // The name of the test's database has random digits.
+            $said = \preg_replace('/\bweft_\w+/', '', $error->getMessage());
             foreach (['secret', '4711', '777'] as $value) {
-                self::assertStringNotContainsString($value, $error->getMessage());
+                self::assertStringNotContainsString($value, $said);
             }
         }
         self::assertSame(['secret'], $this->names());

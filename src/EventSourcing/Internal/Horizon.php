@@ -21,13 +21,13 @@ final class Horizon
     /** Every position up to here has its event or never will. */
     private int $settled = 0;
 
-    /** @var list<array{int, int}> a position that was seen, and the first transaction id that was not given out yet then */
+    /** @var list<array{int, int}> a position that was seen, and a transaction id that was given out after that */
     private array $marks = [];
 
     /**
      * Those of the rows that nothing can come before.
      *
-     * @param list<array<string, mixed>> $rows of one snapshot, by position, with its `xmin` and `xmax`
+     * @param list<array<string, mixed>> $rows  of one snapshot, by position, with its `xmin`
      * @param int                        $after the position before the first; settled
      * @return list<array<string, mixed>>
      */
@@ -40,7 +40,6 @@ final class Horizon
         $safe = [];
         foreach ($rows as $row) {
             if ($row['position'] !== $after + 1 && $row['position'] > $this->settled) {
-                $this->mark($rows[\count($rows) - 1]['position'], $row['xmax']);
                 break;
             }
             $safe[] = $row;
@@ -50,18 +49,27 @@ final class Horizon
         return $safe;
     }
 
+    /** Whether it is worth a transaction id to say of this position that it was seen. */
+    public function wants(int $position): bool
+    {
+        return \count($this->marks) < self::MARKS && $position > ($this->marks[\count($this->marks) - 1][0] ?? $this->settled);
+    }
+
+    /**
+     * @param int $position    that was seen
+     * @param int $transaction an id given out since. The upper end of the snapshot it was seen in would not do: PostgreSQL has
+     *                         there the successor of the last one that has ended, and younger ones may run and have a position.
+     */
+    public function mark(int $position, int $transaction): void
+    {
+        $this->marks[] = [$position, $transaction];
+    }
+
     /** Every transaction with a smaller id has ended. */
     private function advance(int $xmin): void
     {
         while ($this->marks !== [] && $this->marks[0][1] <= $xmin) {
             $this->settled = \max($this->settled, \array_shift($this->marks)[0]);
-        }
-    }
-
-    private function mark(int $position, int $xmax): void
-    {
-        if (\count($this->marks) < self::MARKS && $position > ($this->marks[\count($this->marks) - 1][0] ?? $this->settled)) {
-            $this->marks[] = [$position, $xmax];
         }
     }
 }

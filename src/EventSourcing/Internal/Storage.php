@@ -94,7 +94,15 @@ final class Storage
         if ($this->driver !== Driver::Postgres) {
             return $this->database->execute("SELECT * FROM weft_events WHERE position > ? ORDER BY position LIMIT {$limit}", [$after])->rows();
         }
-        $safe = $this->horizon->within($this->look($after, $limit), $after);
+        $rows = $this->look($after, $limit);
+        $safe = $this->horizon->within($rows, $after);
+        if (\count($safe) === \count($rows)) {
+            return $safe;
+        }
+        $last = $rows[\count($rows) - 1]['position'];
+        if ($this->horizon->wants($last)) {
+            $this->horizon->mark($last, $this->database->execute('SELECT pg_current_xact_id()::text::bigint')->value());
+        }
 
         // What has kept them back is over by now more often than not.
         return $safe !== [] ? $safe : $this->horizon->within($this->look($after, $limit), $after);
@@ -171,12 +179,12 @@ final class Storage
         $this->database->execute('DELETE FROM weft_projections WHERE name = ?', [$projection]);
     }
 
-    /** @return list<array<string, mixed>> each with the ends of the snapshot it was seen in */
+    /** @return list<array<string, mixed>> each with the oldest transaction that ran when it was seen */
     private function look(int $after, int $limit): array
     {
         return $this->database->execute(
-            "SELECT e.*, pg_snapshot_xmin(s.snapshot)::text::bigint AS xmin, pg_snapshot_xmax(s.snapshot)::text::bigint AS xmax
-            FROM (SELECT pg_current_snapshot() AS snapshot) s, weft_events e WHERE e.position > ? ORDER BY e.position LIMIT {$limit}",
+            "SELECT e.*, s.xmin FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin) s, weft_events e
+            WHERE e.position > ? ORDER BY e.position LIMIT {$limit}",
             [$after],
         )->rows();
     }
