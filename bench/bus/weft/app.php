@@ -11,6 +11,7 @@ use Weft\Bus\Publishing;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
 use Weft\Pool\PoolOptions;
@@ -35,12 +36,15 @@ function environment(string $name): string
     return $value !== false && $value !== '' ? $value : throw new \RuntimeException("the environment variable {$name} is not set");
 }
 
-function transport(Database $database): Transport
+function transport(Database $database, Publishing $publishing): Transport
 {
+    // Who wants exactly one effect wants the queue that RabbitMQ recommends for messages that must not get lost.
+    $queue = $publishing === Publishing::Recorded ? RabbitMqQueue::quorum() : RabbitMqQueue::classic();
+
     return match (environment('TRANSPORT')) {
         'sqlite' => Sqlite::on($database),
         'postgres' => Postgres::connect(environment('DATABASE_URL')),
-        'rabbitmq' => RabbitMq::connect(environment('AMQP_URL'), persistent: \getenv('PERSISTENT') === '1'),
+        'rabbitmq' => RabbitMq::connect(environment('AMQP_URL'), persistent: \getenv('PERSISTENT') === '1', queue: $queue),
     };
 }
 
@@ -73,7 +77,7 @@ run(static function (): void {
         'safe', 'batch-safe' => Publishing::Recorded,
         'batch' => Publishing::BeforeCommitUnconfirmed,
     };
-    $bus = Bus::connect(transport($database), $database, $publishing)->handlers($customers);
+    $bus = Bus::connect(transport($database, $publishing), $database, $publishing)->handlers($customers);
     $bus->declare($queue);
 
     $started = \microtime(true);
