@@ -6,6 +6,7 @@ namespace Weft\Tests\Bus;
 
 use Psr\Log\Test\TestLogger;
 use Weft\Bus\Bus;
+use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\ListenersFailed;
@@ -17,14 +18,19 @@ use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UnknownMessageType;
 use Weft\Bus\UnroutableMessage;
+use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\ForgetCustomer;
 use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 
 use function Weft\async;
 use function Weft\delay;
+use function Weft\timeout;
 use function Weft\yieldNow;
+
+require_once __DIR__ . '/Fixtures/ordered.php';
 
 final class BusTest extends BusTestCase
 {
@@ -701,6 +707,47 @@ final class BusTest extends BusTestCase
             self::assertSame([4, 1, 1], [$bus->progress()->commands, $bus->progress()->failed, $bus->progress()->parked]);
             self::assertSame(['no'], \array_map(static fn($letter) => $letter->errorMessage(), $bus->deadLetters(self::QUEUE)->peek()));
         });
+    }
+
+    /** @dataProvider waysToStop */
+    public function testConsumingThatIsStoppedWhileItBeginsEnds(string $stop, bool $ordered): void
+    {
+        $file = \sys_get_temp_dir() . '/weft-bus-' . \bin2hex(\random_bytes(6)) . '.sqlite';
+        try {
+            $this->inRuntime(function () use ($stop, $ordered, $file): void {
+                $handled = 0;
+                $database = Database::connect("sqlite://{$file}");
+                for ($turns = 1; $turns < 60; $turns += 2) {
+                    $bus = Bus::connect("sqlite://{$file}", $database)->handlers($ordered
+                        ? new class {
+                            #[CommandHandler]
+                            public function deposit(Deposit $command): void {}
+                        }
+                        : self::storing(static fn() => null));
+                    $consuming = async(static function () use ($bus, &$handled): void {
+                        $handled += $bus->consume(self::QUEUE, signals: false);
+                    });
+                    for ($turn = 0; $turn < $turns; $turn++) {
+                        yieldNow();
+                    }
+                    $bus->{$stop}();
+                    timeout(5.0, static fn() => $consuming->await());
+                    $bus->close();
+                }
+                self::assertSame(0, $handled);
+                $database->close();
+            }, 60.0);
+        } finally {
+            \exec('rm -rf ' . \escapeshellarg($file) . '*');
+        }
+    }
+
+    public static function waysToStop(): iterable
+    {
+        yield 'stop' => ['stop', false];
+        yield 'close' => ['close', false];
+        yield 'stop, in order' => ['stop', true];
+        yield 'close, in order' => ['close', true];
     }
 
     public function testClosingEndsConsumingAndGivesBackWhatIsInFlight(): void

@@ -41,6 +41,12 @@ final class Receiver
     /** @var array<int, Standby> */
     private array $standbys = [];
 
+    /** Queues that are consumed, from the first step on. */
+    private int $consumed = 0;
+
+    /** How often all of it was told to stop: one that was still beginning then finds that out. */
+    private int $stops = 0;
+
     private readonly Wakeup $ended;
 
     /** Logs what happens to the transport's connections while something is consumed. */
@@ -85,6 +91,7 @@ final class Receiver
 
     public function stop(): void
     {
+        $this->stops++;
         foreach ($this->standbys as $standby) {
             $standby->stop();
         }
@@ -96,13 +103,14 @@ final class Receiver
     /** Returns when everything has stopped; what was in flight is cancelled. */
     public function abort(): void
     {
+        $this->stops++;
         foreach ($this->standbys as $standby) {
             $standby->stop();
         }
         foreach ($this->workers as $worker) {
             $worker->abort();
         }
-        while ($this->workers !== [] || $this->standbys !== []) {
+        while ($this->consumed > 0) {
             $this->ended->wait();
         }
     }
@@ -128,35 +136,54 @@ final class Receiver
 
     private function work(string $queue, Consumption $options): int
     {
-        $this->declare($queue);
-        if (!$this->setup->handlers->hasOrdered && !$this->setup->ledger?->keys->anyOf($queue)) {
-            return $this->receive($queue, $options);
+        $stops = $this->stops;
+        $this->consumed++;
+        try {
+            $this->declare($queue);
+
+            return !$this->setup->handlers->hasOrdered && !$this->setup->ledger?->keys->anyOf($queue)
+                ? $this->receive($queue, $options, $stops)
+                : $this->inTurn($queue, $options, $stops);
+        } finally {
+            $this->consumed--;
+            $this->ended->notify();
         }
+    }
+
+    /** Consumes a queue whose messages are in order, whenever no other process does. */
+    private function inTurn(string $queue, Consumption $options, int $stops): int
+    {
         $ledger = $this->setup->ledger ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: give Bus::connect() one");
         $handled = 0;
         do {
-            $standby = $this->standBy($ledger->database, $queue, $options->signals);
-            $handled += $standby === null ? 0 : $this->receive($queue, $options, $standby);
+            $standby = $this->standBy($ledger->database, $queue, $options->signals, $stops);
+            $handled += $standby === null ? 0 : $this->receive($queue, $options, $stops, $standby);
         } while ($standby?->wasLost());
 
         return $handled;
     }
 
     /** @return Standby|null null when it was told to stop before it was its turn */
-    private function standBy(Database $database, string $queue, bool $signals): ?Standby
+    private function standBy(Database $database, string $queue, bool $signals, int $stops): ?Standby
     {
         $standby = new Standby($database, $queue, $this->setup->logger);
         $this->standbys[\spl_object_id($standby)] = $standby;
         try {
+            if ($this->stops !== $stops) {
+                return null;
+            }
+
             return $standby->await($signals) ? $standby : null;
         } finally {
             unset($this->standbys[\spl_object_id($standby)]);
-            $this->ended->notify();
         }
     }
 
-    /** @param Standby|null $standby what says that only this process consumes the queue */
-    private function receive(string $queue, Consumption $options, ?Standby $standby = null): int
+    /**
+     * @param int          $stops   as many as there were when this was asked for
+     * @param Standby|null $standby what says that only this process consumes the queue
+     */
+    private function receive(string $queue, Consumption $options, int $stops, ?Standby $standby = null): int
     {
         $consumer = $this->setup->transport->consume($queue, $options->prefetch);
         $handling = $this->handling($consumer, $queue);
@@ -164,6 +191,9 @@ final class Receiver
         $breaker = $options->breaker === null ? null : new Breaker($options->breaker, $queue, $this->setup->logger);
         $worker = new Worker($consumer, $handling, $this->setup->handlers, $this->setup->transport, $queue, $options, $order, $breaker);
         $this->workers[\spl_object_id($worker)] = $worker;
+        if ($this->stops !== $stops) {
+            $worker->stop();
+        }
         $held = $standby?->hold($worker->abort(...));
         $this->setup->ledger?->caretaker->start();
         if ($this->setup->transport instanceof ReportingTransport) {
@@ -183,7 +213,6 @@ final class Receiver
                 $this->report?->cancel('nothing is consumed any more');
                 $this->report = null;
             }
-            $this->ended->notify();
         }
     }
 

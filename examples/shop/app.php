@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * A shop in one process: an HTTP API, a service bus and a database. Without a server it has both in a file of SQLite;
+ * DATABASE_URL=postgres://… and BROKER_URL=amqp://… are PostgreSQL and RabbitMQ. docs/getting-started.md explains it.
+ *
+ *     bin/weft run examples/shop/app.php --watch
+ *     curl -i localhost:8080/orders -d '{"item": "book", "quantity": 2}'
+ *     curl localhost:8080/sold
+ */
+
+namespace Weft\Examples\Shop;
+
+use Weft\App;
+use Weft\Bus\Bus;
+use Weft\Http\HttpException;
+use Weft\Http\Request;
+use Weft\Http\Response;
+use Weft\Sql\Database;
+
+require __DIR__ . '/autoload.php';
+
+$file = 'sqlite://' . \sys_get_temp_dir() . '/weft-shop.sqlite';
+$database = Database::connect(\getenv('DATABASE_URL') ?: $file);
+$database->execute('CREATE TABLE IF NOT EXISTS orders (id VARCHAR(32) PRIMARY KEY, item VARCHAR(100) NOT NULL, quantity INTEGER NOT NULL)');
+$database->execute('CREATE TABLE IF NOT EXISTS stock (item VARCHAR(100) PRIMARY KEY, sold BIGINT NOT NULL)');
+
+$orders = new Orders($database);
+$stock = new Stock($database);
+$bus = Bus::connect(\getenv('BROKER_URL') ?: $file, $database)->handlers($orders, $stock);
+$bus->declare('shop');
+
+$app = new App();
+$app->http('127.0.0.1:' . (\getenv('PORT') ?: '8080'))
+    ->post('/orders', static function (Request $request) use ($bus): Response {
+        $order = $request->json();
+        $item = $order['item'] ?? null;
+        $quantity = $order['quantity'] ?? null;
+        if (!\is_string($item) || $item === '' || \strlen($item) > 100 || !\is_int($quantity) || $quantity < 1) {
+            throw new HttpException(422, 'an order has an "item" of 1 to 100 bytes and a "quantity" of at least 1');
+        }
+        $id = \bin2hex(\random_bytes(16));
+        $bus->send(new PlaceOrder($id, $item, $quantity));
+
+        return Response::accepted()->withHeader('location', "/orders/{$id}");
+    })
+    ->get('/orders/{id}', static fn(string $id): Response => Response::json($orders->find($id) ?? throw new HttpException(404, "there is no order {$id}")))
+    ->get('/sold', static fn(): Response => Response::json((object) $stock->soldByItem()));
+$app->consume($bus, 'shop');
+$app->run();

@@ -1,0 +1,13 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Examples\Shop;
+
+/** A command: somebody wants this to happen. */
+final class PlaceOrder
+{
+    public function __construct(public readonly string $id, public readonly string $item, public readonly int $quantity)
+    {
+    }
+}

@@ -1,0 +1,155 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Examples;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Bench\Port;
+use Weft\Tests\Cli\Supervised;
+
+require_once __DIR__ . '/../../bench/autoload.php';
+
+/** Runs the shop as docs/getting-started.md says, and is unkind to it. */
+final class ShopTest extends TestCase
+{
+    private const DEADLINE = 30.0;
+
+    private string $folder;
+    private int $port;
+    private ?Supervised $shop = null;
+
+    protected function setUp(): void
+    {
+        $this->folder = \sys_get_temp_dir() . '/weft-shop-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->folder);
+        $this->port = Port::free();
+    }
+
+    protected function tearDown(): void
+    {
+        $this->shop?->signal(\SIGTERM);
+        $this->shop?->end();
+        \array_map('unlink', \glob("{$this->folder}/*") ?: []);
+        \rmdir($this->folder);
+    }
+
+    public function testAnOrderIsTakenStoredAndCounted(): void
+    {
+        $this->open();
+
+        [$status, $headers] = $this->request('POST', '/orders', '{"item": "book", "quantity": 2}');
+        self::assertSame(202, $status);
+        self::assertMatchesRegularExpression('{^location: /orders/[0-9a-f]{32}$}mi', $headers);
+        $this->awaitSold(['book' => 2]);
+
+        \preg_match('{^location: (\S+)}mi', $headers, $location);
+        [$status, , $body] = $this->request('GET', $location[1]);
+        self::assertSame(200, $status);
+        self::assertSame(['id' => \basename($location[1]), 'item' => 'book', 'quantity' => 2], \json_decode($body, true));
+    }
+
+    /** @dataProvider badOrders */
+    public function testABadOrderIsRefused(string $body, int $expected): void
+    {
+        $this->open();
+
+        [$status] = $this->request('POST', '/orders', $body);
+        self::assertSame($expected, $status);
+        self::assertSame(404, $this->request('GET', '/orders/1')[0]);
+        self::assertSame('{}', $this->request('GET', '/sold')[2]);
+    }
+
+    public static function badOrders(): iterable
+    {
+        yield 'no JSON' => ['book', 400];
+        yield 'no object' => ['5', 422];
+        yield 'no item' => ['{"quantity": 1}', 422];
+        yield 'no number' => ['{"item": "book", "quantity": "1"}', 422];
+        yield 'none' => ['{"item": "book", "quantity": 0}', 422];
+    }
+
+    public function testWhatWasAcceptedIsCountedOnceAlthoughWorkersAreKilled(): void
+    {
+        $this->open(workers: 2);
+        $accepted = $unknown = 0;
+        for ($i = 1; $i <= 300; ++$i) {
+            $i % 60 === 0 && \posix_kill($this->workers()[$i / 60 % 2], \SIGKILL);
+            // Without an answer nobody knows whether the order was taken before its worker was killed.
+            $this->request('POST', '/orders', '{"item": "book", "quantity": 1}', retry: false)[0] === 202 ? ++$accepted : ++$unknown;
+        }
+        self::assertGreaterThan(200, $accepted);
+
+        $rows = fn(): int => (int) (new \PDO("sqlite:{$this->folder}/weft-shop.sqlite"))->query('SELECT count(*) FROM orders')->fetchColumn();
+        $this->awaitSold(static fn(array $sold): bool => ($sold['book'] ?? 0) >= $accepted && $sold['book'] === $rows());
+        \usleep(300_000);
+        $sold = $this->sold()['book'];
+        self::assertSame($rows(), $sold, 'each order is counted once');
+        self::assertGreaterThanOrEqual($accepted, $sold);
+        self::assertLessThanOrEqual($accepted + $unknown, $sold);
+    }
+
+    private function open(int $workers = 1): void
+    {
+        $application = \dirname(__DIR__, 2) . '/examples/shop/app.php';
+        $this->shop = new Supervised($application, ["--workers={$workers}"], ['TMPDIR' => $this->folder, 'PORT' => (string) $this->port, 'DATABASE_URL' => '', 'BROKER_URL' => '']);
+        for ($i = 0; $i < $workers; ++$i) {
+            $this->shop->wait('is ready');
+        }
+    }
+
+    /** @return non-empty-list<int> process ids */
+    private function workers(): array
+    {
+        $deadline = \microtime(true) + self::DEADLINE;
+        do {
+            $pids = \array_map('intval', \array_filter(\explode(' ', (string) \file_get_contents("/proc/{$this->shop->pid()}/task/{$this->shop->pid()}/children"))));
+        } while (\count($pids) < 2 && \microtime(true) < $deadline && \usleep(10_000) === null);
+
+        return $pids;
+    }
+
+    /**
+     * @param array<string, int>|\Closure(array<string, int>): bool $expected
+     * @return array<string, int>
+     */
+    private function awaitSold(array|\Closure $expected): array
+    {
+        $deadline = \microtime(true) + self::DEADLINE;
+        do {
+            $sold = $this->sold();
+            if (\is_array($expected) ? $sold === $expected : $expected($sold)) {
+                return $sold;
+            }
+            \usleep(20_000);
+        } while (\microtime(true) < $deadline);
+
+        self::fail('Sold are ' . \json_encode($sold) . "\n" . $this->shop->messages());
+    }
+
+    /** @return array<string, int> */
+    private function sold(): array
+    {
+        [$status, , $body] = $this->request('GET', '/sold');
+        self::assertSame(200, $status, $body);
+
+        return \json_decode($body, true);
+    }
+
+    /** @return array{int, string, string} status, 0 without an answer; headers and body */
+    private function request(string $method, string $path, string $body = '', bool $retry = true): array
+    {
+        $deadline = \microtime(true) + self::DEADLINE;
+        do {
+            $context = \stream_context_create(['http' => ['method' => $method, 'content' => $body, 'ignore_errors' => true, 'timeout' => 10]]);
+            $http_response_header = [];
+            $answer = @\file_get_contents("http://127.0.0.1:{$this->port}{$path}", false, $context);
+            if ($answer !== false && \preg_match('{^HTTP/\S+ (\d+)}', $http_response_header[0] ?? '', $status) === 1) {
+                return [(int) $status[1], \implode("\n", $http_response_header), $answer];
+            }
+            $this->shop->look();
+        } while ($retry && \microtime(true) < $deadline);
+
+        return [0, '', ''];
+    }
+}
