@@ -53,7 +53,7 @@ final class Listener implements \IteratorAggregate
         return \array_pop($this->ready);
     }
 
-    /** Ends the subscription and its connection. Loops over it end. */
+    /** Ends the subscription and its connection. Loops over it end, and whoever waits in {@see next()} gets a {@see UsageError}. */
     public function close(): void
     {
         $this->closed = true;
@@ -65,7 +65,15 @@ final class Listener implements \IteratorAggregate
     public function getIterator(): \Generator
     {
         while (!$this->closed) {
-            yield $this->next();
+            try {
+                $news = $this->next();
+            } catch (UsageError $error) {
+                if ($this->closed) {
+                    return;
+                }
+                throw $error;
+            }
+            yield $news;
         }
     }
 }

@@ -241,6 +241,20 @@ final class ListenTest extends TestCase
         });
     }
 
+    public function testALoopOverAListenerEndsWhenAnotherTaskClosesIt(): void
+    {
+        run(function (): void {
+            $listener = $this->db->listen($this->channel);
+            $loop = async(static fn (): array => \iterator_to_array($listener, false));
+            $next = async(static fn () => self::thrown(UsageError::class, static fn () => $listener->next()));
+            delay(0.05);
+            $listener->close();
+
+            self::assertSame([], timeout(5.0, static fn (): array => $loop->await()));
+            timeout(5.0, static fn () => $next->await());
+        });
+    }
+
     public function testNamesAndPayloadsThatPostgresDoesNotTakeAreRefused(): void
     {
         foreach ([[], '', \str_repeat('x', 64), "a\0b"] as $channels) {

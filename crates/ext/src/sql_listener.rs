@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use weft_core::sql::postgres::{Listener, News};
 
@@ -20,12 +21,15 @@ use crate::sql::failure;
 pub struct SqlListener {
     /// `None` once closed.
     listener: RefCell<Option<Rc<Mutex<Listener>>>>,
+    /// Whoever waits is told that it was closed.
+    closed: Arc<Notify>,
 }
 
 impl SqlListener {
     pub fn new(listener: Listener) -> Self {
         Self {
             listener: RefCell::new(Some(Rc::new(Mutex::new(listener)))),
+            closed: Arc::new(Notify::new()),
         }
     }
 
@@ -39,9 +43,12 @@ impl SqlListener {
 impl SqlListener {
     pub fn wait(&self) -> PhpResult<i64> {
         let listener = self.listener()?;
+        let closed = Arc::clone(&self.closed).notified_owned();
         start(async move {
-            let mut listener = listener.lock().await;
-            listener.wait().await.map_err(failure)?;
+            tokio::select! {
+                news = async { listener.lock().await.wait().await } => news.map_err(failure)?,
+                () = closed => {}
+            }
             Ok(Payload::Null)
         })
     }
@@ -69,6 +76,7 @@ impl SqlListener {
     pub fn close(&self) {
         let listener = self.listener.borrow_mut().take();
         drop(listener);
+        self.closed.notify_waiters();
     }
 }
 

@@ -111,18 +111,19 @@ final class Arrivals
         }
     }
 
-    private function listen(): never
+    private function listen(): void
     {
         while (true) {
             try {
                 $this->listener = $this->database->listen(self::CHANNEL);
                 $this->arrival->notify();
-                while (true) {
-                    $news = $this->listener->next();
+                foreach ($this->listener as $news) {
                     if (!$news instanceof Notification || $news->payload !== $this->own) {
                         $this->arrival->notify();
                     }
                 }
+
+                return;
             } catch (SqlException) {
                 $this->listener?->close();
                 $this->listener = null;
