@@ -5,6 +5,10 @@ declare(strict_types=1);
 namespace Weft\Tests\Examples;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Bench\Port;
+use Weft\Bench\Server;
+
+require_once __DIR__ . '/../../bench/autoload.php';
 
 /** Runs the programs of pages in docs/ and compares what they say they give: `$value = …; // expected`. */
 final class DocumentsTest extends TestCase
@@ -37,7 +41,7 @@ final class DocumentsTest extends TestCase
         $program = \preg_replace(
             ['/^(\$\w+) = [^\n]*; +\/\/ ([^\n]+)$/m', '/^(\$\w+) = [^\n]*\{\n((?:(?!^\}).)*?)^\}\); +\/\/ ([^\n]+)$/ms'],
             ["$0\n\$results[] = ['$1', $2, $1];", "$0\n\$results[] = ['$1', $3, $1];"],
-            self::program($page),
+            \implode('', self::programs($page)),
         );
         [$code, $output] = $this->execute("{$page}.php", "{$program}\necho json_encode(\$results);", []);
         self::assertSame(0, $code, $output);
@@ -51,11 +55,36 @@ final class DocumentsTest extends TestCase
 
     public function testTheTestsOfThePageAboutTestingPass(): void
     {
-        $phpunit = \is_file(self::root() . '/vendor/bin/phpunit') ? self::root() . '/vendor/bin/phpunit' : \trim((string) \shell_exec('command -v phpunit'));
-        [$code, $output] = $this->execute('CustomersTest.php', self::program('testing'), [$phpunit, '--no-configuration']);
+        [$code, $output] = $this->execute('CustomersTest.php', \implode('', self::programs('testing')), [self::phpunit(), '--no-configuration']);
 
         self::assertSame(0, $code, $output);
         self::assertMatchesRegularExpression('/OK \(3 tests, \d+ assertions\)/', $output);
+    }
+
+    public function testTheServerOfGettingStartedAnswers(): void
+    {
+        $port = Port::free();
+        $file = "{$this->folder}/app.php";
+        \file_put_contents($file, $this->source(\str_replace('8080', (string) $port, self::programs('getting-started')[0])));
+        $server = Server::start([\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), $file], [], "{$this->folder}/log", $port);
+        try {
+            self::assertSame('{"n":12,"square":144}', \file_get_contents("http://127.0.0.1:{$port}/square/12"));
+            self::assertSame("Hello\n", \file_get_contents("http://127.0.0.1:{$port}/"));
+            $started = \microtime(true);
+            self::assertSame("Worth the wait\n", \file_get_contents("http://127.0.0.1:{$port}/slow"));
+            self::assertLessThan(0.95, \microtime(true) - $started, 'both waits at once');
+        } finally {
+            $server->stop();
+        }
+    }
+
+    public function testTheTestOfGettingStartedPasses(): void
+    {
+        $shop = \var_export(self::root() . '/examples/shop/autoload.php', true);
+        [$code, $output] = $this->execute('ShopTest.php', "require_once {$shop};\n" . self::programs('getting-started')[1], [self::phpunit(), '--no-configuration']);
+
+        self::assertSame(0, $code, $output);
+        self::assertMatchesRegularExpression('/OK \(1 test, \d+ assertions\)/', $output);
     }
 
     /**
@@ -64,8 +93,7 @@ final class DocumentsTest extends TestCase
      */
     private function execute(string $name, string $program, array $arguments): array
     {
-        $autoload = \var_export(self::root() . '/autoload.php', true);
-        \file_put_contents("{$this->folder}/{$name}", "<?php\n\ndeclare(strict_types=1);\n\nrequire_once {$autoload};\n\n{$program}");
+        \file_put_contents("{$this->folder}/{$name}", $this->source($program));
         $process = \proc_open(
             [\PHP_BINARY, '-d', 'extension=' . \getenv('WEFT_EXTENSION'), '-d', 'display_errors=1', ...$arguments, "{$this->folder}/{$name}"],
             [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]],
@@ -77,12 +105,25 @@ final class DocumentsTest extends TestCase
         return [\proc_close($process), $output];
     }
 
-    private static function program(string $page): string
+    private function source(string $program): string
+    {
+        $autoload = \var_export(self::root() . '/autoload.php', true);
+
+        return "<?php\n\ndeclare(strict_types=1);\n\nrequire_once {$autoload};\n\n{$program}";
+    }
+
+    /** @return non-empty-list<string> */
+    private static function programs(string $page): array
     {
         \preg_match_all('/^```php\n(.*?)^```$/ms', (string) \file_get_contents(self::root() . "/docs/{$page}.md"), $programs);
         self::assertNotSame([], $programs[1]);
 
-        return \implode('', $programs[1]);
+        return $programs[1];
+    }
+
+    private static function phpunit(): string
+    {
+        return \is_file(self::root() . '/vendor/bin/phpunit') ? self::root() . '/vendor/bin/phpunit' : \trim((string) \shell_exec('command -v phpunit'));
     }
 
     private static function root(): string
