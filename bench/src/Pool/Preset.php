@@ -12,7 +12,7 @@ final class Preset
      * @param array<string, string> $parameters of the runner
      * @param int $connections of the load generator
      * @param float $requestSeconds least mean time of a request: its longest query
-     * @param float $cpuSeconds that a request computes
+     * @param float $cpuSeconds that a request keeps its worker busy for, by the clock
      * @param float $publishedRps requests per second on the undisclosed machine of the publication, of 16 logical processors
      * @param float $publishedErrors share of them that failed, 0 to 1
      */
@@ -46,14 +46,17 @@ final class Preset
     }
 
     /**
-     * The most requests per second there can be: no connection of the load generator has two at a time, and no processor
-     * computes for two.
+     * The most requests per second there can be: no connection of the load generator has two at a time, and no worker computes
+     * for two. Computing ends by the clock, as in the publication, so that more workers than processors compute at a time.
+     *
+     * @param int $cores that the runner's defaults are multiples of
      */
     public function ceiling(int $cores): float
     {
         $waiting = $this->connections / max($this->requestSeconds, $this->cpuSeconds);
+        $workers = Settings::parse($this->arguments(), $cores)->number('server.worker_num');
 
-        return $this->cpuSeconds > 0.0 ? min($waiting, $cores / $this->cpuSeconds) : $waiting;
+        return $this->cpuSeconds > 0.0 ? min($waiting, $workers / $this->cpuSeconds) : $waiting;
     }
 
     /** @return list<string> arguments of the runner */

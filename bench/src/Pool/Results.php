@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bench\Pool;
 
 use Weft\Bench\Failure;
+use Weft\Bench\Repeats;
 use Weft\Bench\ResultsFile;
-use Weft\Bench\Spread;
 use Weft\Bench\Table;
 
 /** All runs of the presets, with what they ran on. */
@@ -58,14 +58,10 @@ final class Results
             if ($with === [] || $without === []) {
                 continue;
             }
-            $rates = static fn (array $runs): array => self::numbers($runs, 'rps');
-            $here = $rates($with) === [] || $rates($without) === []
-                ? '–'
-                : sprintf('%.1f', Spread::of($rates($with))->median / Spread::of($rates($without))->median);
             $rows[$run->preset()] = [
                 $run->preset(),
-                $here,
-                sprintf('%.1f', $with[0]->number('published_rps') / $without[0]->number('published_rps')),
+                (new Repeats($without))->ratio('rps', new Repeats($with)),
+                sprintf('%.2f', $with[0]->number('published_rps') / $without[0]->number('published_rps')),
             ];
         }
 
@@ -113,42 +109,22 @@ final class Results
      */
     private static function row(string $label, array $runs): array
     {
-        $failed = count(array_filter($runs, static fn (Run $run): bool => $run->failure() !== null));
-        $rates = self::numbers($runs, 'rps');
+        $repeats = new Repeats($runs);
+        $rate = $repeats->of('rps')?->median;
         $ceiling = $runs[0]->number('ceiling_rps');
 
         return [
-            $failed === 0 ? $label : "$label ($failed of " . count($runs) . ' failed)',
-            self::spread($runs, 'rps', 0),
-            $rates === [] ? '–' : sprintf('%.0f %%', Spread::of($rates)->median / $ceiling * 100),
+            $repeats->label($label),
+            $repeats->spread('rps', 0),
+            $rate === null ? '–' : sprintf('%.0f %%', $rate / $ceiling * 100),
             number_format($ceiling),
-            self::spread($runs, 'p50_ms', 1),
-            self::spread($runs, 'p99_ms', 1),
-            number_format(array_sum(self::numbers($runs, 'errors'))),
-            self::spread($runs, 'cpu_s', 1),
-            self::spread($runs, 'database_cpu_s', 1),
+            $repeats->spread('p50_ms', 1),
+            $repeats->spread('p99_ms', 1),
+            $repeats->sum('errors'),
+            $repeats->spread('cpu_s', 1),
+            $repeats->spread('database_cpu_s', 1),
             number_format($runs[0]->number('published_rps')),
             sprintf('%.1f %%', $runs[0]->number('published_error_percent')),
         ];
-    }
-
-    /** @param list<Run> $runs */
-    private static function spread(array $runs, string $name, int $decimals): string
-    {
-        $numbers = self::numbers($runs, $name);
-
-        return $numbers === [] ? '–' : Spread::of($numbers)->format($decimals);
-    }
-
-    /**
-     * @param list<Run> $runs
-     *
-     * @return list<float|int>
-     */
-    private static function numbers(array $runs, string $name): array
-    {
-        $numbers = array_map(static fn (Run $run): float|int|null => $run->number($name), $runs);
-
-        return array_values(array_filter($numbers, static fn (float|int|null $number): bool => $number !== null));
     }
 }

@@ -5,9 +5,10 @@ declare(strict_types=1);
 namespace Weft\Bench\Pool;
 
 use Weft\Bench\Load\Load;
+use Weft\Bench\Measured;
 
 /** One preset's run, as it stands in the results file. A failed run has a reason and no numbers. */
-final class Run
+final class Run implements Measured
 {
     private const NUMBERS = ['rps', 'p50_ms', 'p99_ms', 'requests', 'errors', 'cpu_s', 'database_cpu_s'];
 
@@ -86,7 +87,6 @@ final class Run
         return $this->failure() === null && $this->fields['errors'] === 0;
     }
 
-    /** @param string $name of a number in the results file; null when the run failed */
     public function number(string $name): float|int|null
     {
         return $this->fields[$name];
