@@ -6,6 +6,7 @@ MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 
 BROKER ?= sqlite
+CASES ?= 100000
 COMMANDS ?= 100000
 MESSAGES ?= 20000
 SEED ?= 1
@@ -68,6 +69,10 @@ test: ## run every test there is, Rust and PHP, against real servers
 .PHONY: test-pool-model
 test-pool-model: ## explore 1.2 million random schedules of the connection pool
 	@cargo test --locked --release --package weft-core --lib -- --ignored of_a_million
+
+.PHONY: test-properties
+test-properties: ## feed the readers of MySQL, PostgreSQL and AMQP with millions of inputs that are wrong (CASES=100000 of each kind)
+	@PROPTEST_CASES='$(CASES)' cargo test --locked --package weft-core --lib -- hostile
 
 .PHONY: check
 check: ## check formatting, lints and coding style without changing a file

@@ -10,6 +10,8 @@ pub mod ids;
 pub mod metrics;
 pub mod net;
 pub mod pool;
+#[cfg(test)]
+mod properties;
 pub mod protobuf;
 pub mod reactor;
 pub mod signal;

@@ -8,6 +8,8 @@ mod properties;
 pub(crate) mod wire;
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;
 
 pub use field::{Field, FieldTable};
