@@ -69,7 +69,7 @@ impl Database {
             "postgres" | "postgresql" => {
                 let config = postgres::Config::parse(dsn)?;
                 if pool.name.is_empty() {
-                    pool.name.clone_from(&config.database);
+                    config.access.database_or_user().clone_into(&mut pool.name);
                 }
                 Ok(Box::pin(async move {
                     let database = postgres::Database::with_hooks(config, pool, hooks);
@@ -80,8 +80,7 @@ impl Database {
             "mysql" | "mariadb" => {
                 let config = mysql::Config::parse(dsn)?;
                 if pool.name.is_empty() {
-                    pool.name
-                        .clone_from(config.database.as_ref().unwrap_or(&config.user));
+                    config.access.database_or_user().clone_into(&mut pool.name);
                 }
                 Ok(Box::pin(async move {
                     let database = mysql::Database::with_hooks(config, pool, hooks);

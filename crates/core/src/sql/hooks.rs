@@ -75,7 +75,7 @@ impl Calls {
 }
 
 /// What a connection that hooks may use can do.
-pub(crate) trait Guest {
+pub trait Guest {
     /// The server's number of the session.
     fn session(&self) -> i64;
 
@@ -92,7 +92,7 @@ pub(crate) trait Guest {
 
 /// What hooks have to know about a connection.
 #[derive(Default)]
-pub(crate) struct Mark {
+pub struct Mark {
     /// The hook for new connections has run since the session was made as new.
     pub(crate) is_set_up: bool,
     farewell: Option<Farewell>,
@@ -117,7 +117,7 @@ impl Drop for Farewell {
 }
 
 /// Connections on their way through the hooks of one pool.
-pub(crate) struct Visits<C> {
+pub struct Visits<C> {
     pub(crate) hooks: Hooks,
     pub(crate) calls: Rc<Calls>,
     open: RefCell<HashMap<u64, Visit<C>>>,

@@ -115,9 +115,9 @@ fn the_unix_socket_works_as_well() {
         let config = config();
         let dsn = format!(
             "postgres://{}:{}@/{}?host={folder}&port={port}&sslmode=require",
-            config.user,
-            config.password.unwrap(),
-            config.database
+            config.access.user,
+            config.access.password.as_deref().unwrap(),
+            config.access.database_or_user()
         );
         let db = Database::open(Config::parse(&dsn).unwrap(), pool(1));
         assert_eq!(

@@ -41,7 +41,7 @@ async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), 
     }
     if connection.is_soiled() {
         // Rolls back as well. Without a database of its own the session could not leave the one it was sent to.
-        if connector.config.database.is_none() {
+        if connector.config.access.database.is_none() {
             return Err(connection.give_up("its session cannot be made as new"));
         }
         return connector.reset(connection).await;

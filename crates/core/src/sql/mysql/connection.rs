@@ -85,7 +85,7 @@ impl Connection {
             soiled: false,
             target,
             id,
-            cache: StatementCache::new(config.statement_cache),
+            cache: StatementCache::new(config.access.statement_cache),
             evicted: Vec::new(),
             max_packet: 16 << 20,
             infile: Infile::new(config.local_infile),

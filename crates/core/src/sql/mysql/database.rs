@@ -8,49 +8,15 @@ use super::rows::RowStream;
 use super::session::Nature;
 use super::startup::Connector;
 use super::transaction::Transaction;
-use crate::pool::{Borrower, Condition, Manage, Pool, PoolOptions, Stats};
-use crate::sql::hooks::{Call, Calls, Guest, Hooks, Mark, Visits};
+use crate::pool::{Condition, Manage};
+use crate::sql::hooks::{Guest, Mark, Visits};
+use crate::sql::served::{Served, Server};
 use crate::sql::{Error, ResultSet, Statement};
 
 /// One MySQL or MariaDB database behind a pool of connections.
-pub struct Database {
-    pool: Pool<Mysql>,
-}
+pub type Database = Served<Mysql>;
 
-impl Database {
-    /// Connects to nothing yet: a server that is down is noticed by the first statement.
-    pub fn open(config: Config, options: PoolOptions) -> Rc<Self> {
-        Self::with_hooks(config, options, Hooks::default())
-    }
-
-    /// The same, with hooks the program is called for through [`calls`](Self::calls).
-    pub fn with_hooks(config: Config, options: PoolOptions, hooks: Hooks) -> Rc<Self> {
-        let manager = Mysql {
-            connector: Connector::new(config),
-            visits: Visits::new(hooks),
-        };
-        let calls = Rc::clone(&manager.visits.calls);
-        let pool = Pool::new(manager, options);
-        pool.on_leak(move |holder| calls.push(Call::Leak(holder)));
-        Rc::new(Self { pool })
-    }
-
-    /// Runs one statement by itself and returns its rows.
-    ///
-    /// Dropping the future cancels the statement on the server; the connection returns to the pool by itself.
-    ///
-    /// # Errors
-    /// [`Error::Server`], [`Error::Parameter`], [`Error::ConnectionLost`], [`Error::Connect`], [`Error::PoolExhausted`],
-    /// [`Error::PoolClosed`]; [`Error::Usage`] when the statement begins or ends a transaction.
-    pub async fn execute(&self, statement: Statement) -> Result<ResultSet, Error> {
-        if Nature::of(&statement.sql).controls {
-            return Err(Error::boundary(&statement.source));
-        }
-        let mut lease = self.pool.borrow().await?;
-        lease.note(&statement.source);
-        lease.execute(&statement).await
-    }
-
+impl Served<Mysql> {
     /// Begins a transaction that costs nothing until its first flush.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.pool.clone())
@@ -59,41 +25,6 @@ impl Database {
     /// Runs one statement and returns its rows in chunks of at most `chunk` (at least 1).
     pub fn stream(&self, statement: Statement, chunk: usize) -> RowStream {
         RowStream::new(self.pool.clone(), statement, chunk)
-    }
-
-    /// The same database for a borrower with a name.
-    pub fn on_behalf_of(&self, borrower: Borrower) -> Self {
-        Self {
-            pool: self.pool.on_behalf_of(borrower),
-        }
-    }
-
-    /// Its connections.
-    pub fn pool(&self) -> &Pool<Mysql> {
-        &self.pool
-    }
-
-    /// What the program is to do for its hooks.
-    pub fn calls(&self) -> Rc<Calls> {
-        Rc::clone(&self.visits().calls)
-    }
-
-    pub(in crate::sql) fn visits(&self) -> &Rc<Visits<Box<Connection>>> {
-        &self.pool.manager().visits
-    }
-
-    pub fn stats(&self) -> Stats {
-        self.pool.stats()
-    }
-
-    /// `database "app" at localhost:3306 as "app"`.
-    pub fn target(&self) -> &str {
-        self.pool.manager().connector.target()
-    }
-
-    /// Refuses new work, closes what is idle and ends when the last connection is back.
-    pub async fn close(&self) {
-        self.pool.close().await;
     }
 }
 
@@ -107,6 +38,29 @@ impl Mysql {
     async fn clean(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
         let connection = cancel::recover(connection, &self.connector).await?;
         self.visits.cleaned(connection).await
+    }
+}
+
+impl Server for Mysql {
+    type Config = Config;
+
+    fn new(config: Config, visits: Rc<Visits<Box<Connection>>>) -> Self {
+        Self {
+            connector: Connector::new(config),
+            visits,
+        }
+    }
+
+    fn visits(&self) -> &Rc<Visits<Box<Connection>>> {
+        &self.visits
+    }
+
+    fn target(&self) -> &str {
+        self.connector.target()
+    }
+
+    fn is_boundary(sql: &str) -> bool {
+        Nature::of(sql).controls
     }
 }
 

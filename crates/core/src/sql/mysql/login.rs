@@ -14,13 +14,13 @@ use mysql_common::packets::{
 };
 use mysql_common::proto::{MyDeserialize, MySerialize};
 
-use super::config::{Endpoint, SslMode};
 use super::connection::Connection;
 use super::failure::ServerFailure;
 use super::reply::Manner;
 use super::startup::Connector;
 use super::wire::{Framing, Reader, frame, push_packet, take_packet};
 use crate::net::{self, BufferedStream, DialError, Stream, TlsConnector};
+use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::{ConnectFailure, Error};
 
 /// The longest packet we accept, in bytes: as much as the protocol allows a server to be told.
@@ -50,7 +50,7 @@ impl Connector {
         };
         wire = self.secure(wire, &mut capabilities, extensions).await?;
         let mut login = Login {
-            password: self.config.password.as_deref().unwrap_or_default(),
+            password: self.config.access.password.as_deref().unwrap_or_default(),
             is_tls: matches!(wire.link.stream(), Stream::Tls(_)),
             is_ipc: matches!(wire.link.stream(), Stream::Unix(_)),
             scramble: greeting.nonce(),
@@ -66,7 +66,7 @@ impl Connector {
         let response = procedure.run(&login, &login.scramble);
         let response = response.map_err(|error| self.refused_plugin(&plugin, &error))?;
         let attributes = [
-            ("program_name", self.config.application_name.as_str()),
+            ("program_name", self.config.access.application_name.as_str()),
             ("_client_name", "weft"),
         ];
         let attributes: HashMap<String, String> = attributes
@@ -76,8 +76,8 @@ impl Connector {
         let answer = HandshakeResponse::new(
             Some(response.data().unwrap_or_default()),
             (8, 0, 0),
-            Some(self.config.user.as_bytes()),
-            self.config.database.as_ref().map(String::as_bytes),
+            Some(self.config.access.user.as_bytes()),
+            self.config.access.database.as_ref().map(String::as_bytes),
             Some(plugin.borrow()),
             capabilities,
             has_attributes.then_some(attributes),
@@ -118,14 +118,14 @@ impl Connector {
         if self.config.local_infile {
             wanted |= CapabilityFlags::CLIENT_LOCAL_FILES;
         }
-        if self.config.ssl_mode != SslMode::Disable {
+        if self.config.access.ssl_mode != SslMode::Disable {
             wanted |= CapabilityFlags::CLIENT_SSL;
         }
         wanted
     }
 
     async fn open(&self) -> Result<Stream, Error> {
-        match &self.config.endpoint {
+        match &self.config.access.endpoint {
             Endpoint::Unix { socket } => Stream::connect_unix(socket)
                 .await
                 .map_err(|error| self.refused(&error)),
@@ -150,12 +150,12 @@ impl Connector {
         capabilities: &mut CapabilityFlags,
         extensions: MariadbCapabilities,
     ) -> Result<Wire, Error> {
-        let Endpoint::Tcp { host, .. } = &self.config.endpoint else {
+        let Endpoint::Tcp { host, .. } = &self.config.access.endpoint else {
             capabilities.remove(CapabilityFlags::CLIENT_SSL);
             return Ok(wire);
         };
         if !capabilities.contains(CapabilityFlags::CLIENT_SSL) {
-            return match self.config.ssl_mode {
+            return match self.config.access.ssl_mode {
                 SslMode::Disable | SslMode::Prefer => Ok(wire),
                 _ => Err(self.failed(
                     ConnectFailure::Tls,
@@ -180,7 +180,7 @@ impl Connector {
         if let Some(connector) = self.tls.get() {
             return Ok(connector);
         }
-        let connector = TlsConnector::new(&self.config.client_tls())
+        let connector = TlsConnector::new(&self.config.access.client_tls())
             .map_err(|reason| self.failed(ConnectFailure::Tls, reason))?;
         Ok(self.tls.get_or_init(|| connector))
     }

@@ -28,7 +28,7 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(config: Config) -> Self {
         Self {
-            target: config.target().into(),
+            target: config.access.target().into(),
             config,
             tls: OnceCell::new(),
         }
@@ -55,7 +55,7 @@ impl Connector {
     /// Makes a used session as good as new.
     pub(super) async fn reset(&self, connection: &mut Connection) -> Result<(), Error> {
         connection.push_reset();
-        if let Some(database) = &self.config.database {
+        if let Some(database) = &self.config.access.database {
             connection.push_database(database);
         }
         connection.push_control(SETUP);
@@ -117,7 +117,7 @@ impl Connector {
         &self,
         attempt: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let limit = self.config.connect_timeout;
+        let limit = self.config.access.connect_timeout;
         match tokio::time::timeout(limit, attempt).await {
             Ok(outcome) => outcome,
             Err(_) => Err(self.failed(

@@ -1,5 +1,6 @@
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -40,6 +41,9 @@ pub(super) struct StatementCache {
     clock: Cell<u64>,
     /// Names to close with the next batch.
     evicted: Vec<String>,
+    /// What every name begins with. A pooler may give us a server's connection on which another client has prepared: a
+    /// statement of its must be unknown under our names.
+    prefix: u32,
     next_name: u64,
 }
 
@@ -50,6 +54,7 @@ impl StatementCache {
             entries: HashMap::new(),
             clock: Cell::new(0),
             evicted: Vec::new(),
+            prefix: RandomState::new().hash_one(limit) as u32,
             next_name: 0,
         }
     }
@@ -68,7 +73,7 @@ impl StatementCache {
 
     pub(super) fn fresh_name(&mut self) -> String {
         self.next_name += 1;
-        format!("w{}", self.next_name)
+        format!("w{:x}_{}", self.prefix, self.next_name)
     }
 
     pub(super) fn insert(&mut self, sql: Arc<str>, prepared: Prepared) {
@@ -124,6 +129,12 @@ mod tests {
         );
         cache.insert(sql.into(), prepared);
         name
+    }
+
+    #[test]
+    fn no_two_connections_use_the_same_names() {
+        let (mut one, mut other) = (StatementCache::new(2), StatementCache::new(2));
+        assert_ne!(one.fresh_name(), other.fresh_name());
     }
 
     #[test]

@@ -32,7 +32,7 @@ mod wire;
 pub(in crate::sql) use batch::is_rollback_to;
 
 pub use batch::{Batch, End, Failure, Outcome};
-pub use config::{Config, SslMode};
+pub use config::Config;
 pub use connection::{Connection, TransactionStatus};
 pub use copy::write_copy_row;
 pub use database::Database;

@@ -14,13 +14,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::cancel::CancelKey;
-use super::config::{Config, Endpoint, SslMode};
+use super::config::Config;
 use super::connection::{Connection, Types};
 use super::failure::ServerFailure;
 use super::replies::Replies;
 use super::text::Malformed;
 use super::wire::Reader;
 use crate::net::{self, DialError, Stream, TlsConnector};
+use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::{ConnectFailure, Error};
 
 /// Opens connections to one database.
@@ -35,7 +36,7 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(config: Config) -> Self {
         Self {
-            target: config.target().into(),
+            target: config.access.target().into(),
             config,
             tls: OnceCell::new(),
             types: Types::default(),
@@ -47,7 +48,7 @@ impl Connector {
     }
 
     pub(super) fn connect_timeout(&self) -> Duration {
-        self.config.connect_timeout
+        self.config.access.connect_timeout
     }
 
     /// # Errors
@@ -82,7 +83,7 @@ impl Connector {
         &self,
         attempt: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let limit = self.config.connect_timeout;
+        let limit = self.config.access.connect_timeout;
         match tokio::time::timeout(limit, attempt).await {
             Ok(outcome) => outcome,
             Err(_) => Err(self.failed(
@@ -93,7 +94,7 @@ impl Connector {
     }
 
     async fn open(&self) -> Result<Stream, Error> {
-        match &self.config.endpoint {
+        match &self.config.access.endpoint {
             Endpoint::Unix { socket } => Stream::connect_unix(socket)
                 .await
                 .map_err(|error| self.refused(&error)),
@@ -109,7 +110,7 @@ impl Connector {
 
     /// Asks for TLS where the mode wants it (`SSLRequest`).
     async fn secure(&self, host: &str, mut socket: TcpStream) -> Result<Stream, Error> {
-        if self.config.ssl_mode == SslMode::Disable {
+        if self.config.access.ssl_mode == SslMode::Disable {
             return Ok(Stream::Tcp(socket));
         }
         let mut request = BytesMut::new();
@@ -124,7 +125,7 @@ impl Connector {
                 let secured = self.tls()?.handshake(host, socket).await;
                 secured.map_err(|reason| self.failed(ConnectFailure::Tls, reason))
             }
-            b'N' if self.config.ssl_mode == SslMode::Prefer => Ok(Stream::Tcp(socket)),
+            b'N' if self.config.access.ssl_mode == SslMode::Prefer => Ok(Stream::Tcp(socket)),
             b'N' => Err(self.failed(
                 ConnectFailure::Tls,
                 "the server does not offer TLS".to_owned(),
@@ -140,7 +141,7 @@ impl Connector {
         if let Some(connector) = self.tls.get() {
             return Ok(connector);
         }
-        let connector = TlsConnector::new(&self.config.client_tls())
+        let connector = TlsConnector::new(&self.config.access.client_tls())
             .map_err(|reason| self.failed(ConnectFailure::Tls, reason))?;
         Ok(self.tls.get_or_init(|| connector))
     }
@@ -149,7 +150,7 @@ impl Connector {
         let mut connection = Connection::new(
             stream,
             Rc::clone(&self.target),
-            self.config.statement_cache,
+            self.config.access.statement_cache,
             Rc::clone(&self.types),
         );
         connection
@@ -176,11 +177,11 @@ impl Connector {
     fn settings(&self) -> Vec<(&str, &str)> {
         let config = &self.config;
         let mut settings = vec![
-            ("user", config.user.as_str()),
-            ("database", &config.database),
+            ("user", config.access.user.as_str()),
+            ("database", config.access.database_or_user()),
             ("client_encoding", "UTF8"),
             ("DateStyle", "ISO"),
-            ("application_name", &config.application_name),
+            ("application_name", &config.access.application_name),
         ];
         if let Some(options) = &config.options {
             settings.push(("options", options));
@@ -195,7 +196,7 @@ impl Connector {
         scram: &mut Option<ScramSha256>,
         out: &mut BytesMut,
     ) -> Result<(), Error> {
-        let user = self.config.user.as_bytes();
+        let user = self.config.access.user.as_bytes();
         let written = match request {
             Request::Cleartext => frontend::password_message(self.password()?, out),
             Request::Md5(salt) => {
@@ -242,7 +243,7 @@ impl Connector {
     }
 
     fn password(&self) -> Result<&[u8], Error> {
-        let password = self.config.password.as_ref();
+        let password = self.config.access.password.as_ref();
         password.map(String::as_bytes).ok_or_else(|| {
             self.failed(
                 ConnectFailure::Authentication,

@@ -1,0 +1,171 @@
+//! What the DSNs of servers say besides what is a server's own.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Error;
+use super::dsn::{Endpoint, Parts, SslMode, read_port, read_seconds, read_ssl_mode, redact};
+use crate::net::ClientTls;
+
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const DEFAULT_STATEMENT_CACHE: usize = 256;
+
+/// Where a server is and how to get in. Its `Debug` form shows no password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Access {
+    pub endpoint: Endpoint,
+    pub user: String,
+    pub password: Option<String>,
+    /// `None` where the DSN names none.
+    pub database: Option<String>,
+    pub ssl_mode: SslMode,
+    /// PEM file with the certificates to trust; the system's when `None`.
+    pub ssl_root_cert: Option<PathBuf>,
+    /// For the whole way from the socket to the end of the log-in. Default 5 s.
+    pub connect_timeout: Duration,
+    /// What the server lists the connection under. Default `weft`.
+    pub application_name: String,
+    /// Prepared statements kept per connection; 0 keeps none. Default 256.
+    pub statement_cache: usize,
+}
+
+/// How the DSNs of one kind of server differ from the others'.
+pub(super) struct Kind {
+    /// The first one is the one to tell of.
+    pub(super) schemes: &'static [&'static str],
+    pub(super) port: u16,
+    /// The socket that a host which is a path, and a port, mean.
+    pub(super) socket: fn(&str, u16) -> PathBuf,
+}
+
+impl Access {
+    /// Reads `scheme://user:password@host:port/database?name=value`. All parts are percent-decoded.
+    ///
+    /// Names: `host` (a path when it begins with `/`), `port`, `user`, `password`, `dbname`, `sslmode` (`disable`, `prefer`
+    /// = default, `require`, `verify-ca`, `verify-full`), `sslrootcert`, `connect_timeout` in seconds, `application_name`,
+    /// `statement_cache`, and those that `own` knows.
+    ///
+    /// # Errors
+    /// [`Error::Dsn`] with the password hidden.
+    pub(super) fn parse(
+        dsn: &str,
+        kind: &Kind,
+        own: impl FnMut(&str, &str) -> Result<bool, String>,
+    ) -> Result<Self, Error> {
+        read(dsn, kind, own).map_err(|reason| Error::Dsn {
+            dsn: redact(dsn),
+            reason,
+        })
+    }
+
+    pub(super) fn client_tls(&self) -> ClientTls {
+        self.ssl_mode.client_tls(self.ssl_root_cert.as_ref())
+    }
+
+    /// The database, or the user where the DSN names none.
+    pub fn database_or_user(&self) -> &str {
+        self.database.as_deref().unwrap_or(&self.user)
+    }
+
+    /// Where the connection goes, for error messages: `database at host:port as user`.
+    pub fn target(&self) -> String {
+        let place = format!("{} as \"{}\"", self.endpoint, self.user);
+        match &self.database {
+            Some(database) => format!("database \"{database}\" at {place}"),
+            None => place,
+        }
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access")
+            .field("target", &self.target())
+            .field("ssl_mode", &self.ssl_mode)
+            .finish_non_exhaustive()
+    }
+}
+
+fn read(
+    dsn: &str,
+    kind: &Kind,
+    mut own: impl FnMut(&str, &str) -> Result<bool, String>,
+) -> Result<Access, String> {
+    let schemes = kind.schemes.iter();
+    let rest = schemes
+        .filter_map(|scheme| dsn.strip_prefix(scheme)?.strip_prefix("://"))
+        .next()
+        .ok_or_else(|| format!("it does not start with {}://", kind.schemes[0]))?;
+    let mut parts = Parts::read(rest)?;
+    let mut access = Access {
+        endpoint: Endpoint::Unix {
+            socket: PathBuf::new(),
+        },
+        user: String::new(),
+        password: None,
+        database: None,
+        ssl_mode: SslMode::default(),
+        ssl_root_cert: None,
+        connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+        application_name: "weft".to_owned(),
+        statement_cache: DEFAULT_STATEMENT_CACHE,
+    };
+    for (name, value) in std::mem::take(&mut parts.options) {
+        if !own(&name, &value)? {
+            access.read_option(&mut parts, &name, value)?;
+        }
+    }
+    access.finish(parts, kind)
+}
+
+impl Access {
+    fn read_option(&mut self, parts: &mut Parts, name: &str, value: String) -> Result<(), String> {
+        match name {
+            "host" => parts.host = value,
+            "port" => parts.port = Some(read_port(&value)?),
+            "user" => parts.user = Some(value),
+            "password" => parts.password = Some(value),
+            "dbname" => parts.database = Some(value),
+            "sslmode" => self.ssl_mode = read_ssl_mode(&value)?,
+            "sslrootcert" if value == "system" => self.ssl_root_cert = None,
+            "sslrootcert" => self.ssl_root_cert = Some(PathBuf::from(value)),
+            "connect_timeout" => self.connect_timeout = read_seconds(&value)?,
+            "application_name" => self.application_name = value,
+            "statement_cache" => {
+                self.statement_cache = value
+                    .parse()
+                    .map_err(|_| format!("statement_cache \"{value}\" is not a whole number"))?;
+            }
+            _ => return Err(format!("the option \"{name}\" is unknown")),
+        }
+        Ok(())
+    }
+
+    fn finish(self, parts: Parts, kind: &Kind) -> Result<Self, String> {
+        let user = parts.user.ok_or("it names no user")?;
+        let texts = [
+            Some(&user),
+            parts.password.as_ref(),
+            parts.database.as_ref(),
+        ];
+        if texts.into_iter().flatten().any(|text| text.contains('\0')) {
+            return Err("it contains a NUL byte".to_owned());
+        }
+        let port = parts.port.unwrap_or(kind.port);
+        let endpoint = match parts.host {
+            host if host.is_empty() => return Err("it names no host".to_owned()),
+            host if host.starts_with('/') => Endpoint::Unix {
+                socket: (kind.socket)(&host, port),
+            },
+            host => Endpoint::Tcp { host, port },
+        };
+        Ok(Self {
+            endpoint,
+            user,
+            password: parts.password,
+            database: parts.database,
+            ..self
+        })
+    }
+}
