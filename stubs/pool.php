@@ -23,12 +23,7 @@ final class Pool
     {
     }
 
-    /** The resource lent to the task; 0 when none is idle. */
-    public function tryBorrow(int $task): int
-    {
-    }
-
-    /** Outcome: the resource lent. */
+    /** The resource lent to the task. When none is idle, minus an operation; outcome: the resource lent. */
     public function borrow(int $task): int
     {
     }

@@ -68,9 +68,9 @@ final class Pool
 
             return $held;
         }
-        $id = $this->native->tryBorrow($number);
-        if ($id === 0) {
-            $id = $this->workshop->await($this->native->borrow($number));
+        $id = $this->native->borrow($number);
+        if ($id < 0) {
+            $id = $this->workshop->await(-$id);
         }
         $lease = new Lease($this, $id, $this->workshop->resources[$id], $number);
         if ($this->options->bindToTask) {

@@ -408,6 +408,83 @@ final class PoolTest extends TestCase
 
     // Tasks
 
+    /** @dataProvider places */
+    public function testAResourceWhoseHookForNewOnesThrowsIsClosedLikeAnyOther(\Closure $in): void
+    {
+        $in(function (): void {
+            $log = [];
+            $note = static function (string $moment) use (&$log): \Closure {
+                return static function (\stdClass $resource) use (&$log, $moment): void {
+                    $log[] = "$moment {$resource->number}";
+                };
+            };
+            $created = static function (\stdClass $resource): void {
+                if ($resource->number === 1) {
+                    throw new \LogicException('not this one');
+                }
+            };
+            $pool = $this->pool(new PoolOptions(size: 1), close: $note('close'), hooks: new Hooks(created: $created, closed: $note('closed')));
+            try {
+                $pool->borrow();
+                self::fail('it was lent');
+            } catch (FactoryFailed $failure) {
+                self::assertSame('not this one', $failure->getPrevious()?->getMessage());
+            }
+            self::assertSame(['close 1', 'closed 1'], $log);
+            delay(0.05);
+            self::assertSame(2, $pool->with(static fn (\stdClass $resource): int => $resource->number));
+            $pool->close();
+            self::assertSame(['close 1', 'closed 1', 'close 2', 'closed 2'], $log);
+        });
+    }
+
+    public static function places(): iterable
+    {
+        yield 'in a task' => [static fn (\Closure $test) => run($test)];
+        yield 'outside of tasks' => [static fn (\Closure $test) => $test()];
+    }
+
+    public function testAResourceWhoseHookForNewOnesTakesTooLongIsClosedLikeAnyOther(): void
+    {
+        run(function (): void {
+            $closed = [];
+            $created = static fn (\stdClass $resource) => delay($resource->number === 1 ? 60.0 : 0.0);
+            $close = static function (\stdClass $resource) use (&$closed): void {
+                $closed[] = $resource->number;
+            };
+            $pool = $this->pool(new PoolOptions(size: 1, createTimeout: 0.05, borrowTimeout: 2.0, failFast: false), close: $close, hooks: new Hooks(created: $created));
+            self::assertSame(2, $pool->with(static fn (\stdClass $resource): int => $resource->number));
+            self::assertSame([1], $closed);
+            $pool->close();
+            self::assertSame([1, 2], $closed);
+        });
+    }
+
+    public function testAResourceThatCannotBeClosedIsToldOfAndItsHookIsCalledAllTheSame(): void
+    {
+        $closed = 0;
+        $warnings = [];
+        \set_error_handler(static function (int $level, string $message) use (&$warnings): bool {
+            $warnings[] = $message;
+
+            return true;
+        }, \E_USER_WARNING);
+        try {
+            $pool = $this->pool(
+                new PoolOptions(size: 1, name: 'tools'),
+                close: static fn () => throw new \LogicException('stuck'),
+                hooks: new Hooks(closed: static function () use (&$closed): void {
+                    $closed++;
+                }),
+            );
+            $pool->with(static fn () => null);
+            $pool->close();
+        } finally {
+            \restore_error_handler();
+        }
+        self::assertSame([1, ['pool "tools": close of resource #1 threw LogicException: stuck']], [$closed, $warnings]);
+    }
+
     public function testWhatATaskHasNotReturnedComesBackWhenItEnds(): void
     {
         run(function (): void {

@@ -10,7 +10,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -39,11 +39,35 @@ struct Shared<T> {
 
 struct State<T> {
     next_id: OpId,
-    running: HashMap<OpId, AbortHandle>,
+    running: HashMap<OpId, Running>,
     /// Outcomes nobody has taken yet.
     outcomes: HashMap<OpId, T>,
     /// Ids whose outcome has not been announced by `poll` yet, in order of completion.
     unannounced: Vec<OpId>,
+}
+
+/// What an operation that has not finished can be ended by.
+enum Running {
+    Task(AbortHandle),
+    /// Dropping what it owns.
+    Claim {
+        _owned: Box<dyn Any>,
+    },
+}
+
+/// Finishes an operation that has no task.
+pub struct Promise<T> {
+    id: OpId,
+    shared: Weak<Shared<T>>,
+}
+
+impl<T> Promise<T> {
+    /// Does nothing when the operation was cancelled.
+    pub fn keep(self, outcome: T) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.finish(self.id, outcome);
+        }
+    }
 }
 
 impl<T: 'static> Reactor<T> {
@@ -92,8 +116,20 @@ impl<T: 'static> Reactor<T> {
             .state
             .borrow_mut()
             .running
-            .insert(id, handle.abort_handle());
+            .insert(id, Running::Task(handle.abort_handle()));
         id
+    }
+
+    /// Starts an operation that needs no task: something else keeps the promise. Cancelling it drops `claim`, after which
+    /// nobody may.
+    pub fn expect(&self, claim: impl Any) -> (OpId, Promise<T>) {
+        let id = self.shared.reserve_id();
+        let claim = Running::Claim {
+            _owned: Box::new(claim),
+        };
+        self.shared.state.borrow_mut().running.insert(id, claim);
+        let shared = Rc::downgrade(&self.shared);
+        (id, Promise { id, shared })
     }
 
     /// Starts work that belongs to no caller and ends in no outcome, such as a connection's upkeep.
@@ -133,15 +169,15 @@ impl<T: 'static> Reactor<T> {
 
     /// Drops the operation, running or finished; its future's destructors do the clean-up. Unknown ids are ignored.
     pub fn cancel(&self, id: OpId) {
-        // The outcome is dropped after the borrow ends: its destructor may come back here.
-        let (handle, outcome) = {
+        // Claim and outcome are dropped after the borrow ends: their destructors may come back here.
+        let (running, outcome) = {
             let mut state = self.shared.state.borrow_mut();
             (state.running.remove(&id), state.outcomes.remove(&id))
         };
-        if let Some(handle) = handle {
+        if let Some(Running::Task(handle)) = &running {
             handle.abort();
         }
-        drop(outcome);
+        drop((running, outcome));
     }
 
     /// How many operations have been started and neither finished nor cancelled.
@@ -160,11 +196,14 @@ impl<T> Shared<T> {
 
     fn finish(&self, id: OpId, outcome: T) {
         let mut state = self.state.borrow_mut();
-        if state.running.remove(&id).is_some() {
+        let running = state.running.remove(&id);
+        if running.is_some() {
             state.outcomes.insert(id, outcome);
             state.unannounced.push(id);
             self.finished.notify_one();
         }
+        drop(state);
+        drop(running);
     }
 
     fn has_unannounced(&self) -> bool {
@@ -243,6 +282,33 @@ mod tests {
         let id = reactor.spawn(async { panic!("on purpose") });
         assert_eq!(reactor.poll(None), vec![id]);
         assert_eq!(reactor.take(id), Some(999));
+    }
+
+    #[test]
+    fn a_promise_that_is_kept_finishes_its_operation_and_drops_its_claim() {
+        let reactor = reactor();
+        let claim = Rc::new(());
+        let (id, promise) = reactor.expect(Rc::clone(&claim));
+        assert_eq!((reactor.running(), Rc::strong_count(&claim)), (1, 2));
+        promise.keep(7);
+        assert_eq!((reactor.running(), Rc::strong_count(&claim)), (0, 1));
+        assert_eq!(reactor.poll(None), vec![id]);
+        assert_eq!(reactor.take(id), Some(7));
+    }
+
+    #[test]
+    fn a_promise_nobody_waits_for_any_more_drops_its_claim_and_does_nothing() {
+        let reactor = reactor();
+        let claim = Rc::new(());
+        let (id, promise) = reactor.expect(Rc::clone(&claim));
+        reactor.cancel(id);
+        assert_eq!(Rc::strong_count(&claim), 1);
+        promise.keep(7);
+        assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
+        assert_eq!(reactor.take(id), None);
+        let (_, promise) = reactor.expect(());
+        drop(reactor);
+        promise.keep(7);
     }
 
     #[test]

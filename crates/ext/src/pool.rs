@@ -14,7 +14,7 @@ use crate::caller::borrower;
 use crate::convert;
 use crate::failure::{Detail, Failure};
 use crate::process::Process;
-use crate::runtime::{Payload, seconds, start};
+use crate::runtime::{Payload, expect, seconds, start};
 
 /// The options as `Weft\Pool\PoolOptions` hands them over; what is missing has the core's default.
 pub fn options(from: &ZendHashTable, name: String) -> PoolOptions {
@@ -325,26 +325,28 @@ impl Pool {
         })
     }
 
-    pub fn try_borrow(&self, task: i64) -> i64 {
-        let handle = self.pool.on_behalf_of(borrower(task, self.traces));
-        match handle.try_borrow() {
-            Some(lease) => keep(&self.leases, lease),
-            None => 0,
-        }
-    }
-
     pub fn borrow(&self, task: i64) -> PhpResult<i64> {
         let handle = self.pool.on_behalf_of(borrower(task, self.traces));
+        if let Some(lease) = handle.try_borrow() {
+            return Ok(keep(&self.leases, lease));
+        }
         let leases = Rc::clone(&self.leases);
-        start(async move {
-            let lease = handle.borrow().await.map_err(failure)?;
-            // Kept only when it is taken: an outcome that is dropped gives the resource back.
+        // Kept only when it is taken: an outcome that is dropped gives the resource back.
+        let outcome = move |lent: Result<Lease<Resources>, pool::Error<Refused>>| {
+            let lease = lent.map_err(failure)?;
             Ok(Payload::build(move || {
                 let mut zval = Zval::new();
                 zval.set_long(keep(&leases, lease));
                 Ok(zval)
             }))
-        })
+        };
+        let Some(queued) = handle.queue() else {
+            return start(async move { outcome(handle.borrow().await) }).map(i64::wrapping_neg);
+        };
+        let delivered = queued.delivered();
+        let (op, promise) = expect(queued)?;
+        delivered.to(move |lent| promise.keep(outcome(lent)));
+        Ok(-op)
     }
 
     pub fn give_back(&self, id: i64, broken: bool) -> bool {

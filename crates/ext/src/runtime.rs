@@ -7,7 +7,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ModuleEntry;
 
-use weft_core::reactor::OpId;
+use weft_core::reactor::{OpId, Promise};
 use weft_core::workers::pulse;
 
 use crate::failure::Failure;
@@ -40,6 +40,12 @@ impl Payload {
 /// Starts `future` as an operation and returns its id to PHP.
 pub fn start(future: impl Future<Output = Outcome> + 'static) -> PhpResult<i64> {
     Ok(to_php(Process::current()?.reactor.spawn(future)))
+}
+
+/// Starts an operation without a task: whoever gets the promise finishes it, and cancelling it drops `claim`.
+pub fn expect(claim: impl std::any::Any) -> PhpResult<(i64, Promise<Outcome>)> {
+    let (id, promise) = Process::current()?.reactor.expect(claim);
+    Ok((to_php(id), promise))
 }
 
 fn to_php(id: OpId) -> i64 {

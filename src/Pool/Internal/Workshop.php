@@ -65,24 +65,25 @@ final class Workshop implements Servant
 
     public function create(int $request): void
     {
+        $id = ++$this->lastId;
         try {
             $resource = ($this->factory)();
             if ($resource === null) {
                 throw new FactoryFailed("pool \"{$this->name}\": the factory returned null instead of a resource");
             }
+            $this->resources[$id] = $resource;
             if ($this->hooks->created !== null) {
                 ($this->hooks->created)($resource);
             }
         } catch (\Throwable $thrown) {
             $message = \sprintf('pool "%s": the factory failed with %s: %s', $this->name, $thrown::class, $thrown->getMessage());
             $this->native->refused($request, Thrown::keep($thrown), $message);
+            $this->close($id);
 
             return;
         } finally {
             unset($this->creating[$request]);
         }
-        $id = ++$this->lastId;
-        $this->resources[$id] = $resource;
         if (!$this->native->created($request, $id)) {
             $this->close($id);
         }
@@ -105,14 +106,14 @@ final class Workshop implements Servant
         if ($resource === null) {
             return;
         }
-        try {
-            foreach ([$this->close, $this->hooks->closed] as $closure) {
+        foreach ([$this->close, $this->hooks->closed] as $closure) {
+            try {
                 if ($closure !== null) {
                     $closure($resource);
                 }
+            } catch (\Throwable $thrown) {
+                $this->warn('close', $id, $thrown);
             }
-        } catch (\Throwable $thrown) {
-            $this->warn('close', $id, $thrown);
         }
     }
 

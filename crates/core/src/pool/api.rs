@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::borrower::{Borrower, Holder};
+use super::held::Parcel;
 use super::inner::Inner;
-use super::state::Parcel;
-use super::{Error, Manage, PoolOptions, Stats};
+use super::{Error, Manage, PoolOptions, Queued, Stats};
 
 /// Lends connections, each to one borrower at a time, first come first served.
 ///
@@ -61,7 +61,7 @@ impl<M: Manage> Pool<M> {
         if self.inner.manager.sees_lending() {
             parcel = self.inner.show(parcel).await?;
         }
-        Ok(self.lease(parcel))
+        Ok(Lease::new(&self.inner, parcel))
     }
 
     /// Lends an idle connection without waiting, if there is one. Not where the manager wants to see it first.
@@ -69,15 +69,25 @@ impl<M: Manage> Pool<M> {
         if self.inner.manager.sees_lending() {
             return None;
         }
-        let parcel = self.inner.lend_idle(&self.borrower)?;
-        Some(self.lease(parcel))
+        let parcel = self.inner.lend_idle(&self.borrower, Instant::now())?;
+        Some(Lease::new(&self.inner, parcel))
     }
 
-    fn lease(&self, parcel: Parcel<M::Connection>) -> Lease<M> {
-        Lease {
-            parcel: Some(parcel),
-            pool: Rc::clone(&self.inner),
+    /// Waits in the queue without a task. `None` where there is more to it than waiting, which [`borrow`](Self::borrow) does
+    /// or explains.
+    pub fn queue(&self) -> Option<Queued<M>> {
+        let (pool, now) = (&self.inner, Instant::now());
+        let waits = {
+            let state = pool.state.borrow();
+            !state.is_failing_fast(now)
+                && !state.is_self_blocked(self.borrower.task)
+                && !state.options().borrow_timeout.is_zero()
+        };
+        if !waits || !pool.nursery.is_open() || pool.manager.sees_lending() {
+            return None;
         }
+        let place = pool.queue_up(self.borrower.clone(), now).ok()?;
+        Some(Queued::new(place))
     }
 
     pub fn manager(&self) -> &M {
@@ -147,6 +157,13 @@ pub struct Lease<M: Manage> {
 }
 
 impl<M: Manage> Lease<M> {
+    pub(super) fn new(pool: &Rc<Inner<M>>, parcel: Parcel<M::Connection>) -> Self {
+        Self {
+            parcel: Some(parcel),
+            pool: Rc::clone(pool),
+        }
+    }
+
     /// Tells the pool what is about to run, for its reports.
     pub fn note(&self, statement: &Arc<str>) {
         if let Some(parcel) = &self.parcel {

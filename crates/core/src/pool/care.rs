@@ -4,8 +4,9 @@
 
 use std::rc::Rc;
 
+use super::held::Held;
 use super::inner::Inner;
-use super::state::{Held, Room};
+use super::state::Room;
 use super::{Condition, Manage};
 
 /// Room claimed for a connection that is being opened; free again when the task vanishes.

@@ -14,10 +14,8 @@ const BOUNDS: [u64; 13] = [
 
 impl Histogram {
     pub(super) fn record(&mut self, duration: Duration) {
-        let micros = duration
-            .as_nanos()
-            .div_ceil(1_000)
-            .min(u128::from(u64::MAX)) as u64;
+        let begun = u64::from(duration.subsec_nanos().div_ceil(1_000));
+        let micros = (duration.as_secs().saturating_mul(1_000_000)).saturating_add(begun);
         let bits = 64 - micros.saturating_sub(1).leading_zeros();
         let bucket = (bits.div_ceil(2) as usize).min(BOUNDS.len());
         self.counts[bucket] += 1;

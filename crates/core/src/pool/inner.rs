@@ -4,15 +4,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::sync::oneshot::{self, error::TryRecvError};
 use tokio::time::Instant;
 
 use super::borrower::{Borrower, Holder};
 use super::care::{Care, Claim, Kind};
+use super::held::{Held, Parcel};
 use super::loans::LoanId;
-use super::nursery::Nursery;
+use super::nursery::{Alarm, Nursery};
 use super::options::enabled;
-use super::state::{Delivery, Held, Offer, Parcel, Refusal, Room, State, Ticket};
+use super::place::Place;
+use super::state::{Offer, Room, State};
 use super::{Condition, Error, Manage, PoolOptions};
 
 pub(super) struct Inner<M: Manage> {
@@ -22,8 +23,10 @@ pub(super) struct Inner<M: Manage> {
     drained: Notify,
     /// When somebody borrowed last.
     borrowed: Cell<Instant>,
-    /// Somebody waits to try to connect again.
-    retrying: Cell<bool>,
+    /// Waits to try to connect again.
+    retry: Alarm,
+    /// Waits for the first in the queue to have waited for long enough.
+    patience: Alarm,
     pub(super) on_leak: RefCell<Option<LeakReport>>,
 }
 
@@ -40,7 +43,8 @@ impl<M: Manage> Inner<M> {
             nursery: Nursery::new(),
             drained: Notify::new(),
             borrowed: Cell::new(Instant::now()),
-            retrying: Cell::new(false),
+            retry: Alarm::default(),
+            patience: Alarm::default(),
             on_leak: RefCell::default(),
         }
     }
@@ -50,21 +54,25 @@ impl<M: Manage> Inner<M> {
         borrower: Borrower,
     ) -> Result<Parcel<M::Connection>, Error<M::Error>> {
         self.attend();
-        let now = Instant::now();
+        let mut now = Instant::now();
         if now.saturating_duration_since(self.borrowed.replace(now)) > LULL {
             // A process that blocks between statements does not pump its loop: that a server has hung up meanwhile is
             // known only after the loop has looked, which it does before it resumes a task that yields.
             tokio::task::yield_now().await;
+            now = Instant::now();
         }
-        match self.lend_idle(&borrower) {
+        match self.lend_idle(&borrower, now) {
             Some(parcel) => Ok(parcel),
-            None => self.wait(borrower).await,
+            None => self.wait(borrower, now).await,
         }
     }
 
     /// Lends what is idle and needs no look at first.
-    pub(super) fn lend_idle(self: &Rc<Self>, borrower: &Borrower) -> Option<Parcel<M::Connection>> {
-        let now = Instant::now();
+    pub(super) fn lend_idle(
+        self: &Rc<Self>,
+        borrower: &Borrower,
+        now: Instant,
+    ) -> Option<Parcel<M::Connection>> {
         loop {
             let offer = self.state.borrow_mut().lend_idle(borrower, now)?;
             match offer {
@@ -135,26 +143,10 @@ impl<M: Manage> Inner<M> {
     async fn wait(
         self: &Rc<Self>,
         borrower: Borrower,
+        now: Instant,
     ) -> Result<Parcel<M::Connection>, Error<M::Error>> {
-        if self.state.borrow().is_closed() {
-            return Err(self.closed());
-        }
-        let now = Instant::now();
-        let refusal = self.state.borrow_mut().refuse(now);
-        if let Some((error, since, attempts, retry_in)) = refusal {
-            self.grow();
-            let pool = self.name();
-            return Err(Error::Down {
-                pool,
-                error,
-                since,
-                attempts,
-                retry_in,
-            });
-        }
         let task = borrower.task;
-        let mut place = Place::take(self, borrower, now);
-        self.grow();
+        let place = self.queue_up(borrower, now)?;
         if self.state.borrow().is_self_blocked(task) {
             // What is being cancelled at this moment has not let go yet.
             tokio::task::yield_now().await;
@@ -162,21 +154,61 @@ impl<M: Manage> Inner<M> {
                 return Err(self.self_blocked());
             }
         }
-        match tokio::time::timeout(self.patience(), &mut place.delivery).await {
-            Ok(Ok(Ok(parcel))) => Ok(parcel),
-            Ok(Ok(Err(Refusal::Connect(error)))) => Err(Error::Connect(error)),
-            Ok(Ok(Err(Refusal::Closed)) | Err(_)) => Err(self.closed()),
-            Err(_) => Err(self.timed_out()),
+        if !place.has_arrived() && self.waits_for_nobody() {
+            return Err(self.state.borrow_mut().timed_out(now));
         }
+        place.await
     }
 
-    /// Whoever waits for nobody still waits for the connection that is opened for him.
-    fn patience(&self) -> Duration {
-        let state = self.state.borrow();
-        match state.options().borrow_timeout {
-            Duration::ZERO if state.opens_for_everybody() => Duration::MAX,
-            timeout => timeout,
+    /// A place at the end of the queue, and a connection on the way where there is room for it.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Down`].
+    pub(super) fn queue_up(
+        self: &Rc<Self>,
+        borrower: Borrower,
+        now: Instant,
+    ) -> Result<Place<M>, Error<M::Error>> {
+        if self.state.borrow().is_closed() {
+            let pool = self.name();
+            return Err(Error::Closed { pool });
         }
+        let refusal = self.state.borrow_mut().refuse(now);
+        if let Some(refusal) = refusal {
+            self.grow();
+            return Err(refusal);
+        }
+        let (ticket, delivery) = self.state.borrow_mut().enqueue(borrower, now);
+        let place = Place::new(self, ticket, delivery);
+        self.mind_patience();
+        self.grow();
+        Ok(place)
+    }
+
+    /// With a timeout of zero only a connection that is opened for the borrower is worth his wait.
+    pub(super) fn waits_for_nobody(&self) -> bool {
+        let state = self.state.borrow();
+        state.options().borrow_timeout.is_zero() && !state.opens_for_everybody()
+    }
+
+    /// Ends the wait of those who have waited for long enough.
+    fn mind_patience(self: &Rc<Self>) {
+        if self.state.borrow().options().borrow_timeout.is_zero() {
+            return;
+        }
+        let Some(alarm) = self.patience.set() else {
+            return;
+        };
+        let pool = Rc::downgrade(self);
+        self.nursery.spawn(async move {
+            let _alarm = alarm;
+            while let Some(pool) = pool.upgrade() {
+                let next = pool.state.borrow_mut().expire(Instant::now());
+                drop(pool);
+                let Some(next) = next else { return };
+                tokio::time::sleep_until(next).await;
+            }
+        });
     }
 
     /// Opens connections where they are wanted, as far as there is room.
@@ -192,21 +224,17 @@ impl<M: Manage> Inner<M> {
         let retry_at = state.retry_at(now);
         drop(state);
         if let Some(at) = retry_at
-            && !self.retrying.replace(true)
+            && let Some(alarm) = self.retry.set()
         {
-            self.retry(at);
+            let pool = Rc::downgrade(self);
+            self.nursery.spawn(async move {
+                tokio::time::sleep_until(at).await;
+                drop(alarm);
+                if let Some(pool) = pool.upgrade() {
+                    pool.grow();
+                }
+            });
         }
-    }
-
-    fn retry(self: &Rc<Self>, at: Instant) {
-        let pool = Rc::downgrade(self);
-        self.nursery.spawn(async move {
-            tokio::time::sleep_until(at).await;
-            if let Some(pool) = pool.upgrade() {
-                pool.retrying.set(false);
-                pool.grow();
-            }
-        });
     }
 
     pub(super) fn connected(
@@ -265,45 +293,12 @@ impl<M: Manage> Inner<M> {
         self.state.borrow().options().name.clone()
     }
 
-    fn closed(&self) -> Error<M::Error> {
-        Error::Closed { pool: self.name() }
-    }
-
     fn self_blocked(&self) -> Error<M::Error> {
         let state = self.state.borrow();
         Error::SelfBlocked {
             pool: state.options().name.clone(),
             size: state.options().size,
             holders: state.holders(Instant::now()),
-        }
-    }
-
-    fn timed_out(&self) -> Error<M::Error> {
-        let mut state = self.state.borrow_mut();
-        state.totals().timeouts += 1;
-        let (now, stats) = (Instant::now(), state.stats());
-        let pool = state.options().name.clone();
-        let waited = state.options().borrow_timeout;
-        let (size, in_use, waiting) = (stats.size, stats.in_use, stats.waiting);
-        match state.slowest_creation(now) {
-            Some((age, failed)) => Error::Slow {
-                pool,
-                waited,
-                size,
-                in_use,
-                creating: stats.connecting,
-                age,
-                failed,
-                waiting,
-            },
-            None => Error::Exhausted {
-                pool,
-                waited,
-                size,
-                in_use,
-                waiting,
-                holders: state.holders(now),
-            },
         }
     }
 
@@ -340,33 +335,5 @@ impl<M: Manage> Drop for Showing<'_, M> {
         self.pool.state.borrow_mut().vanished(self.loan, now);
         self.pool.retire(None);
         self.pool.grow();
-    }
-}
-
-/// A place in the queue. Leaving it early passes on what was delivered in the last moment.
-struct Place<'a, M: Manage> {
-    pool: &'a Rc<Inner<M>>,
-    ticket: Ticket,
-    delivery: oneshot::Receiver<Delivery<M::Connection, M::Error>>,
-}
-
-impl<'a, M: Manage> Place<'a, M> {
-    fn take(pool: &'a Rc<Inner<M>>, borrower: Borrower, now: Instant) -> Self {
-        let (ticket, delivery) = pool.state.borrow_mut().enqueue(borrower, now);
-        Self {
-            pool,
-            ticket,
-            delivery,
-        }
-    }
-}
-
-impl<M: Manage> Drop for Place<'_, M> {
-    fn drop(&mut self) {
-        match self.delivery.try_recv() {
-            Ok(Ok(parcel)) => self.pool.take_back(parcel),
-            Err(TryRecvError::Empty) => self.pool.state.borrow_mut().forget(self.ticket),
-            Ok(Err(_)) | Err(TryRecvError::Closed) => {}
-        }
     }
 }

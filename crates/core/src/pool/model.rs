@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tokio::sync::oneshot::{Receiver, error::TryRecvError};
 use tokio::time::Instant;
 
-use super::state::{Delivery, Held, Offer, Parcel, Refusal, Room, State};
-use super::{Borrower, PoolOptions};
+use super::delivery::Receiver;
+use super::held::{Held, Parcel};
+use super::state::{Delivery, Offer, Room, State};
+use super::{Borrower, Error, PoolOptions};
 
-type Error = &'static str;
+type Cause = &'static str;
 
 /// A connection of the model; the world counts them.
 type Socket = u64;
@@ -30,6 +31,8 @@ enum Event {
     ReturnClean,
     ReturnDirty,
     ReturnBroken,
+    /// The task that looks at a connection before it is lent vanishes with it.
+    LentVanishes,
     ConnectSucceeds,
     ConnectFails,
     ServerIsDown,
@@ -42,11 +45,13 @@ enum Event {
     Reset,
     Upkeep,
     TimePasses,
+    /// The pool looks who has waited for long enough.
+    PatienceEnds,
     IdleDies,
     Close,
 }
 
-const EVENTS: [Event; 32] = {
+const EVENTS: [Event; 34] = {
     use Event::*;
     [
         Borrow,
@@ -66,6 +71,7 @@ const EVENTS: [Event; 32] = {
         ReturnClean,
         ReturnDirty,
         ReturnBroken,
+        LentVanishes,
         ConnectSucceeds,
         ConnectSucceeds,
         ConnectSucceeds,
@@ -80,14 +86,15 @@ const EVENTS: [Event; 32] = {
         Upkeep,
         TimePasses,
         TimePasses,
+        PatienceEnds,
         IdleDies,
     ]
 };
 
-type Place = Receiver<Delivery<Socket, Error>>;
+type Place = Receiver<Delivery<Socket, Cause>>;
 
 struct World {
-    state: State<Socket, Error>,
+    state: State<Socket, Cause>,
     now: Instant,
     opening: Vec<Room>,
     in_care: Vec<(Held<Socket>, bool)>,
@@ -137,6 +144,7 @@ impl World {
             keepalive_interval: ms(3, &mut world),
             validate_after: ms(3, &mut world),
             leak_threshold: ms(2, &mut world),
+            borrow_timeout: ms(4, &mut world),
             connect_limit: 1 + world.below(3),
             fail_fast: world.below(4) > 0,
             ..PoolOptions::default()
@@ -182,6 +190,12 @@ impl World {
                 if let Some(parcel) = self.take(|world| &mut world.lent) {
                     let socket = self.state.discard(parcel, self.now);
                     self.bury([socket]);
+                }
+            }
+            Event::LentVanishes => {
+                if let Some(parcel) = self.take(|world| &mut world.lent) {
+                    self.state.vanished(parcel.loan, self.now);
+                    self.bury([parcel.held.connection]);
                 }
             }
             Event::ConnectSucceeds => {
@@ -245,11 +259,18 @@ impl World {
                 let step = self.below(150) as u64;
                 self.now += Duration::from_millis(step);
             }
+            Event::PatienceEnds => {
+                let first = self.state.expire(self.now);
+                assert!(
+                    first.is_none_or(|first| first > self.now),
+                    "somebody waits beyond his time"
+                );
+            }
             Event::IdleDies => {
                 let lent: Vec<_> = self
                     .lent
                     .iter()
-                    .map(|parcel| parcel.held_socket())
+                    .map(|parcel| parcel.held.connection)
                     .collect();
                 let dead = self
                     .alive
@@ -275,11 +296,9 @@ impl World {
         };
         while let Some(offer) = self.state.lend_idle(&borrower, self.now) {
             match offer {
-                Offer::Lent(parcel) if self.alive[&parcel.held_socket()] => {
+                Offer::Lent(parcel) if self.alive[&parcel.held.connection] => {
                     assert!(
-                        self.waiting
-                            .iter()
-                            .all(|(.., place)| !place.is_empty() || place.is_terminated()),
+                        self.waiting.iter().all(|(.., place)| !place.is_awaited()),
                         "somebody was overtaken"
                     );
                     return self.lend(parcel);
@@ -301,51 +320,54 @@ impl World {
     fn wake(&mut self) {
         let mut at = 0;
         while at < self.waiting.len() {
-            match self.waiting[at].2.try_recv() {
-                Ok(Ok(parcel)) => {
-                    let (_, task, _) = self.waiting.remove(at);
+            let place = &self.waiting[at].2;
+            assert!(!place.is_forgotten(), "a waiter was forgotten");
+            let Some(delivery) = place.take() else {
+                at += 1;
+                continue;
+            };
+            let (_, task, _) = self.waiting.remove(at);
+            match delivery {
+                Ok(parcel) => {
                     self.served.push(task);
                     self.lend(parcel);
                 }
-                Ok(Err(Refusal::Connect(error))) => {
-                    assert!(["refused", "down"].contains(&error));
-                    self.waiting.remove(at);
+                Err(Error::Connect(cause)) => assert!(["refused", "down"].contains(&cause)),
+                Err(Error::Closed { .. }) => assert!(self.closed),
+                Err(Error::Exhausted { .. } | Error::Slow { .. }) => {
+                    assert!(!self.state.options().borrow_timeout.is_zero());
                 }
-                Ok(Err(Refusal::Closed)) => {
-                    assert!(self.closed);
-                    self.waiting.remove(at);
-                }
-                Err(TryRecvError::Empty) => at += 1,
-                Err(TryRecvError::Closed) => panic!("a waiter was forgotten"),
+                Err(error) => panic!("a waiter was told {error:?}"),
             }
         }
     }
 
     fn cancel(&mut self) {
-        if let Some((ticket, _, mut place)) = self.take(|world| &mut world.waiting) {
-            match place.try_recv() {
-                Ok(Ok(parcel)) => {
-                    let surplus = self.state.give_back(parcel, self.now);
-                    self.bury(surplus);
-                }
-                Err(TryRecvError::Empty) => self.state.forget(ticket),
-                Ok(Err(_)) | Err(TryRecvError::Closed) => {}
+        if let Some((ticket, _, place)) = self.take(|world| &mut world.waiting) {
+            if place.is_awaited() {
+                self.state.forget(ticket);
+            } else if let Some(Ok(parcel)) = place.take() {
+                let surplus = self.state.give_back(parcel, self.now);
+                self.bury(surplus);
             }
         }
     }
 
     fn lend(&mut self, parcel: Parcel<Socket>) {
-        let socket = parcel.held_socket();
+        let socket = parcel.held.connection;
         assert!(
             self.alive.contains_key(&socket),
             "a closed connection was lent"
         );
-        let twice = self.lent.iter().any(|other| other.held_socket() == socket);
+        let twice = self
+            .lent
+            .iter()
+            .any(|other| other.held.connection == socket);
         assert!(!twice, "lent twice");
         self.lent.push(parcel);
     }
 
-    fn fail_connect(&mut self, error: Option<Error>, down: bool) {
+    fn fail_connect(&mut self, error: Option<Cause>, down: bool) {
         if let Some(room) = self.take(|world| &mut world.opening) {
             self.state.connect_failed(room, error, down, self.now);
         }
@@ -363,7 +385,7 @@ impl World {
             let lent = self
                 .lent
                 .iter()
-                .any(|parcel| parcel.held_socket() == socket);
+                .any(|parcel| parcel.held.connection == socket);
             assert!(!lent, "closed while lent");
             assert!(self.alive.remove(&socket).is_some(), "closed twice");
         }
@@ -385,7 +407,7 @@ impl World {
         let delivered = self
             .waiting
             .iter()
-            .filter(|(.., place)| !place.is_empty())
+            .filter(|(.., place)| place.has_arrived())
             .count();
         assert_eq!(stats.connecting, self.opening.len(), "{stats:?}");
         assert!(
@@ -525,7 +547,7 @@ fn no_schedule_of_a_million_leaks_a_permit_loses_a_wake_up_or_lends_twice() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..crate::properties::at_least(512) })]
 
     /// The same with rows of events that proptest shortens when they fail.
     #[test]

@@ -46,9 +46,33 @@ impl Nursery {
         true
     }
 
+    pub(super) fn is_open(&self) -> bool {
+        self.shared.attended.get()
+    }
+
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         self.shared.arrivals.borrow_mut().push_back(Box::pin(task));
         self.shared.bell.notify_one();
+    }
+}
+
+/// Set while a task waits for a time, so that there is one such task at most.
+#[derive(Default)]
+pub(super) struct Alarm(Rc<Cell<bool>>);
+
+/// The alarm is set for as long as the task has this.
+pub(super) struct AlarmSet(Rc<Cell<bool>>);
+
+impl Alarm {
+    /// `None` when it is set.
+    pub(super) fn set(&self) -> Option<AlarmSet> {
+        (!self.0.replace(true)).then(|| AlarmSet(Rc::clone(&self.0)))
+    }
+}
+
+impl Drop for AlarmSet {
+    fn drop(&mut self) {
+        self.0.set(false);
     }
 }
 

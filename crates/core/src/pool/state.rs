@@ -1,23 +1,22 @@
+mod due;
+mod queue;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::borrower::{Borrower, Holder};
+use super::delivery::Sender;
+use super::held::{Held, Parcel, Vitals};
 use super::loans::{LoanId, Loans};
 use super::options::enabled;
 use super::outage::Outage;
-use super::{PoolOptions, Stats};
+use super::{Error, PoolOptions, Stats};
 
-pub(super) type Delivery<C, E> = Result<Parcel<C>, Refusal<E>>;
-
-#[derive(Debug)]
-pub(super) enum Refusal<E> {
-    Closed,
-    Connect(E),
-}
+/// What a waiter gets.
+pub(super) type Delivery<C, E> = Result<Parcel<C>, Error<E>>;
 
 /// Names a waiter in the queue; never reused.
 pub(super) type Ticket = u64;
@@ -26,32 +25,7 @@ struct Waiter<C, E> {
     ticket: Ticket,
     borrower: Borrower,
     since: Instant,
-    delivery: oneshot::Sender<Delivery<C, E>>,
-}
-
-/// A connection with what the pool knows about it.
-#[derive(Debug)]
-pub(super) struct Held<C> {
-    pub(super) connection: C,
-    vitals: Vitals,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Vitals {
-    expires: Option<Instant>,
-    /// When it was last heard of.
-    seen: Instant,
-    /// When it became idle.
-    idle_since: Instant,
-    /// Connections of earlier generations are not kept.
-    generation: u64,
-}
-
-/// A connection on loan.
-#[derive(Debug)]
-pub(super) struct Parcel<C> {
-    pub(super) held: Held<C>,
-    pub(super) loan: LoanId,
+    delivery: Sender<Delivery<C, E>>,
 }
 
 /// The connection used last, and what to do with it first.
@@ -77,13 +51,6 @@ pub(super) struct Room {
     number: u64,
     since: Instant,
     generation: u64,
-}
-
-/// What is due among idle and lent connections.
-pub(super) struct Due<C> {
-    pub(super) retire: Vec<C>,
-    pub(super) check: Vec<Held<C>>,
-    pub(super) leaks: Vec<Holder>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,10 +130,6 @@ impl<C, E: Clone> State<C, E> {
         }
     }
 
-    pub(super) fn totals(&mut self) -> &mut Stats {
-        &mut self.totals
-    }
-
     pub(super) fn in_use(&self) -> usize {
         self.loans.len() + self.tended
     }
@@ -202,34 +165,6 @@ impl<C, E: Clone> State<C, E> {
         let loan = self.loans.open(borrower.clone(), now);
         self.totals.borrowed += 1;
         Some(Offer::Lent(Parcel { held, loan }))
-    }
-
-    /// A place at the end of the queue.
-    pub(super) fn enqueue(
-        &mut self,
-        borrower: Borrower,
-        now: Instant,
-    ) -> (Ticket, oneshot::Receiver<Delivery<C, E>>) {
-        let (delivery, receiver) = oneshot::channel();
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        self.waiters.push_back(Waiter {
-            ticket,
-            borrower,
-            since: now,
-            delivery,
-        });
-        self.totals.waited += 1;
-        (ticket, receiver)
-    }
-
-    /// Takes a waiter out of the queue, if it is still there.
-    pub(super) fn forget(&mut self, ticket: Ticket) {
-        // Those who give up after a time are the first.
-        match self.waiters.front() {
-            Some(first) if first.ticket == ticket => drop(self.waiters.pop_front()),
-            _ => self.waiters.retain(|waiter| waiter.ticket != ticket),
-        }
     }
 
     /// Claims room for one more connection where one is wanted: for a waiter that has none under way, or to have the
@@ -268,22 +203,6 @@ impl<C, E: Clone> State<C, E> {
             .as_ref()
             .filter(|outage| now < outage.retry_at)?;
         (self.phase == Phase::Open && self.wants_connection()).then_some(outage.retry_at)
-    }
-
-    /// Whether every waiter, the last one included, has a connection under way.
-    pub(super) fn opens_for_everybody(&self) -> bool {
-        self.creating.len() + self.checking >= self.waiters.len()
-    }
-
-    /// Since when the oldest connection is being opened, and how many attempts have failed before, if that is what
-    /// borrowers wait for.
-    pub(super) fn slowest_creation(&self, now: Instant) -> Option<(Duration, u32)> {
-        let attempts = self.outage.as_ref().map_or(0, |outage| outage.attempts);
-        let has_room = self.in_use() < self.options.size;
-        let between_attempts = self.outage.as_ref().filter(|_| has_room);
-        let creating = self.creating.first_key_value().map(|(_, since)| *since);
-        let since = creating.or(between_attempts.map(|outage| outage.since))?;
-        Some((now.saturating_duration_since(since), attempts))
     }
 
     /// A claimed connection is open. Returns it when it is not wanted any more: the caller closes it.
@@ -329,46 +248,6 @@ impl<C, E: Clone> State<C, E> {
             outage.prolong(error, down, now, luck);
         }
         self.fail_hopeless(now);
-    }
-
-    /// Fails waiters that no connection can reach: none under way, and none that could come back.
-    pub(super) fn fail_hopeless(&mut self, now: Instant) {
-        if !self.is_failing_fast(now) {
-            return;
-        }
-        let Some(error) = self.outage.as_ref().and_then(|outage| outage.error.clone()) else {
-            return;
-        };
-        for waiter in self.waiters.drain(..) {
-            // A waiter that is just leaving does not need the news.
-            let _ = waiter.delivery.send(Err(Refusal::Connect(error.clone())));
-        }
-    }
-
-    /// Whether a borrower would wait for a server that is known to be down.
-    fn is_failing_fast(&self, now: Instant) -> bool {
-        let Some(outage) = &self.outage else {
-            return false;
-        };
-        let hopeless = self.idle.is_empty() && (outage.down || self.in_use() == 0);
-        self.phase == Phase::Open
-            && self.options.fail_fast
-            && hopeless
-            && self.creating.is_empty()
-            && now < outage.retry_at
-    }
-
-    /// Refuses a borrower while the server is known to be down: error, beginning, attempts, time to the next.
-    pub(super) fn refuse(&mut self, now: Instant) -> Option<(E, Duration, u32, Duration)> {
-        if !self.is_failing_fast(now) {
-            return None;
-        }
-        let outage = self.outage.as_mut()?;
-        let error = outage.error.clone()?;
-        outage.asked = true;
-        self.totals.refused += 1;
-        let since = now.saturating_duration_since(outage.since);
-        Some((error, since, outage.attempts, outage.retry_at - now))
     }
 
     /// A lent connection came back clean. Returns it when it is not wanted any more.
@@ -480,87 +359,6 @@ impl<C, E: Clone> State<C, E> {
         spent
     }
 
-    /// What is due: idle connections past their time, those to be asked whether they still work, loans that last too long.
-    pub(super) fn due(&mut self, now: Instant, dead: impl FnMut(&mut C) -> bool) -> Due<C> {
-        let mut due = Due {
-            retire: Vec::new(),
-            check: Vec::new(),
-            leaks: Vec::new(),
-        };
-        self.retire_dead(&mut due.retire, dead);
-        self.retire_spent(&mut due.retire, now);
-        self.take_silent(&mut due.check, now);
-        if let Some(threshold) = enabled(self.options.leak_threshold) {
-            due.leaks = self.loans.leaks(threshold, now);
-            self.totals.leaks += due.leaks.len() as u64;
-        }
-        due
-    }
-
-    fn retire_dead(&mut self, retired: &mut Vec<C>, mut dead: impl FnMut(&mut C) -> bool) {
-        let gone: Vec<_> = self
-            .idle
-            .extract_if(.., |held| dead(&mut held.connection))
-            .collect();
-        self.totals.broken += gone.len() as u64;
-        retired.extend(gone.into_iter().map(|held| self.end(held)));
-    }
-
-    fn retire_spent(&mut self, retired: &mut Vec<C>, now: Instant) {
-        let idle_timeout = enabled(self.options.idle_timeout);
-        let mut surplus = self.idle.len().saturating_sub(self.options.minimum_idle);
-        let spent: Vec<_> = self
-            .idle
-            .extract_if(.., |held| {
-                let idle = now.saturating_duration_since(held.vitals.idle_since);
-                let unneeded = surplus > 0 && idle_timeout.is_some_and(|most| idle >= most);
-                let ends = unneeded || held.vitals.is_expired(now);
-                surplus = surplus.saturating_sub(usize::from(ends));
-                ends
-            })
-            .collect();
-        self.totals.expired += spent.len() as u64;
-        retired.extend(spent.into_iter().map(|held| self.end(held)));
-    }
-
-    /// Of those nobody has heard from for the keep-alive interval at most half, so that there is always one to lend.
-    fn take_silent(&mut self, silent: &mut Vec<Held<C>>, now: Instant) {
-        let Some(interval) = enabled(self.options.keepalive_interval) else {
-            return;
-        };
-        if self.phase == Phase::Closed {
-            return;
-        }
-        let mut most = self.idle.len().div_ceil(2);
-        let luck = self.draw();
-        let asked = self.idle.extract_if(.., |held| {
-            let due = interval.mul_f64(0.9 + luck / 10.0);
-            let silent = now.saturating_duration_since(held.vitals.seen) >= due;
-            let taken = silent && most > 0;
-            most -= usize::from(taken);
-            taken
-        });
-        silent.extend(asked);
-        self.tended += silent.len();
-        self.checking += silent.len();
-    }
-
-    /// Whether this waiter waits for itself: everything is held by tasks that are in the queue too.
-    pub(super) fn is_self_blocked(&self, task: Option<u64>) -> bool {
-        let Some(task) = task else { return false };
-        let full = self.phase == Phase::Open
-            && self.idle.is_empty()
-            && self.tended == 0
-            && self.creating.is_empty()
-            && self.loans.len() >= self.options.size;
-        full && self.loans.is_held_by(task)
-            && self.loans.all_wait(|holder| {
-                self.waiters
-                    .iter()
-                    .any(|waiter| waiter.borrower.task == Some(holder))
-            })
-    }
-
     pub(super) fn holders(&self, now: Instant) -> Vec<Holder> {
         self.loans.holders(now)
     }
@@ -613,9 +411,12 @@ impl<C, E: Clone> State<C, E> {
     /// Refuses everybody from now on; the idle connections are the caller's to close.
     pub(super) fn close(&mut self) -> Vec<C> {
         self.phase = Phase::Closed;
+        let pool = &self.options.name;
         for waiter in self.waiters.drain(..) {
             // A waiter that is just leaving does not need the news.
-            let _ = waiter.delivery.send(Err(Refusal::Closed));
+            let _ = waiter
+                .delivery
+                .send(Err(Error::Closed { pool: pool.clone() }));
         }
         self.give_up_idle()
     }
@@ -631,35 +432,5 @@ impl<C, E: Clone> State<C, E> {
         self.luck ^= self.luck >> 7;
         self.luck ^= self.luck << 17;
         (self.luck >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
-impl Vitals {
-    fn is_expired(&self, now: Instant) -> bool {
-        self.expires.is_some_and(|expires| now >= expires)
-    }
-}
-
-impl<C> Parcel<C> {
-    pub(super) fn connection(&mut self) -> &mut C {
-        &mut self.held.connection
-    }
-}
-
-#[cfg(test)]
-impl<C: Copy> Parcel<C> {
-    pub(super) fn held_socket(&self) -> C {
-        self.held.connection
-    }
-}
-
-impl<C> Held<C> {
-    /// Passes the connection through care.
-    pub(super) fn split(self) -> (C, impl FnOnce(C) -> Held<C>) {
-        let vitals = self.vitals;
-        (self.connection, move |connection| Held {
-            connection,
-            vitals,
-        })
     }
 }
