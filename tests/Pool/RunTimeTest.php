@@ -135,7 +135,7 @@ final class RunTimeTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
-    public function testATotalHoldsForAllWorkersTogether(Server $server): void
+    public function testATotalHoldsForAllWorkersTogetherAndTwiceAsManyWhileTheyAreReloaded(Server $server): void
     {
         $dsn = \var_export($server->dsn(), true);
         $application = new Application(<<<PHP
@@ -143,7 +143,7 @@ final class RunTimeTest extends PoolTestCase
             foreach (range(1, 8) as \$i) {
                 async(static fn () => \$db->transaction(static function (\$tx): void {
                     \$tx->execute('SELECT 1')->rows();
-                    delay(0.5);
+                    delay(1.0);
                 }));
             }
             Worker::untilStopped();
@@ -152,16 +152,31 @@ final class RunTimeTest extends PoolTestCase
         foreach ([1, 2, 3] as $ignored) {
             $run->wait('is ready');
         }
-        $most = 0;
-        $end = \microtime(true) + 1.5;
-        while (\microtime(true) < $end) {
-            $most = \max($most, $server->sessions());
-            \usleep(10_000);
+        self::assertSame(7, $this->mostSessions($server, 0.6));
+
+        $run->signal(\SIGHUP);
+        $most = $this->mostSessions($server, 0.6);
+        $run->wait('reload finished');
+        $this->figure("7 of 7 over 3 workers, $most during a reload");
+        self::assertLessThanOrEqual(14, $most);
+        for ($end = \microtime(true) + 10.0; $server->sessions() > 7; \usleep(10_000)) {
+            self::assertLessThan($end, \microtime(true), 'the old workers have ended');
         }
+        self::assertLessThanOrEqual(7, $this->mostSessions($server, 0.3));
+
         $run->signal(\SIGTERM);
         self::assertSame(0, $run->end(), $run->messages() . $run->other);
-        self::assertSame(7, $most);
         $server->close();
+    }
+
+    private function mostSessions(Server $server, float $seconds): int
+    {
+        $most = 0;
+        for ($end = \microtime(true) + $seconds; \microtime(true) < $end; \usleep(10_000)) {
+            $most = \max($most, $server->sessions());
+        }
+
+        return $most;
     }
 
     /** @dataProvider servers */

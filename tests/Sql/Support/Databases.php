@@ -10,7 +10,7 @@ use Weft\Pool\PoolOptions;
 /** An empty database for one test, of each kind there is. */
 trait Databases
 {
-    /** @var array<string, string> DSN by kind */
+    /** @var array<string, EmptyDatabase> by kind */
     private array $made = [];
 
     /** @var list<Database> */
@@ -31,8 +31,8 @@ trait Databases
             $database->close();
         }
         $this->opened = [];
-        foreach ($this->made as $kind => $dsn) {
-            $this->drop($kind, $dsn);
+        foreach ($this->made as $database) {
+            $database->drop();
         }
         $this->made = [];
     }
@@ -45,53 +45,6 @@ trait Databases
 
     protected function databaseDsn(string $kind): string
     {
-        return $this->made[$kind] ??= $this->make($kind, 'weft_test_' . \bin2hex(\random_bytes(6)));
-    }
-
-    private function make(string $kind, string $name): string
-    {
-        if ($kind === 'sqlite') {
-            return 'sqlite://' . \sys_get_temp_dir() . "/{$name}.db";
-        }
-        $server = self::server($kind);
-        self::administer($server, ($kind === 'postgres' ? 'CREATE SCHEMA ' : 'CREATE DATABASE ') . $name);
-
-        return $kind === 'postgres'
-            ? $server . (\str_contains($server, '?') ? '&' : '?') . "options=-csearch_path%3D{$name}"
-            : (string) \preg_replace('~/weft$~', "/{$name}", $server);
-    }
-
-    private function drop(string $kind, string $dsn): void
-    {
-        \preg_match('/weft_test_[0-9a-f]+/', $dsn, $name);
-        if ($kind === 'sqlite') {
-            foreach (\glob(\sys_get_temp_dir() . "/{$name[0]}.db*") ?: [] as $file) {
-                \is_dir($file) ? self::removeFolder($file) : \unlink($file);
-            }
-        } else {
-            self::administer(self::server($kind), $kind === 'postgres' ? "DROP SCHEMA {$name[0]} CASCADE" : "DROP DATABASE {$name[0]}");
-        }
-    }
-
-    private static function removeFolder(string $folder): void
-    {
-        \array_map('unlink', \glob("{$folder}/*") ?: []);
-        \rmdir($folder);
-    }
-
-    private static function server(string $kind): string
-    {
-        $variable = $kind === 'postgres' ? 'DATABASE_URL' : 'WEFT_MYSQL_DSN';
-        $server = \getenv($variable);
-        self::assertNotFalse($server, "{$variable} is not set: run `make services`");
-
-        return $server;
-    }
-
-    private static function administer(string $server, string $statement): void
-    {
-        $admin = Database::connect($server);
-        $admin->execute($statement);
-        $admin->close();
+        return ($this->made[$kind] ??= new EmptyDatabase($kind))->dsn();
     }
 }

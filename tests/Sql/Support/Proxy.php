@@ -62,6 +62,12 @@ final class Proxy
         return (int) $this->ask('idled');
     }
 
+    /** From now on a round trip takes so long at least, 0 to 1. */
+    public function delay(float $seconds): void
+    {
+        $this->ask("delay $seconds");
+    }
+
     public function stop(): void
     {
         \fclose($this->input);

@@ -90,7 +90,10 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::single_range_in_vec_init, reason = "a list of one range is what is meant")]
+    #[expect(
+        clippy::single_range_in_vec_init,
+        reason = "a list of one range is what is meant"
+    )]
     fn single_ranges_are_cut_to_what_is_there() {
         let cases: [(&str, Wanted); 10] = [
             ("bytes=0-0", Wanted::Parts(vec![0..1])),

@@ -2,27 +2,28 @@
 
 declare(strict_types=1);
 
-namespace Weft\Tests\Sql;
+namespace Weft\Tests\Pool;
 
-use PHPUnit\Framework\TestCase;
 use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
 use Weft\Pool\PoolOptions;
-use Weft\Sql\Database;
+use Weft\Tests\Pool\Support\PoolTestCase;
+use Weft\Tests\Pool\Support\Server;
 
 use function Weft\delay;
 use function Weft\run;
 
 /** Connections that are held for too long. */
-final class LeakTest extends TestCase
+final class LeakTest extends PoolTestCase
 {
-    public function testALeakIsToldOnceWithItsTaskStackAgeAndLastStatement(): void
+    /** @dataProvider servers */
+    public function testALeakIsToldOnceWithItsTaskStackAgeAndLastStatement(Server $server): void
     {
-        run(function (): void {
+        run(static function () use ($server): void {
             $leaks = [];
-            $db = $this->database(0.03, static function (Leak $leak) use (&$leaks): void {
+            $db = $server->connect(self::options(0.03), new Hooks(leaked: static function (Leak $leak) use (&$leaks): void {
                 $leaks[] = $leak;
-            });
+            }));
             $transaction = $db->begin();
             $line = __LINE__ - 1;
             self::assertSame(7, $transaction->execute('SELECT 7 AS n')->value());
@@ -38,7 +39,8 @@ final class LeakTest extends TestCase
         });
     }
 
-    public function testWithoutAListenerALeakIsAWarning(): void
+    /** @dataProvider servers */
+    public function testWithoutAListenerALeakIsAWarning(Server $server): void
     {
         $warnings = [];
         \set_error_handler(static function (int $level, string $message) use (&$warnings): bool {
@@ -47,8 +49,8 @@ final class LeakTest extends TestCase
             return true;
         }, \E_USER_WARNING);
         try {
-            run(function (): void {
-                $db = $this->database(0.03);
+            run(static function () use ($server): void {
+                $db = $server->connect(self::options(0.03));
                 $transaction = $db->begin();
                 $transaction->execute('SELECT 7 AS n')->value();
                 delay(0.15);
@@ -65,13 +67,14 @@ final class LeakTest extends TestCase
         self::assertStringContainsString(__FILE__, $warnings[0]);
     }
 
-    public function testAListenerMayWaitAndIsHeardInEveryRun(): void
+    /** @dataProvider servers */
+    public function testAListenerMayWaitAndIsHeardInEveryRun(Server $server): void
     {
         $told = 0;
-        $db = $this->database(0.03, static function (Leak $leak) use (&$told, &$db): void {
+        $db = $server->connect(self::options(0.03), new Hooks(leaked: static function (Leak $leak) use (&$told, &$db): void {
             $db->execute('SELECT 1');
             $told++;
-        });
+        }));
         foreach ([1, 2] as $runs) {
             run(static function () use ($db): void {
                 $transaction = $db->begin();
@@ -84,12 +87,13 @@ final class LeakTest extends TestCase
         $db->close();
     }
 
-    public function testOutsideOfRunALeakIsToldBeforeTheNextStatement(): void
+    /** @dataProvider servers */
+    public function testOutsideOfRunALeakIsToldBeforeTheNextStatement(Server $server): void
     {
         $leaks = [];
-        $db = $this->database(0.03, static function (Leak $leak) use (&$leaks): void {
+        $db = $server->connect(self::options(0.03), new Hooks(leaked: static function (Leak $leak) use (&$leaks): void {
             $leaks[] = $leak->task;
-        });
+        }));
         $transaction = $db->begin();
         $transaction->execute('SELECT 7 AS n')->value();
         delay(0.15);
@@ -100,13 +104,14 @@ final class LeakTest extends TestCase
         $db->close();
     }
 
-    public function testWithoutAThresholdNobodyListensAndNoStackIsKept(): void
+    /** @dataProvider servers */
+    public function testWithoutAThresholdNobodyListensAndNoStackIsKept(Server $server): void
     {
-        run(function (): void {
+        run(static function () use ($server): void {
             $told = 0;
-            $db = $this->database(0.0, static function () use (&$told): void {
+            $db = $server->connect(self::options(0.0), new Hooks(leaked: static function () use (&$told): void {
                 $told++;
-            });
+            }));
             $transaction = $db->begin();
             $transaction->execute('SELECT 7 AS n')->value();
             delay(0.15);
@@ -117,11 +122,8 @@ final class LeakTest extends TestCase
         });
     }
 
-    private function database(float $threshold, ?\Closure $leaked = null): Database
+    private static function options(float $threshold): PoolOptions
     {
-        $dsn = \getenv('DATABASE_URL');
-        self::assertNotFalse($dsn, 'DATABASE_URL is not set: run `make services`');
-
-        return Database::connect($dsn, new PoolOptions(size: 4, leakThreshold: $threshold, name: 'books'), new Hooks(leaked: $leaked));
+        return new PoolOptions(size: 4, leakThreshold: $threshold, name: 'books');
     }
 }

@@ -1,0 +1,188 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Sql;
+
+use Weft\Pool\PoolOptions;
+use Weft\Sql\CheckViolation;
+use Weft\Sql\Database;
+use Weft\Sql\ForeignKeyViolation;
+use Weft\Sql\InvalidDsn;
+use Weft\Sql\NotNullViolation;
+use Weft\Sql\ParameterError;
+use Weft\Sql\PoolClosed;
+use Weft\Sql\SqlException;
+use Weft\Sql\SyntaxError;
+use Weft\Sql\Transaction;
+use Weft\Sql\UndefinedColumn;
+use Weft\Sql\UndefinedTable;
+use Weft\Sql\UniqueViolation;
+use Weft\Sql\UsageError;
+
+/** What an error says, and what is refused, for {@see SqlConformance}. */
+trait ErrorConformance
+{
+    /** @return iterable<string, array{class-string<SqlException>, string, string, array<int|string, mixed>}> */
+    public function mistakes(): iterable
+    {
+        yield 'unique' => [UniqueViolation::class, '23505', 'INSERT INTO items (id, name) VALUES (?, ?)', [8, 'secret']];
+        yield 'primary key' => [UniqueViolation::class, '23505', 'INSERT INTO items (id, name) VALUES (?, ?)', [777, 'secret-2']];
+        yield 'foreign key' => [ForeignKeyViolation::class, '23503', 'INSERT INTO items (id, name, parent) VALUES (?, ?, ?)', [8, 'secret-2', 4711]];
+        yield 'not null' => [NotNullViolation::class, '23502', 'INSERT INTO items (id, name, price) VALUES (?, ?, ?)', [8, null, 4711]];
+        yield 'check' => [CheckViolation::class, '23514', 'INSERT INTO items (id, name, price) VALUES (?, ?, ?)', [8, 'secret-2', -4711]];
+        yield 'syntax' => [SyntaxError::class, '42601', 'SELEC ?', ['secret']];
+        yield 'undefined table' => [UndefinedTable::class, '42P01', 'SELECT * FROM nowhere WHERE a = ?', ['secret']];
+        yield 'undefined column' => [UndefinedColumn::class, '42703', 'SELECT missing FROM items WHERE name = ?', ['secret']];
+    }
+
+    /**
+     * @dataProvider mistakes
+     *
+     * @param class-string<SqlException> $class
+     * @param array<int|string, mixed> $parameters
+     */
+    public function testAnErrorHasItsClassItsStateAndItsStatementButNoValue(string $class, string $state, string $sql, array $parameters): void
+    {
+        $this->items();
+        $this->db->execute('INSERT INTO items (id, name) VALUES (?, ?)', [777, 'secret']);
+
+        $alone = self::thrown($class, fn () => $this->db->execute($sql, $parameters));
+        $inside = self::thrown($class, fn () => $this->db->transaction(static fn (Transaction $tx) => $tx->execute($sql, $parameters)));
+
+        foreach ([$alone, $inside] as $error) {
+            self::assertSame($class, $error::class);
+            self::assertSame($state, $error->sqlState);
+            self::assertSame($sql, $error->statement);
+            self::assertStringContainsString("[statement: {$sql}]", $error->getMessage());
+            // The name of the test's database has random digits.
+            $said = \preg_replace('/\bweft_\w+/', '', $error->getMessage());
+            foreach (['secret', '4711', '777'] as $value) {
+                self::assertStringNotContainsString($value, $said);
+            }
+        }
+        self::assertSame(['secret'], $this->names());
+    }
+
+    public function testAViolatedConstraintIsNamed(): void
+    {
+        $this->items();
+        $this->db->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
+
+        $error = self::thrown(UniqueViolation::class, fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['one']));
+        self::assertContains($error->constraint, ['items_name_key', 'items.name', 'name']);
+        $error = self::thrown(CheckViolation::class, fn () => $this->db->execute('INSERT INTO items (id, name, price) VALUES (2, ?, -1)', ['two']));
+        self::assertSame('price_is_positive', $error->constraint);
+    }
+
+    public function testALongStatementIsCutInMessages(): void
+    {
+        $error = self::thrown(SyntaxError::class, fn () => $this->db->execute('SELEC ' . \str_repeat('x', 100_000)));
+
+        self::assertLessThan(3_000, \strlen($error->getMessage()));
+    }
+
+    public function testAStatementThatIsNotUtf8IsRefusedAndShown(): void
+    {
+        $sql = "SELECT 'caf\xe9'";
+        $runs = [
+            fn () => $this->db->execute($sql),
+            fn () => $this->db->transaction(static fn (Transaction $tx) => $tx->execute($sql)),
+            fn () => \iterator_to_array($this->db->stream($sql)),
+        ];
+        foreach ($runs as $run) {
+            $error = self::thrown(ParameterError::class, $run);
+            self::assertStringContainsString('the statement is not UTF-8: byte 0xE9 at offset 11', $error->getMessage());
+            self::assertStringContainsString("SELECT 'caf", (string) $error->statement);
+        }
+    }
+
+    public function testADsnOrPoolNameThatIsNotUtf8IsRefusedWithoutBeingShown(): void
+    {
+        $error = self::thrown(InvalidDsn::class, static fn () => Database::connect("postgres://app:hunter\xff@localhost/app"));
+        self::assertSame('invalid database DSN: it is not UTF-8: byte 0xFF at offset 21; percent-encode it', $error->getMessage());
+        self::thrown(UsageError::class, static fn () => Database::connect('sqlite::memory:', new PoolOptions(name: "\xff")));
+    }
+
+    /** @dataProvider boundaries */
+    public function testAStatementThatBeginsOrEndsATransactionIsRefusedWhereverItIsRun(string $boundary): void
+    {
+        $this->items();
+        $work = static function (Transaction $tx) use ($boundary): void {
+            $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
+            $tx->execute($boundary);
+        };
+
+        foreach ([fn () => $this->db->execute($boundary), fn () => $this->db->transaction($work)] as $run) {
+            $error = self::thrown(UsageError::class, $run);
+            self::assertStringContainsString("[statement: {$boundary}]", $error->getMessage());
+        }
+        self::assertSame([], $this->names(), 'the transaction was rolled back');
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function boundaries(): iterable
+    {
+        foreach (['BEGIN', 'COMMIT', '/* done */ end', 'rollback'] as $boundary) {
+            yield $boundary => [$boundary];
+        }
+    }
+
+    public function testTwoStatementsInOneTextAreRefused(): void
+    {
+        $this->items();
+
+        self::thrown(SyntaxError::class, fn () => $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'a'); DELETE FROM items"));
+        self::assertSame([], $this->names());
+    }
+
+    /** @return iterable<string, array{string}> */
+    public function wrongDsns(): iterable
+    {
+        yield 'empty' => [''];
+        yield 'no scheme' => ['hunter2'];
+        yield 'unknown scheme' => ['oracle://app:hunter2@localhost/app'];
+    }
+
+    /** @dataProvider wrongDsns */
+    public function testAWrongDsnIsRefusedWithoutShowingAPassword(string $dsn): void
+    {
+        $error = self::thrown(InvalidDsn::class, static fn () => Database::connect($dsn));
+
+        self::assertStringContainsString('DSN', $error->getMessage());
+        self::assertStringNotContainsString('hunter2@', $error->getMessage());
+    }
+
+    /** @dataProvider wrongDsns */
+    public function testAStackTraceShowsNoPartOfADsn(#[\SensitiveParameter] string $dsn): void
+    {
+        $before = [\ini_set('zend.exception_string_param_max_len', '1000'), \ini_set('zend.exception_ignore_args', '0')];
+        try {
+            $error = self::thrown(InvalidDsn::class, static fn () => Database::connect($dsn));
+            self::assertStringContainsString('SensitiveParameterValue', (string) $error);
+            self::assertStringNotContainsString('hunter2@', (string) $error);
+        } finally {
+            \ini_set('zend.exception_string_param_max_len', (string) $before[0]);
+            \ini_set('zend.exception_ignore_args', (string) $before[1]);
+        }
+    }
+
+    public function testAWrongPoolSizeOrTimeoutIsRefused(): void
+    {
+        self::thrown(\ValueError::class, static fn () => new PoolOptions(size: 0));
+        self::thrown(\ValueError::class, static fn () => new PoolOptions(borrowTimeout: -1.0));
+        self::thrown(\ValueError::class, static fn () => new PoolOptions(borrowTimeout: \NAN));
+    }
+
+    public function testAClosedDatabaseRefusesWork(): void
+    {
+        $db = $this->connect();
+        $db->execute('SELECT 1');
+        $db->close();
+
+        self::thrown(PoolClosed::class, static fn () => $db->execute('SELECT 1'));
+        self::thrown(PoolClosed::class, static fn () => $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')));
+        self::thrown(PoolClosed::class, static fn () => \iterator_to_array($db->stream('SELECT 1')));
+        $db->close();
+    }
+}
