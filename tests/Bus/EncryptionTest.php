@@ -120,7 +120,8 @@ final class EncryptionTest extends BusTestCase
     /** @return iterable<string, array{\Closure(array<string, mixed>): array<string, mixed>, string}> */
     public function broken(): iterable
     {
-        $flip = static fn(string $sealed): string => \substr($sealed, 0, -3) . ($sealed[-3] === 'A' ? 'B' : 'A') . \substr($sealed, -2);
+        // Not at the end: some bits of the last digits of base 64 mean nothing.
+        $flip = static fn(string $sealed): string => \substr($sealed, 0, -8) . ($sealed[-8] === 'A' ? 'B' : 'A') . \substr($sealed, -7);
         yield 'plain' => [static fn(array $data): array => ['card' => '4111111111111111'] + $data, 'found one that is not encrypted'];
         yield 'changed' => [static fn(array $data): array => ['card' => $flip($data['card'])] + $data, 'found one that the key "a" does not open'];
         yield 'of another property' => [static fn(array $data): array => ['card' => $data['note']] + $data, 'found one that the key "a" does not open'];
