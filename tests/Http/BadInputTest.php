@@ -97,6 +97,67 @@ final class BadInputTest extends HttpTestCase
         self::assertStatus(408, ServerProcess::readAll($socket));
     }
 
+    /** @dataProvider wholes */
+    public function testAHeaderBehindAnotherRequestHasToArriveInTimeToo(string $request, int $answers): void
+    {
+        $from = microtime(true);
+        $response = self::server()->exchange("{$request}GET / HT");
+
+        self::assertSame($answers, substr_count($response, 'HTTP/1.1 200 OK'), $response);
+        self::assertStringEndsWith("\r\n\r\n408 Request Timeout\n", $response);
+        self::assertLessThan(2.5, microtime(true) - $from);
+    }
+
+    /** @dataProvider wholes */
+    public function testWhereNoHeaderFollowsThereIsNo408(string $request, int $answers): void
+    {
+        $response = self::server()->exchange($request);
+
+        self::assertSame($answers, substr_count($response, 'HTTP/1.1 '), $response);
+        self::assertSame($answers, substr_count($response, 'HTTP/1.1 200 OK'), $response);
+    }
+
+    /** @return iterable<string, array{string, int}> */
+    public static function wholes(): iterable
+    {
+        $get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        $post = "POST / HTTP/1.1\r\nHost: a\r\n";
+        yield 'a request' => [$get, 1];
+        yield 'three requests' => [$get . $get . $get, 3];
+        yield 'a body' => [$post . "Content-Length: 2\r\n\r\nab", 1];
+        yield 'an empty body' => [$post . "Content-Length: 0\r\n\r\n", 1];
+        yield 'chunks' => [$post . "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n", 1];
+        yield 'chunks and a trailer' => [$post . "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nX: y\r\n\r\n", 1];
+        yield 'a body of 100,000 bytes' => [$post . "Content-Length: 100000\r\n\r\n" . str_repeat('a', 100_000), 1];
+    }
+
+    public function testAHeaderThatBeginsWhileARequestIsHandledHasItsTimeFromTheAnswerOn(): void
+    {
+        $server = $this->serve(
+            '$routes->get("/", static function () { fwrite(STDERR, "handling"); delay(1.0); return Response::text("slow"); });',
+            ', limits: new Limits(headerTimeout: 0.5, idleTimeout: 60.0)',
+        );
+        $socket = $server->connect();
+        fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertTrue($server->awaitLog('handling'));
+        fwrite($socket, 'GET / HT');
+
+        $response = ServerProcess::readAll($socket);
+
+        self::assertStatus(200, $response);
+        self::assertStringContainsString('slowHTTP/1.1 408 ', $response);
+    }
+
+    public function testNothingIsSaidInTheMiddleOfAnAnswer(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::text(str_repeat("x", 32 << 20)));', ', limits: new Limits(headerTimeout: 0.5, writeTimeout: 30.0)');
+        $socket = $server->connect();
+        fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT");
+        usleep(2_000_000);
+
+        self::assertStringNotContainsString('408', ServerProcess::readAll($socket));
+    }
+
     public function testAConnectionOnWhichNothingArrivesIsClosedWithoutAWord(): void
     {
         $from = microtime(true);

@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::body::Body;
+use super::boundary::Boundary;
 use super::conversation::{STOPPING, converse};
 use super::pings::{Pings, Silence};
 use super::registry::Id;
@@ -90,6 +91,7 @@ pub(super) struct Connection {
     waker: RefCell<Option<Waker>>,
     /// Something was read since this was last looked at.
     pub(super) heard: Cell<bool>,
+    boundary: Boundary,
     pub(super) pings: Pings,
     opened: Tick,
     /// Older than connections may be.
@@ -113,6 +115,7 @@ impl Connection {
             is_finishing: Cell::new(false),
             waker: RefCell::default(),
             heard: Cell::new(true),
+            boundary: Boundary::default(),
             pings: Pings::default(),
             opened,
             is_aged: Cell::new(false),
@@ -229,10 +232,14 @@ impl Connection {
         upgrade.as_ref().map(|upgrade| upgrade.0.clone())
     }
 
-    pub(super) fn read(&self) {
+    pub(super) fn read(&self, bytes: &[u8]) {
         self.heard.set(true);
         // On HTTP/2 a ping or a window update is no request: there only a stream counts.
-        if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) && !self.is_http2.get() {
+        if self.is_http2.get() {
+            return;
+        }
+        self.boundary.read(bytes);
+        if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) {
             self.phase.set(Phase::Head(self.shared.clock.get()));
         }
     }
@@ -245,11 +252,19 @@ impl Connection {
         }
     }
 
-    /// Counts a request until the guard is dropped.
+    /// Counts what is in flight until the guard is dropped.
     pub(super) fn enter(self: &Rc<Self>) -> InFlight {
         self.in_flight.set(self.in_flight.get() + 1);
         self.phase.set(Phase::Busy);
         InFlight(Rc::clone(self))
+    }
+
+    /// The same for a request over HTTP, whose body is that.
+    pub(super) fn begin(self: &Rc<Self>, body: &Incoming) -> InFlight {
+        if !self.is_http2.get() {
+            self.boundary.begin(body);
+        }
+        self.enter()
     }
 
     /// Whether the answer to a request of it must say that it is the last one: HTTP/2 has GOAWAY for that.
@@ -280,7 +295,11 @@ impl Drop for InFlight {
         connection.in_flight.set(connection.in_flight.get() - 1);
         if connection.in_flight.get() == 0 {
             let now = connection.shared.clock.get();
-            connection.phase.set(Phase::Idle(now));
+            let is_followed = !connection.is_http2.get() && connection.boundary.end();
+            connection.phase.set(match is_followed {
+                true => Phase::Head(now),
+                false => Phase::Idle(now),
+            });
         }
     }
 }

@@ -5,6 +5,7 @@
 //! Requests of another protocol on the same connections, such as gRPC, go to a [`Service`] instead.
 
 mod body;
+mod boundary;
 mod call;
 mod coding;
 mod compression;

@@ -374,7 +374,7 @@ impl Drop for Open {
 }
 
 pub(super) fn handle(connection: Rc<Connection>, request: Request<Incoming>) -> Handling {
-    let in_flight = connection.enter();
+    let in_flight = connection.begin(request.body());
     let is_head = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
     let answer = match connection.shared.service_for(&request) {
         Some(service) => service.call(request, connection.peer()),

@@ -142,8 +142,8 @@ impl Read for Socket {
         if !socket.prefix.is_empty() {
             let length = socket.prefix.len().min(buffer.remaining());
             buffer.put_slice(&socket.prefix[..length]);
+            socket.connection.read(&socket.prefix[..length]);
             socket.prefix.advance(length);
-            socket.connection.read();
             return Poll::Ready(Ok(()));
         }
         if socket.is_over() {
@@ -161,11 +161,11 @@ impl Read for Socket {
             let pings = incoming.pings(free.filled());
             socket.connection.pinged(pings);
         }
+        if length > 0 {
+            socket.connection.read(free.filled());
+        }
         // SAFETY: that many bytes have been filled by the read above.
         unsafe { buffer.advance(length) };
-        if length > 0 {
-            socket.connection.read();
-        }
         result
     }
 }
@@ -229,7 +229,7 @@ impl AsyncRead for Socket {
         let before = buffer.filled().len();
         let result = Pin::new(&mut socket.stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            socket.connection.read();
+            socket.connection.heard.set(true);
         }
         result
     }

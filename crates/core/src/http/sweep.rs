@@ -64,10 +64,18 @@ fn end_late_connections(shared: &Shared, now: Tick) {
         connection.age(now);
         match connection.phase() {
             Phase::New(since) if is_late(since, header) => connection.command(Command::Abort),
-            Phase::Head(since) if is_late(since, header) => connection.command(Command::TimeOut),
+            Phase::Head(since) if is_late(since, header) => end_half(connection),
             Phase::Idle(since) if is_late(since, idle) => end_idle(connection),
             _ => {}
         }
+    }
+}
+
+/// In the middle of the answer to another request 408 would be taken for a part of that.
+fn end_half(connection: &Connection) {
+    match connection.write_blocked.get() {
+        None => connection.command(Command::TimeOut),
+        Some(_) => connection.command(Command::Abort),
     }
 }
 

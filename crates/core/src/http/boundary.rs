@@ -1,0 +1,126 @@
+use std::cell::Cell;
+
+use hyper::body::{Body as _, Incoming};
+use memchr::memmem;
+
+/// What a head, a body in chunks and its trailers end with.
+const EMPTY_LINE: &[u8] = b"\r\n\r\n";
+
+/// Whether what a client has sent on an HTTP/1 connection ends where a message does.
+///
+/// hyper keeps what it has read beyond a request to itself: without this, a header that began to arrive behind another
+/// request would look like an idle connection.
+#[derive(Default)]
+pub(super) struct Boundary {
+    /// The last bytes that were read.
+    tail: Cell<[u8; 3]>,
+    /// Bytes behind the first head in what was read last, until a request is made of it.
+    behind_head: Cell<Option<i64>>,
+    body: Cell<Expected>,
+}
+
+/// What has to follow the head of the request that is in flight.
+#[derive(Clone, Copy, Default)]
+enum Expected {
+    /// Nothing, or chunks: both end with an empty line.
+    #[default]
+    EmptyLine,
+    /// Bytes that have not been read; below zero are those that were read beyond them.
+    Bytes(i64),
+    /// It began behind another request, or in the middle of what was read: this is not worth counting.
+    Unknown,
+}
+
+impl Boundary {
+    pub(super) fn read(&self, bytes: &[u8]) {
+        match self.body.get() {
+            Expected::Bytes(left) => self.body.set(Expected::Bytes(left - bytes.len() as i64)),
+            Expected::EmptyLine => self.behind_head.set(
+                memmem::find(bytes, EMPTY_LINE).map(|at| (bytes.len() - at - EMPTY_LINE.len()) as i64),
+            ),
+            Expected::Unknown => {}
+        }
+        let mut tail = self.tail.get();
+        for byte in &bytes[bytes.len().saturating_sub(tail.len())..] {
+            tail = [tail[1], tail[2], *byte];
+        }
+        self.tail.set(tail);
+    }
+
+    /// A request has been made of what was read.
+    pub(super) fn begin(&self, body: &Incoming) {
+        let length = body.size_hint().exact();
+        self.expect(body.is_end_stream(), length);
+    }
+
+    fn expect(&self, is_empty: bool, length: Option<u64>) {
+        let behind = self.behind_head.take();
+        self.body.set(match (is_empty, length, behind) {
+            (true, _, _) | (false, None, _) => Expected::EmptyLine,
+            (false, Some(length), Some(behind)) => {
+                Expected::Bytes(i64::try_from(length).unwrap_or(i64::MAX) - behind)
+            }
+            (false, Some(_), None) => Expected::Unknown,
+        });
+    }
+
+    /// The request is answered. True: a part of the next one has been read.
+    pub(super) fn end(&self) -> bool {
+        match self.body.replace(Expected::EmptyLine) {
+            Expected::EmptyLine => !matches!(self.tail.get(), [_, b'\n', b'\n'] | [b'\n', b'\r', b'\n']),
+            Expected::Bytes(left) => left < 0,
+            Expected::Unknown => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    fn after(pieces: &[&[u8]]) -> Boundary {
+        let boundary = Boundary::default();
+        pieces.iter().for_each(|piece| boundary.read(piece));
+        boundary
+    }
+
+    #[test]
+    fn a_head_ends_with_an_empty_line_wherever_it_is_cut() {
+        for at in 0..=GET.len() {
+            let boundary = after(&[&GET[..at], &GET[at..]]);
+            boundary.expect(true, Some(0));
+            assert!(!boundary.end(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn every_beginning_of_a_second_head_is_noticed() {
+        for at in 1..GET.len() {
+            let boundary = after(&[&[GET, &GET[..at]].concat()]);
+            boundary.expect(true, Some(0));
+            assert!(boundary.end(), "{at} bytes of it");
+        }
+    }
+
+    #[test]
+    fn a_body_ends_with_its_last_byte_whatever_that_is() {
+        let head = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\n";
+        for (rest, expected) in [(&b""[..], false), (b"G", true)] {
+            for at in 0..=4 {
+                let boundary = after(&[&[&head[..], &b"body"[..at]].concat()]);
+                boundary.expect(false, Some(4));
+                boundary.read(&[&b"body"[at..], rest].concat());
+                assert_eq!(boundary.end(), expected, "{at} bytes with the head");
+            }
+        }
+    }
+
+    #[test]
+    fn a_body_that_cannot_be_counted_is_taken_to_end_as_it_should() {
+        let boundary = after(&[b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r", b"\nbody"]);
+        boundary.expect(false, Some(4));
+        assert!(!boundary.end());
+    }
+}
