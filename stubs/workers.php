@@ -11,21 +11,26 @@ namespace Weft\Native;
  */
 final class Supervisor
 {
-    /** @throws \Weft\Workers\SupervisorFailed */
-    public function __construct()
+    /**
+     * @param int $workers how many there are, 1 at least: a TCP port has a listening socket for each
+     *
+     * @throws \Weft\Workers\SupervisorFailed
+     */
+    public function __construct(int $workers)
     {
     }
 
     /**
      * Starts a process with a socket to this one and returns its pid. It gets a SIGTERM when this process dies.
      *
-     * @param string $name its label `worker` in metrics
+     * @param int $index whose place it takes, from 1; its label `worker` in metrics. Its listening sockets are those of its
+     *     predecessors at that place
      * @param list<string> $command program and arguments; no shell is involved
      * @param array<string, string> $environment what it gets in addition to this process's environment
      *
      * @throws \Weft\Workers\SupervisorFailed
      */
-    public function spawn(string $name, array $command, array $environment): int
+    public function spawn(int $index, array $command, array $environment): int
     {
     }
 

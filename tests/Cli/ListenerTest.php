@@ -45,6 +45,64 @@ final class ListenerTest extends TestCase
         );
     }
 
+    public function testConnectionsAreSpreadOverTheWorkers(): void
+    {
+        $address = self::freeAddress();
+        $app = self::server($address);
+        $run = new Supervised($app->file, ['--workers=2']);
+        $run->wait('is ready');
+        $run->wait('is ready');
+        $served = [1 => 0, 2 => 0];
+        for ($i = 0; $i < 400; $i++) {
+            $served[self::get($address)]++;
+        }
+
+        // Each falls to one or the other by chance: this is four times the standard deviation.
+        self::assertEqualsWithDelta(200, $served[1], 40);
+    }
+
+    public function testAWorkerThatDoesNotAcceptIsHelpedByTheOthers(): void
+    {
+        $address = self::freeAddress();
+        $app = self::server($address);
+        $run = new Supervised($app->file, ['--workers=3']);
+        $pids = [];
+        while (\count($pids) < 3) {
+            $ready = $run->wait('is ready');
+            $pids[$ready['worker']] = $ready['pid'];
+        }
+        \posix_kill($pids[1], \SIGSTOP);
+        $slowest = 0.0;
+        for ($i = 0; $i < 60; $i++) {
+            $from = \microtime(true);
+            self::assertContains(self::get($address), ['2', '3']);
+            $slowest = \max($slowest, \microtime(true) - $from);
+        }
+        \posix_kill($pids[1], \SIGCONT);
+
+        self::assertLessThan(1.0, $slowest);
+        $served = [];
+        for ($i = 0; $i < 200 && !isset($served[1]); $i++) {
+            $served[self::get($address)] = true;
+        }
+        self::assertArrayHasKey(1, $served, 'what goes on is given its share again');
+    }
+
+    public function testAPortThatOnlyOneWorkerListensOnIsServedByThatOne(): void
+    {
+        $address = self::freeAddress();
+        $app = self::server($address, 'if (Worker::index() === 2)');
+        $run = new Supervised($app->file, ['--workers=2']);
+        $run->wait('is ready');
+        $run->wait('is ready');
+        $from = \microtime(true);
+        for ($i = 0; $i < 100; $i++) {
+            self::assertSame('2', self::get($address));
+        }
+
+        self::assertLessThan(2.0, \microtime(true) - $from);
+    }
+
     public function testRequestsInFlightAreAnsweredDuringAReload(): void
     {
         $address = self::freeAddress();
@@ -90,14 +148,23 @@ final class ListenerTest extends TestCase
         self::assertStringContainsString("cannot listen on $address: Address already in use", $run->other);
     }
 
-    private static function server(string $address): Application
+    private static function get(string $address): string
+    {
+        $connection = \stream_socket_client("tcp://$address", $code, $error, 5);
+        \fwrite($connection, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        \stream_set_timeout($connection, 5);
+
+        return \explode("\r\n\r\n", (string) \stream_get_contents($connection), 2)[1] ?? '';
+    }
+
+    private static function server(string $address, string $condition = ''): Application
     {
         return new Application("
             \$routes = Weft\\Http\\Router::new()
                 ->get('/', fn() => Weft\\Http\\Response::text((string) Worker::index()))
                 ->get('/slow', function () { delay(0.8); return Weft\\Http\\Response::text(\"slow\\n\"); });
             \$server = new Weft\\Http\\Server(\$routes);
-            \$server->listen('$address');
+            $condition \$server->listen('$address');
             async(\$server->run(...));
             Worker::untilStopped();
             \$server->stop();");

@@ -23,8 +23,9 @@ pub struct Supervisor {
 
 #[php_impl]
 impl Supervisor {
-    pub fn __construct() -> PhpResult<Self> {
-        let supervisor = CoreSupervisor::new().map_err(failed("cannot supervise"))?;
+    pub fn __construct(workers: i64) -> PhpResult<Self> {
+        let workers = usize::try_from(workers).unwrap_or(1);
+        let supervisor = CoreSupervisor::new(workers).map_err(failed("cannot supervise"))?;
         Ok(Self {
             supervisor: RefCell::new(supervisor),
             endpoint: RefCell::new(None),
@@ -33,7 +34,7 @@ impl Supervisor {
 
     pub fn spawn(
         &self,
-        name: &str,
+        index: i64,
         command: Vec<String>,
         environment: &ZendHashTable,
     ) -> PhpResult<i64> {
@@ -49,7 +50,7 @@ impl Supervisor {
         let pid = self
             .supervisor
             .borrow_mut()
-            .spawn(name, &command, &environment)
+            .spawn(usize::try_from(index).unwrap_or(1), &command, &environment)
             .map_err(failed("cannot start a worker"))?;
         Ok(i64::from(pid))
     }

@@ -249,7 +249,7 @@ final class Fleet
         if ($this->plan->hangTimeout !== null) {
             $environment['WEFT_HANG_TIMEOUT'] = (string) $this->plan->hangTimeout;
         }
-        $pid = $this->native->spawn((string) $slot->index, $this->plan->command, $environment);
+        $pid = $this->native->spawn($slot->index, $this->plan->command, $environment);
         $maxAge = $this->plan->maxAge === null ? null : $this->plan->maxAge * (1 - self::JITTER * \random_int(0, 1000) / 1000);
         $process = $this->processes[$pid] = new Process($pid, $slot, $now, $maxAge);
         Numbers::started();

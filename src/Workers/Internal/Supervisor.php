@@ -33,7 +33,7 @@ final class Supervisor
 
     public function __construct(private readonly Plan $plan, private readonly LoggerInterface $log)
     {
-        $this->native = new Native\Supervisor();
+        $this->native = new Native\Supervisor($plan->workers);
         $this->notifier = new Notifier();
         $this->fleet = new Fleet($plan, $this->native, $log);
     }

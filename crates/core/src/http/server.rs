@@ -22,7 +22,7 @@ use super::refusal::{close, last, plain, refusal, unread};
 use super::registry::{Id, Registry};
 use super::request_body::RequestBody;
 use super::sweep::{Tick, sweep};
-use crate::net::{Acceptor, Listener, Stream, TlsAcceptor};
+use crate::net::{Acceptor, Listener, Neighbour, Stream, TlsAcceptor};
 
 /// How long to wait when the system has no descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -109,11 +109,16 @@ impl Server {
     /// With `tls` every connection is secured, which needs TCP.
     pub fn accept(
         &self,
-        listener: Listener,
+        mut listener: Listener,
         tls: Option<Rc<TlsAcceptor>>,
     ) -> impl Future<Output = io::Result<()>> + use<> {
         let shared = Rc::clone(&self.shared);
-        async move { accept(&shared, listener.acceptor()?, tls).await }
+        async move {
+            for neighbour in listener.neighbours()? {
+                tokio::task::spawn_local(help(Rc::clone(&shared), neighbour, tls.clone()));
+            }
+            accept(&shared, listener.acceptor()?, tls).await
+        }
     }
 
     /// Keeps the clock and enforces the time-outs; does not end.
@@ -149,7 +154,7 @@ impl Server {
         if shared.stopping.replace(true) {
             return;
         }
-        shared.stop.notify_one();
+        shared.stop.notify_waiters();
         for connection in shared.connections.borrow().iter() {
             connection.stop();
         }
@@ -189,18 +194,7 @@ async fn accept(
     acceptor: Acceptor,
     tls: Option<Rc<TlsAcceptor>>,
 ) -> io::Result<()> {
-    loop {
-        while shared.connections.borrow().len() >= shared.limits.connections
-            && !shared.is_stopping()
-        {
-            tokio::select! {
-                () = shared.connection_ended.notified() => {}
-                () = shared.stop.notified() => {}
-            }
-        }
-        if shared.is_stopping() {
-            break;
-        }
+    while shared.room().await {
         let accepted = tokio::select! {
             biased;
             accepted = acceptor.accept() => accepted,
@@ -219,6 +213,21 @@ async fn accept(
     Ok(())
 }
 
+/// Accepts what waits for another worker and is not accepted there.
+async fn help(shared: Rc<Shared>, mut neighbour: Neighbour, tls: Option<Rc<TlsAcceptor>>) {
+    while shared.room().await {
+        let accepted = tokio::select! {
+            biased;
+            accepted = neighbour.accept() => accepted,
+            () = shared.stop.notified() => return,
+        };
+        match accepted {
+            Ok((stream, address)) => shared.open(stream, address, tls.clone()),
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
 async fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
     let mut future = std::pin::pin!(future);
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
@@ -227,6 +236,17 @@ async fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
 impl Shared {
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.get()
+    }
+
+    /// Ends when there may be one connection more. False: the server is stopping.
+    async fn room(&self) -> bool {
+        while self.connections.borrow().len() >= self.limits.connections && !self.is_stopping() {
+            tokio::select! {
+                () = self.connection_ended.notified() => {}
+                () = self.stop.notified() => {}
+            }
+        }
+        !self.is_stopping()
     }
 
     fn open(

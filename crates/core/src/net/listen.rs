@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::Stream;
+use super::{Neighbour, Stream};
 use crate::workers;
 
 /// Connections the kernel completes before anybody has accepted them.
@@ -66,6 +66,8 @@ impl fmt::Display for Address {
 pub struct Listener {
     socket: ListeningSocket,
     address: Address,
+    /// Of the same address: those that workers beside this one accept from.
+    others: Vec<TcpListener>,
 }
 
 enum ListeningSocket {
@@ -75,15 +77,15 @@ enum ListeningSocket {
 
 /// The one way a server of this library comes to a listening socket.
 ///
-/// In a worker it is the supervisor's, shared with the other workers: what is in its queue outlives this process.
+/// In a worker it is one of the supervisor's: what is in its queue outlives this process.
 /// Elsewhere `share_port` lets several processes listen on the same TCP port, the kernel spreading connections over them.
 pub fn listen(address: &Address, share_port: bool) -> Result<Listener, ListenError> {
     let text = address.to_string();
-    match workers::listener(&text) {
+    match workers::listeners(&text) {
         None => open(address, share_port),
-        Some(socket) => socket
-            .and_then(|socket| {
-                Listener::inherited(socket, address).map_err(|error| error.to_string())
+        Some(sockets) => sockets
+            .and_then(|sockets| {
+                Listener::inherited(sockets, address).map_err(|error| error.to_string())
             })
             .map_err(|reason| ListenError::Refused {
                 address: text,
@@ -93,7 +95,7 @@ pub fn listen(address: &Address, share_port: bool) -> Result<Listener, ListenErr
 }
 
 /// Opens a socket of this process's own.
-pub(crate) fn open(address: &Address, share_port: bool) -> Result<Listener, ListenError> {
+fn open(address: &Address, share_port: bool) -> Result<Listener, ListenError> {
     match address {
         Address::Tcp(text) => tcp(text, share_port),
         Address::Unix(path) => unix(path),
@@ -104,22 +106,54 @@ pub(crate) fn open(address: &Address, share_port: bool) -> Result<Listener, List
     })
 }
 
+/// Opens that many sockets of one address, over which the kernel spreads the connections; of a Unix socket only one.
+pub(crate) fn open_spread(address: &Address, count: usize) -> Result<Vec<Listener>, ListenError> {
+    match address {
+        Address::Tcp(text) if count > 1 => tcp_spread(text, count).map_err(|error| {
+            let reason = error.to_string();
+            let address = address.to_string();
+            ListenError::Refused { address, reason }
+        }),
+        _ => Ok(vec![open(address, false)?]),
+    }
+}
+
 fn tcp(text: &str, share_port: bool) -> io::Result<Listener> {
+    let socket = first_bound(text, share_port)?;
+    socket.listen(BACKLOG)?;
+    Listener::of_tcp(socket.into())
+}
+
+fn tcp_spread(text: &str, count: usize) -> io::Result<Vec<Listener>> {
+    // Sockets that share a port are not told that another program uses it, if that shares it too; this one is.
+    let reserved = first_bound(text, false)?;
+    let address = reserved.local_addr()?;
+    let address = address.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let sockets: Vec<Socket> = (0..count)
+        .map(|_| bound(address, true))
+        .collect::<io::Result<_>>()?;
+    sockets
+        .into_iter()
+        .map(|socket| {
+            socket.listen(BACKLOG)?;
+            Listener::of_tcp(socket.into())
+        })
+        .collect()
+}
+
+/// A socket with the first address of that name that can be had.
+fn first_bound(text: &str, share_port: bool) -> io::Result<Socket> {
     let mut refused = io::Error::other("the name has no address");
     for address in text.to_socket_addrs()? {
-        match bind(address, share_port) {
-            Ok(socket) => {
-                let address = Address::Tcp(socket.local_addr()?.to_string());
-                let socket = ListeningSocket::Tcp(socket);
-                return Ok(Listener { socket, address });
-            }
+        match bound(address, share_port) {
+            Ok(socket) => return Ok(socket),
             Err(error) => refused = error,
         }
     }
     Err(refused)
 }
 
-fn bind(address: SocketAddr, share_port: bool) -> io::Result<TcpListener> {
+fn bound(address: SocketAddr, share_port: bool) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -129,8 +163,7 @@ fn bind(address: SocketAddr, share_port: bool) -> io::Result<TcpListener> {
     socket.set_reuse_port(share_port)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 fn unix(path: &Path) -> io::Result<Listener> {
@@ -140,6 +173,7 @@ fn unix(path: &Path) -> io::Result<Listener> {
     Ok(Listener {
         socket: ListeningSocket::Unix(socket),
         address: Address::Unix(path.to_owned()),
+        others: Vec::new(),
     })
 }
 
@@ -158,18 +192,27 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 impl Listener {
-    fn inherited(socket: OwnedFd, asked: &Address) -> io::Result<Self> {
-        Ok(match asked {
-            Address::Tcp(_) => {
-                let socket = TcpListener::from(socket);
-                let address = Address::Tcp(socket.local_addr()?.to_string());
-                let socket = ListeningSocket::Tcp(socket);
-                Self { socket, address }
-            }
-            Address::Unix(_) => Self {
-                socket: ListeningSocket::Unix(UnixListener::from(socket)),
+    fn inherited(sockets: Vec<OwnedFd>, asked: &Address) -> io::Result<Self> {
+        let mut sockets = sockets.into_iter();
+        let own = sockets.next().ok_or(io::ErrorKind::NotFound)?;
+        match asked {
+            Address::Tcp(_) => Ok(Self {
+                others: sockets.map(TcpListener::from).collect(),
+                ..Self::of_tcp(own.into())?
+            }),
+            Address::Unix(_) => Ok(Self {
+                socket: ListeningSocket::Unix(UnixListener::from(own)),
                 address: asked.clone(),
-            },
+                others: Vec::new(),
+            }),
+        }
+    }
+
+    fn of_tcp(socket: TcpListener) -> io::Result<Self> {
+        Ok(Self {
+            address: Address::Tcp(socket.local_addr()?.to_string()),
+            socket: ListeningSocket::Tcp(socket),
+            others: Vec::new(),
         })
     }
 
@@ -184,6 +227,11 @@ impl Listener {
     /// The address in use: with the port the system chose where 0 was asked for.
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// The sockets of others that this one helps to accept from. To be called inside the reactor.
+    pub(crate) fn neighbours(&mut self) -> io::Result<Vec<Neighbour>> {
+        self.others.drain(..).map(Neighbour::new).collect()
     }
 
     /// To be called inside the reactor.

@@ -6,6 +6,7 @@
 mod buffered;
 mod dial;
 mod listen;
+mod neighbour;
 mod rt;
 mod server_tls;
 mod stream;
@@ -13,8 +14,9 @@ mod tls;
 
 pub(crate) use buffered::BufferedStream;
 pub(crate) use dial::{DialError, dial};
-pub(crate) use listen::{Acceptor, open};
+pub(crate) use listen::{Acceptor, open_spread};
 pub use listen::{Address, ListenError, Listener, listen};
+pub(crate) use neighbour::Neighbour;
 pub(crate) use rt::{Local, TokioTimer};
 pub use server_tls::{ServerTls, TlsAcceptor};
 pub(crate) use stream::Stream;

@@ -1,20 +1,21 @@
-//! Messages between supervisor and worker, with a descriptor now and then.
+//! Messages between supervisor and worker, with descriptors now and then.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// The longest message in bytes; more is cut by the kernel.
 const LONGEST: usize = 128 * 1024;
-/// Room for the header and the one descriptor of a message, aligned as `cmsghdr` wants it.
-type Control = [u64; 4];
+/// Descriptors of one message, at most.
+pub(super) const MOST_DESCRIPTORS: usize = 8;
+/// Room for the header and the descriptors of a message, aligned as `cmsghdr` wants it.
+type Control = [u64; 6];
 
 /// One end of a socket pair that keeps message boundaries.
 pub(super) struct Channel(OwnedFd);
 
 pub(super) struct Received {
     pub text: Vec<u8>,
-    pub descriptor: Option<OwnedFd>,
+    pub descriptors: Vec<OwnedFd>,
 }
 
 impl Channel {
@@ -39,24 +40,24 @@ impl Channel {
         Self(descriptor)
     }
 
-    /// Sends `text` whole or not at all. Waits for room only where `wait` says so.
+    /// Sends `text` whole or not at all, with [`MOST_DESCRIPTORS`] at most. Waits for room only where `wait` says so.
     pub fn send(
         &self,
         text: &str,
-        descriptor: Option<BorrowedFd<'_>>,
+        descriptors: &[BorrowedFd<'_>],
         wait: bool,
     ) -> io::Result<()> {
         let mut part = libc::iovec {
             iov_base: text.as_ptr().cast_mut().cast(),
             iov_len: text.len(),
         };
-        let mut control: Control = [0; 4];
+        let mut control = Control::default();
         // SAFETY: all-zero is a valid msghdr.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
         header.msg_iov = &raw mut part;
         header.msg_iovlen = 1;
-        if let Some(descriptor) = descriptor {
-            attach(&mut header, &mut control, descriptor.as_raw_fd());
+        if !descriptors.is_empty() {
+            attach(&mut header, &mut control, descriptors)?;
         }
         let flags = libc::MSG_NOSIGNAL | if wait { 0 } else { libc::MSG_DONTWAIT };
         // SAFETY: the header points at buffers that live until the call returns.
@@ -76,7 +77,7 @@ impl Channel {
             iov_base: text.as_mut_ptr().cast(),
             iov_len: text.len(),
         };
-        let mut control: Control = [0; 4];
+        let mut control = Control::default();
         // SAFETY: all-zero is a valid msghdr.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
         header.msg_iov = &raw mut part;
@@ -91,8 +92,8 @@ impl Channel {
             Ok(0) => Ok(None),
             Ok(length) => {
                 text.truncate(length);
-                let descriptor = attached(&header);
-                Ok(Some(Received { text, descriptor }))
+                let descriptors = attached(&header);
+                Ok(Some(Received { text, descriptors }))
             }
         }
     }
@@ -104,33 +105,47 @@ impl AsFd for Channel {
     }
 }
 
-fn attach(header: &mut libc::msghdr, control: &mut Control, descriptor: RawFd) {
+fn attach(
+    header: &mut libc::msghdr,
+    control: &mut Control,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    if descriptors.len() > MOST_DESCRIPTORS {
+        return Err(io::Error::other("too many descriptors for one message"));
+    }
+    let length = size_of_val(descriptors) as u32;
     header.msg_control = control.as_mut_ptr().cast();
-    // SAFETY: one descriptor needs 24 bytes of the 32 in `control`, which is aligned for `cmsghdr`.
+    // SAFETY: so many descriptors need 48 bytes at most, as there are in `control`, which is aligned for `cmsghdr`.
     unsafe {
-        header.msg_controllen = libc::CMSG_SPACE(size_of::<RawFd>() as u32) as _;
+        header.msg_controllen = libc::CMSG_SPACE(length) as _;
         let message = libc::CMSG_FIRSTHDR(header);
         (*message).cmsg_level = libc::SOL_SOCKET;
         (*message).cmsg_type = libc::SCM_RIGHTS;
-        (*message).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
-        std::ptr::write_unaligned(libc::CMSG_DATA(message).cast(), descriptor);
+        (*message).cmsg_len = libc::CMSG_LEN(length) as _;
+        let data: *mut RawFd = libc::CMSG_DATA(message).cast();
+        for (at, descriptor) in descriptors.iter().enumerate() {
+            data.add(at).write_unaligned(descriptor.as_raw_fd());
+        }
     }
+    Ok(())
 }
 
-fn attached(header: &libc::msghdr) -> Option<OwnedFd> {
-    // SAFETY: the kernel has filled the control buffer in; CMSG_FIRSTHDR is null when it is empty.
+fn attached(header: &libc::msghdr) -> Vec<OwnedFd> {
+    // SAFETY: the kernel has filled the control buffer in; CMSG_FIRSTHDR is null when it is empty. Each number in it is a
+    // descriptor that was opened for us.
     unsafe {
         let message = libc::CMSG_FIRSTHDR(header);
         if message.is_null()
             || (*message).cmsg_level != libc::SOL_SOCKET
             || (*message).cmsg_type != libc::SCM_RIGHTS
         {
-            return None;
+            return Vec::new();
         }
-        let mut descriptor = MaybeUninit::<RawFd>::uninit();
-        let data = libc::CMSG_DATA(message);
-        std::ptr::copy_nonoverlapping(data, descriptor.as_mut_ptr().cast(), size_of::<RawFd>());
-        Some(OwnedFd::from_raw_fd(descriptor.assume_init()))
+        let bytes = (*message).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+        let data: *const RawFd = libc::CMSG_DATA(message).cast();
+        (0..bytes / size_of::<RawFd>())
+            .map(|at| OwnedFd::from_raw_fd(data.add(at).read_unaligned()))
+            .collect()
     }
 }
 
@@ -141,24 +156,35 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn a_message_keeps_its_boundaries_and_its_descriptor() {
+    fn a_message_keeps_its_boundaries_and_its_descriptors() {
         let (one, other) = Channel::pair().unwrap();
         let (mut near, far) = UnixStream::pair().unwrap();
-        one.send("first", None, true).unwrap();
-        one.send("second", Some(far.as_fd()), true).unwrap();
+        one.send("first", &[], true).unwrap();
+        one.send("second", &[far.as_fd(), near.as_fd()], true).unwrap();
         drop(far);
 
         let first = other.receive(true).unwrap().unwrap();
         assert_eq!(first.text, b"first");
-        assert!(first.descriptor.is_none());
+        assert!(first.descriptors.is_empty());
         let second = other.receive(true).unwrap().unwrap();
         assert_eq!(second.text, b"second");
-        let mut passed = UnixStream::from(second.descriptor.unwrap());
+        let [passed, _]: [OwnedFd; 2] = second.descriptors.try_into().unwrap();
+        let mut passed = UnixStream::from(passed);
         passed.write_all(b"hello").unwrap();
         drop(passed);
         let mut heard = String::new();
         near.read_to_string(&mut heard).unwrap();
         assert_eq!(heard, "hello");
+    }
+
+    #[test]
+    fn as_many_descriptors_arrive_as_a_message_may_have_and_more_are_refused() {
+        let (one, other) = Channel::pair().unwrap();
+        let descriptors = [other.as_fd(); MOST_DESCRIPTORS + 1];
+        one.send("all", &descriptors[1..], true).unwrap();
+        let received = other.receive(true).unwrap().unwrap();
+        assert_eq!(received.descriptors.len(), MOST_DESCRIPTORS);
+        assert!(one.send("more", &descriptors, true).is_err());
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl State {
 fn ask(channel: &Channel) -> io::Result<UnixStream> {
     let (own, worker) = UnixStream::pair()?;
     own.set_read_timeout(Some(PATIENCE))?;
-    channel.send("{\"type\":\"metrics\"}", Some(worker.as_fd()), false)?;
+    channel.send("{\"type\":\"metrics\"}", &[worker.as_fd()], false)?;
     Ok(own)
 }
 

@@ -26,26 +26,27 @@ pub fn work_done(units: u64) {
     DONE.fetch_add(units, Ordering::Relaxed);
 }
 
-/// The listening socket that the supervisor holds for `address`; `None` in a process without supervisor.
+/// The listening sockets that the supervisor holds for `address`; `None` in a process without supervisor.
 ///
-/// The socket is shared with other workers and not blocking.
+/// The first is this worker's own. The others are those of workers beside it, which it helps where they do not accept what
+/// waits in them. A Unix socket is one for all. None of them blocks.
 ///
 /// # Errors
 /// Why it could not be opened.
-pub fn listener(address: &str) -> Option<Result<OwnedFd, String>> {
-    Link::existing().map(|link| link.listener(address))
+pub fn listeners(address: &str) -> Option<Result<Vec<OwnedFd>, String>> {
+    Link::existing().map(|link| link.listeners(address))
 }
 
 /// A worker's end. There is one per process.
 pub struct Link {
     channel: Arc<Channel>,
-    answers: Mutex<Receiver<(Value, Option<OwnedFd>)>>,
+    answers: Mutex<Receiver<(Value, Vec<OwnedFd>)>>,
 }
 
 /// What the watching thread needs to know.
 struct Observer {
     channel: Arc<Channel>,
-    answers: Sender<(Value, Option<OwnedFd>)>,
+    answers: Sender<(Value, Vec<OwnedFd>)>,
     hang_timeout: Option<Duration>,
     trace: Box<dyn Fn() -> Vec<String> + Send>,
 }
@@ -91,22 +92,23 @@ impl Link {
 
     /// Tells the supervisor something, a JSON object. A supervisor that is gone hears nothing, which is no failure.
     pub fn say(&self, text: &str) {
-        let _ = self.channel.send(text, None, true);
+        let _ = self.channel.send(text, &[], true);
     }
 
-    fn listener(&self, address: &str) -> Result<OwnedFd, String> {
+    fn listeners(&self, address: &str) -> Result<Vec<OwnedFd>, String> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let request = json!({"type": "listen", "address": address}).to_string();
         self.channel
-            .send(&request, None, true)
+            .send(&request, &[], true)
             .map_err(|error| format!("the supervisor does not answer: {error}"))?;
-        let (answer, socket) = answers
+        let (answer, sockets) = answers
             .recv_timeout(ANSWER)
             .map_err(|_| "the supervisor does not answer".to_owned())?;
-        socket.ok_or_else(|| {
+        if sockets.is_empty() {
             let reason = answer.get("error").and_then(Value::as_str);
-            reason.unwrap_or("the supervisor sent no socket").to_owned()
-        })
+            return Err(reason.unwrap_or("the supervisor sent no socket").to_owned());
+        }
+        Ok(sockets)
     }
 }
 
@@ -151,12 +153,13 @@ impl Observer {
         let Ok(value) = serde_json::from_slice::<Value>(&message.text) else {
             return;
         };
-        match (
-            value.get("type").and_then(Value::as_str),
-            message.descriptor,
-        ) {
-            (Some("listener"), socket) => drop(self.answers.send((value, socket))),
-            (Some("metrics"), Some(socket)) => {
+        let mut descriptors = message.descriptors;
+        match value.get("type").and_then(Value::as_str) {
+            Some("listener") => drop(self.answers.send((value, descriptors))),
+            Some("metrics") => {
+                let Some(socket) = descriptors.pop() else {
+                    return;
+                };
                 let mut stream = UnixStream::from(socket);
                 let _ = stream.set_write_timeout(Some(Duration::from_secs(1)));
                 let _ = stream.write_all(metrics::render().as_bytes());
@@ -171,7 +174,7 @@ impl Observer {
             *told = done;
             let _ = self.channel.send(
                 &json!({"type": "status", "done": done}).to_string(),
-                None,
+                &[],
                 false,
             );
         }
@@ -189,7 +192,7 @@ impl Observer {
             *reported = true;
             let report =
                 json!({"type": "hang", "seconds": stuck.as_secs_f64(), "trace": (self.trace)()});
-            let _ = self.channel.send(&report.to_string(), None, false);
+            let _ = self.channel.send(&report.to_string(), &[], false);
         }
     }
 }

@@ -4,41 +4,66 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::channel::MOST_DESCRIPTORS;
 use crate::net::{self, Address, ListenError};
 
-/// Every address that a worker ever asked for, opened once: what is in a socket's queue waits for the next worker.
+/// Every address that a worker ever asked for: what is in a socket's queue waits for the next worker.
 ///
-/// A worker that asks twice for one address means two sockets, as port 0 allows; so each is known by its turn as well.
-#[derive(Default)]
+/// On TCP each place of a worker has a socket of its own, and the kernel spreads connections over them: one queue for all
+/// goes to whoever is faster, which is whoever has just accepted. On a Unix socket there is only that one.
+///
+/// A worker that asks twice for one address means two ports, as port 0 allows; so each is known by its turn as well.
 pub(super) struct Listeners {
-    open: HashMap<(String, usize), OwnedFd>,
+    workers: usize,
+    open: HashMap<(String, usize), Vec<OwnedFd>>,
     asked: HashMap<u32, HashMap<String, usize>>,
 }
 
 impl Listeners {
-    /// The next socket of that address for this worker.
-    pub fn get(&mut self, worker: u32, address: &str) -> Result<BorrowedFd<'_>, String> {
-        let turns = self.asked.entry(worker).or_default();
+    pub fn new(workers: usize) -> Self {
+        Self {
+            workers: workers.max(1),
+            open: HashMap::new(),
+            asked: HashMap::new(),
+        }
+    }
+
+    /// The next sockets of that address for the worker `pid` at the place `index`, from 1: its own, then those of the places
+    /// that come after it, as many as one message takes.
+    pub fn get(
+        &mut self,
+        pid: u32,
+        index: usize,
+        address: &str,
+    ) -> Result<Vec<BorrowedFd<'_>>, String> {
+        let turns = self.asked.entry(pid).or_default();
         let turn = turns.entry(address.to_owned()).or_insert(0);
-        let socket: &OwnedFd = match self.open.entry((address.to_owned(), *turn)) {
+        let sockets: &Vec<OwnedFd> = match self.open.entry((address.to_owned(), *turn)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
-                unknown.insert(open(address).map_err(|error| reason(&error))?)
+                unknown.insert(open(address, self.workers).map_err(|error| reason(&error))?)
             }
         };
         *turn += 1;
-        Ok(socket.as_fd())
+        let own = index.saturating_sub(1) % sockets.len();
+        let from_own = sockets.iter().cycle().skip(own);
+        let given = from_own.take(sockets.len().min(MOST_DESCRIPTORS));
+        Ok(given.map(AsFd::as_fd).collect())
     }
 
     /// The worker has ended and asks no more.
-    pub fn forget(&mut self, worker: u32) {
-        self.asked.remove(&worker);
+    pub fn forget(&mut self, pid: u32) {
+        self.asked.remove(&pid);
     }
 }
 
-fn open(address: &str) -> Result<OwnedFd, ListenError> {
+fn open(address: &str, workers: usize) -> Result<Vec<OwnedFd>, ListenError> {
     let address: Address = address.parse()?;
-    Ok(net::open(&address, false)?.into_descriptor())
+    let listeners = net::open_spread(&address, workers)?;
+    Ok(listeners
+        .into_iter()
+        .map(net::Listener::into_descriptor)
+        .collect())
 }
 
 /// The worker names the address itself.
@@ -52,31 +77,74 @@ fn reason(error: &ListenError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{SocketAddr, TcpListener};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
 
     fn address(socket: BorrowedFd<'_>) -> SocketAddr {
         let socket = TcpListener::from(socket.try_clone_to_owned().unwrap());
         socket.local_addr().unwrap()
     }
 
+    fn numbers(sockets: &[BorrowedFd<'_>]) -> Vec<i32> {
+        sockets.iter().map(AsRawFd::as_raw_fd).collect()
+    }
+
     #[test]
-    fn another_worker_gets_the_same_socket() {
-        let mut listeners = Listeners::default();
-        let first = address(listeners.get(1, "127.0.0.1:0").unwrap());
-        let second = address(listeners.get(1, "127.0.0.1:0").unwrap());
+    fn another_worker_at_the_same_place_gets_the_same_socket() {
+        let mut listeners = Listeners::new(1);
+        let first = address(listeners.get(1, 1, "127.0.0.1:0").unwrap()[0]);
+        let second = address(listeners.get(1, 1, "127.0.0.1:0").unwrap()[0]);
         assert_ne!(first, second);
-        assert_eq!(address(listeners.get(2, "127.0.0.1:0").unwrap()), first);
-        assert_eq!(address(listeners.get(2, "127.0.0.1:0").unwrap()), second);
+        assert_eq!(address(listeners.get(2, 1, "127.0.0.1:0").unwrap()[0]), first);
+        assert_eq!(address(listeners.get(2, 1, "127.0.0.1:0").unwrap()[0]), second);
+    }
+
+    #[test]
+    fn every_place_has_a_socket_of_its_own_on_one_port_and_knows_those_after_it() {
+        let mut listeners = Listeners::new(3);
+        let first = numbers(&listeners.get(1, 1, "127.0.0.1:0").unwrap());
+        let second = numbers(&listeners.get(2, 2, "127.0.0.1:0").unwrap());
+        let third = numbers(&listeners.get(3, 3, "127.0.0.1:0").unwrap());
+        assert_eq!(second, [first[1], first[2], first[0]]);
+        assert_eq!(third, [first[2], first[0], first[1]]);
+        let sockets = listeners.get(4, 1, "127.0.0.1:0").unwrap();
+        let ports: Vec<_> = sockets.into_iter().map(address).collect();
+        assert_eq!(ports, [ports[0]; 3]);
+    }
+
+    #[test]
+    fn of_many_places_a_worker_knows_some() {
+        let mut listeners = Listeners::new(MOST_DESCRIPTORS + 5);
+        let sockets = listeners.get(1, MOST_DESCRIPTORS + 4, "127.0.0.1:0");
+        assert_eq!(sockets.unwrap().len(), MOST_DESCRIPTORS);
+    }
+
+    #[test]
+    fn the_kernel_spreads_connections_over_the_sockets() {
+        let mut listeners = Listeners::new(2);
+        let sockets = listeners.get(1, 1, "127.0.0.1:0").unwrap();
+        let port = address(sockets[0]);
+        let clients: Vec<_> = (0..200).map(|_| TcpStream::connect(port).unwrap()).collect();
+        for socket in sockets {
+            let socket = TcpListener::from(socket.try_clone_to_owned().unwrap());
+            let waiting = std::iter::from_fn(|| socket.accept().ok()).count();
+            assert!((60..=140).contains(&waiting), "{waiting} of 200");
+        }
+        drop(clients);
     }
 
     #[test]
     fn a_port_in_use_is_refused_and_may_be_asked_for_again() {
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = other.local_addr().unwrap().to_string();
-        let mut listeners = Listeners::default();
-        let refused = listeners.get(1, &address).err().unwrap();
-        assert!(refused.contains("Address already in use"), "{refused}");
+        for workers in [1, 2] {
+            let refused = Listeners::new(workers).get(1, 1, &address).err().unwrap();
+            assert!(refused.contains("Address already in use"), "{refused}");
+        }
         drop(other);
-        assert!(listeners.get(1, &address).is_ok());
+        let mut listeners = Listeners::new(2);
+        assert!(listeners.get(1, 1, &address).is_ok());
+        let refused = Listeners::new(2).get(1, 1, &address).err().unwrap();
+        assert!(refused.contains("Address already in use"), "{refused}");
     }
 }

@@ -15,5 +15,5 @@ mod spawn;
 mod supervisor;
 
 pub use endpoint::Endpoint;
-pub use link::{Link, listener, work_done};
+pub use link::{Link, listeners, work_done};
 pub use supervisor::{Event, Supervisor};

@@ -45,38 +45,46 @@ pub enum Event {
 /// The workers that run, by name, for the thread that collects metrics.
 pub(super) type Roster = Arc<Mutex<HashMap<u32, (String, Arc<Channel>)>>>;
 
+/// A process that runs, and whose place it has.
+struct Worker {
+    index: usize,
+    channel: Arc<Channel>,
+}
+
 /// Starts workers and waits for what happens to them. Dropping it ends nobody.
 pub struct Supervisor {
     signals: SignalQueue,
     listeners: Listeners,
     files: Option<Files>,
-    workers: HashMap<u32, Arc<Channel>>,
+    workers: HashMap<u32, Worker>,
     pub(super) roster: Roster,
 }
 
 impl Supervisor {
-    pub fn new() -> io::Result<Self> {
+    /// For that many workers, not counting those that take over from others.
+    pub fn new(workers: usize) -> io::Result<Self> {
         Ok(Self {
             signals: SignalQueue::new(&SIGNALS)?,
-            listeners: Listeners::default(),
+            listeners: Listeners::new(workers),
             files: None,
             workers: HashMap::new(),
             roster: Roster::default(),
         })
     }
 
-    /// Starts a worker and returns its pid. `name` is its label in metrics.
+    /// Starts a process for the place `index`, from 1, which is its label in metrics as well, and returns its pid.
     pub fn spawn(
         &mut self,
-        name: &str,
+        index: usize,
         command: &[String],
         environment: &[(String, String)],
     ) -> io::Result<u32> {
         let (own, worker) = Channel::pair()?;
         let pid = spawn(command, environment, &worker)?;
-        let own = Arc::new(own);
-        self.workers.insert(pid, Arc::clone(&own));
-        self.lock_roster().insert(pid, (name.to_owned(), own));
+        let channel = Arc::new(own);
+        let name = index.to_string();
+        self.lock_roster().insert(pid, (name, Arc::clone(&channel)));
+        self.workers.insert(pid, Worker { index, channel });
         Ok(pid)
     }
 
@@ -109,7 +117,7 @@ impl Supervisor {
     }
 
     fn park(&self, timeout: Duration) -> io::Result<()> {
-        let channels = self.workers.values().map(|channel| channel.as_fd());
+        let channels = self.workers.values().map(|worker| worker.channel.as_fd());
         let mut waited: Vec<libc::pollfd> = channels
             .chain([self.signals.as_fd()])
             .chain(self.files.as_ref().map(AsFd::as_fd))
@@ -133,15 +141,16 @@ impl Supervisor {
 
     /// Reads everything the worker has said and answers what it asked for.
     fn hear(&mut self, pid: u32, events: &mut Vec<Event>) {
-        let Some(channel) = self.workers.get(&pid).cloned() else {
+        let Some(worker) = self.workers.get(&pid) else {
             return;
         };
+        let (index, channel) = (worker.index, Arc::clone(&worker.channel));
         loop {
             match channel.receive(false) {
                 Ok(Some(message)) => {
                     let text = String::from_utf8_lossy(&message.text).into_owned();
                     match asked_for(&text) {
-                        Some(address) => self.answer(pid, &channel, &address),
+                        Some(address) => self.answer(pid, index, &channel, &address),
                         None => events.push(Event::Message { pid, text }),
                     }
                 }
@@ -156,15 +165,15 @@ impl Supervisor {
         }
     }
 
-    fn answer(&mut self, pid: u32, channel: &Channel, address: &str) {
-        let answer = match self.listeners.get(pid, address) {
-            Ok(socket) => {
+    fn answer(&mut self, pid: u32, index: usize, channel: &Channel, address: &str) {
+        let answer = match self.listeners.get(pid, index, address) {
+            Ok(sockets) => {
                 let text = json!({"type": "listener"}).to_string();
-                channel.send(&text, Some(socket), false)
+                channel.send(&text, &sockets, false)
             }
             Err(reason) => {
                 let text = json!({"type": "listener", "error": reason}).to_string();
-                channel.send(&text, None, false)
+                channel.send(&text, &[], false)
             }
         };
         // A worker that has died meanwhile needs no answer.
