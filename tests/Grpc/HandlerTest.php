@@ -50,6 +50,46 @@ final class HandlerTest extends GrpcTestCase
         self::assertStatus(Status::Ok, $server->post(self::LIST, self::EMPTY_MESSAGE));
     }
 
+    public function testExitIsUnknownNamesTheCallAndLetsOtherCallsFinish(): void
+    {
+        $server = $this->serve(
+            '"list" => static function () { say("working"); delay(0.5); return [new User(7)]; }, "get" => static fn() => exit(3)',
+        );
+        $slow = new Wire($server->connect());
+        $slow->send(Wire::call(1, self::LIST) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
+        self::assertTrue($server->awaitLog('working'));
+
+        self::assertStatus(Status::Unknown, $server->post(self::GET, self::USER_228), 'the handler failed');
+
+        self::assertSame("\0\0\0\0\x02\x08\x07", $slow->await(Wire::DATA)[2] ?? null);
+        self::assertTrue($slow->isClosed(), 'a connection without calls is told that there will be none');
+        self::assertTrue($server->awaitLog('called exit()'));
+        self::assertMatchesRegularExpression('~critical /api\.Users/Get from 127\.0\.0\.1:\d+ called exit\(\): this process ends, 1 other requests are finished first~', $server->log());
+        self::assertSame([3, ''], $server->end());
+    }
+
+    public function testMemoryThatRunsOutIsUnknownForTheOneAndUnavailableForTheOthersAndForRequests(): void
+    {
+        $server = $this->serve(
+            '"list" => static function () { say("working"); delay(30); return []; },
+             "get" => static function () { $eaten = []; while (true) { $eaten[] = str_repeat("x", 100_000); } }',
+            more: 'ini_set("memory_limit", "32M"); $app->http("127.0.0.1:0")->get("/slow", static function () { say("waiting"); delay(30); return Response::text(""); });',
+        );
+        $request = $server->connect();
+        fwrite($request, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertTrue($server->awaitLog('waiting'));
+        $slow = new Wire($server->connect());
+        $slow->send(Wire::call(1, self::LIST) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
+        self::assertTrue($server->awaitLog('working'));
+
+        self::assertStatus(Status::Unknown, $server->post(self::GET, self::USER_228), 'the handler failed');
+
+        stream_set_timeout($request, 5);
+        self::assertStringStartsWith('HTTP/1.1 503 ', (string) stream_get_contents($request));
+        self::assertNotNull($slow->await(Wire::HEADERS), 'the call was not answered');
+        self::assertTrue($server->awaitLog('this process ends, 2 other requests are answered 503'));
+    }
+
     public function testInDevelopmentTheClientIsToldMore(): void
     {
         $server = $this->serve('"get" => static fn() => throw new LogicException("reason")', app: 'debug: true');

@@ -172,6 +172,21 @@ final class Calls implements ArrivalHandler
         $call->finish(Status::Unavailable->value, 'the server is stopping', []);
     }
 
+    public function condemn(object $call, bool $isCulprit): void
+    {
+        $isCulprit ? $call->finish(Status::Unknown->value, 'the handler failed', []) : $this->abandon($call);
+    }
+
+    /** Its connections are those of HTTP servers. */
+    public function refuseMore(): void
+    {
+    }
+
+    public function connections(): int
+    {
+        return 0;
+    }
+
     /** `/api.Users/Get from 127.0.0.1:40000` */
     public function describe(object $call): string
     {

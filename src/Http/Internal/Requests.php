@@ -39,7 +39,6 @@ final class Requests implements ArrivalHandler
 
     public function serve(Scheduler $scheduler): void
     {
-        LastRites::of($this->native, $this->arrivals, $this->logger);
         $this->arrivals->serve($scheduler, $this->native->abort(...));
     }
 
@@ -146,6 +145,24 @@ final class Requests implements ArrivalHandler
             $page = ErrorPage::unavailable();
             $request->respond($page->status, $page->headers, '');
         }
+    }
+
+    public function condemn(object $request, bool $isCulprit): void
+    {
+        if ($request->isOpen()) {
+            $page = $isCulprit ? ErrorPage::plain(500) : ErrorPage::unavailable();
+            $request->respond($page->status, $page->headers, $page->body);
+        }
+    }
+
+    public function refuseMore(): void
+    {
+        $this->native->stop();
+    }
+
+    public function connections(): int
+    {
+        return $this->native->connections();
     }
 
     public function cancel(string $reason): void

@@ -20,6 +20,15 @@ interface ArrivalHandler
     /** Its task has ended before it was answered. */
     public function abandon(object $arrival): void;
 
+    /** Answers what will never be handled to its end, because the process ends: the arrival that has ended it, or another. */
+    public function condemn(object $arrival, bool $isCulprit): void;
+
+    /** The process is about to end: no connection is accepted any more, and those there are end with what is in flight. */
+    public function refuseMore(): void;
+
+    /** How many are open that carry nothing of another server. */
+    public function connections(): int;
+
     /** For names of tasks and for the log, such as `GET /people/{id} from 127.0.0.1:40000`. */
     public function describe(object $arrival): string;
 }

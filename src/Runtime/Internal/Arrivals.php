@@ -38,7 +38,7 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
      * @param \Closure(int): (int|array<int, object|int>) $next what has arrived, by id, that many at most; or the operation that
      *     ends with it
      */
-    public function __construct(private readonly ArrivalHandler $handler, private readonly \Closure $next, private readonly LoggerInterface $logger)
+    public function __construct(public readonly ArrivalHandler $handler, private readonly \Closure $next, public readonly LoggerInterface $logger)
     {
         $this->end = new WaitQueue('the end of a server');
         $this->work = $handler->handle(...);
@@ -53,6 +53,7 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
     {
         $group = \spl_object_id($this);
         $scheduler->groups[$group] = $this;
+        LastRites::prepare();
         // On the loop itself: what a task does to the output is undone when it waits.
         $this->waiting = Native\sleep(0.0);
         $scheduler->watch($this->waiting, function (int $op) use ($scheduler): void {
@@ -144,9 +145,11 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
     }
 
     /** Its task will never go on. */
-    public function forget(Coroutine $task): void
+    public function condemn(Coroutine $task, bool $isCulprit): void
     {
-        unset($this->tasks[$task->args[1]]);
+        [$arrival, $id] = $task->args;
+        unset($this->tasks[$id]);
+        $this->handler->condemn($arrival, $isCulprit);
     }
 
     public function members(): array

@@ -1,0 +1,115 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime\Internal;
+
+/**
+ * What becomes of a process's requests and calls when one of their handlers has ended it, by `exit()` or by a fatal error.
+ *
+ * @internal
+ */
+final class LastRites
+{
+    /** Seconds that other tasks may take after an `exit()`. */
+    private const GRACE = 10.0;
+    /** Seconds in which answers have to leave. */
+    private const FLUSH = 1.0;
+    /** Bytes that this may take where memory has run out. */
+    private const RESERVE = 16_777_216;
+    private const FATAL = \E_ERROR | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR | \E_PARSE;
+
+    private static bool $isPrepared = false;
+
+    /** To be called by whoever serves, any number of times. */
+    public static function prepare(): void
+    {
+        if (self::$isPrepared) {
+            return;
+        }
+        self::$isPrepared = true;
+        \register_shutdown_function(static function (): void {
+            $scheduler = Scheduler::$current;
+            $servers = \array_values(\array_filter($scheduler?->groups ?? [], static fn(Group $group): bool => $group instanceof Arrivals));
+            if (self::members($servers) !== []) {
+                (new self($scheduler, $servers))->give();
+            }
+        });
+    }
+
+    /** @param list<Arrivals> $servers */
+    private function __construct(private readonly Scheduler $scheduler, private readonly array $servers)
+    {
+    }
+
+    private function give(): void
+    {
+        $error = \error_get_last();
+        $fatal = $error !== null && ($error['type'] & self::FATAL) !== 0 ? "{$error['message']} at {$error['file']}:{$error['line']}" : null;
+        if ($fatal !== null) {
+            \ini_set('memory_limit', (string) (\memory_get_usage(true) + self::RESERVE));
+        }
+        $culprit = $this->culprit();
+        $culprit?->group->condemn($culprit, true);
+        $name = $culprit?->group->nameOf($culprit) ?? 'Code outside any request';
+        ($culprit->group ?? $this->servers[0])->logger->critical('{culprit} {deed}: this process ends, {others} other requests are {fate}', [
+            'culprit' => $name,
+            'deed' => $fatal === null ? 'called exit()' : "failed: $fatal",
+            'others' => \count(self::members($this->servers)),
+            'fate' => $fatal === null ? 'finished first' : 'answered 503',
+        ]);
+        foreach ($this->servers as $server) {
+            $server->handler->refuseMore();
+        }
+        if ($fatal === null) {
+            $this->finishOthers();
+        }
+        foreach ($this->servers as $server) {
+            foreach ($server->members() as $task) {
+                $server->condemn($task, false);
+            }
+        }
+        $this->flush();
+    }
+
+    /** The arrival whose task was running, or a task below. */
+    private function culprit(): ?Coroutine
+    {
+        for ($task = $this->scheduler->running; $task !== null; $task = $task->owner()) {
+            if ($task->group instanceof Arrivals) {
+                return $task;
+            }
+        }
+
+        return null;
+    }
+
+    private function finishOthers(): void
+    {
+        $deadline = \hrtime(true) / 1e9 + self::GRACE;
+        $this->scheduler->goOnAfterExit(fn(): bool => self::members($this->servers) !== [] && \hrtime(true) / 1e9 < $deadline);
+    }
+
+    private function flush(): void
+    {
+        $deadline = \hrtime(true) / 1e9 + self::FLUSH;
+        while ($this->connections() > 0 && \hrtime(true) / 1e9 < $deadline) {
+            \Weft\Native\poll(0.01);
+        }
+    }
+
+    private function connections(): int
+    {
+        return \array_sum(\array_map(static fn(Arrivals $server): int => $server->handler->connections(), $this->servers));
+    }
+
+    /**
+     * @param list<Arrivals> $servers
+     *
+     * @return list<Coroutine>
+     */
+    private static function members(array $servers): array
+    {
+        return \array_merge([], ...\array_map(static fn(Arrivals $server): array => \array_values($server->members()), $servers));
+    }
+}
