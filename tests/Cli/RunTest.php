@@ -123,17 +123,39 @@ final class RunTest extends TestCase
         $run->wait('reload finished');
     }
 
-    public function testASavedFileIsServedByANewWorkerWithinASecond(): void
+    /** What a developer waits for: from the end of the write to the first answer of the new code. */
+    public function testASavedFileIsServedByANewWorkerWithin300Milliseconds(): void
     {
-        $app = Application::idle();
+        $socket = \stream_socket_server('tcp://127.0.0.1:0');
+        $address = (string) \stream_socket_get_name($socket, false);
+        \fclose($socket);
+        $version = static fn(int $number): string => "
+            \$server = new Weft\\Http\\Server(Weft\\Http\\Router::new()->get('/', fn() => Weft\\Http\\Response::text('$number')));
+            \$server->listen('$address');
+            async(\$server->run(...));
+            Worker::untilStopped();
+            \$server->stop();";
+        $app = new Application($version(0));
         $run = new Supervised($app->file, ['--watch']);
         $run->wait('is ready');
-        $saved = \microtime(true);
-        $app->write('Worker::untilStopped(); // changed');
+        $seconds = [];
+        for ($number = 1; $number <= 7; $number++) {
+            $app->write($version($number));
+            $saved = \hrtime(true);
+            self::assertSame("reload: $app->file has changed", $run->wait('reload')['message']);
+            while (\file_get_contents("http://$address/") !== (string) $number) {
+                self::assertLessThan(20e9, \hrtime(true) - $saved, $run->messages());
+            }
+            $seconds[] = (\hrtime(true) - $saved) / 1e9;
+            $run->wait('ended');
+        }
+        \sort($seconds);
+        if (\getenv('WEFT_FIGURES')) {
+            \vfprintf(\STDERR, "\nfrom save to the first new answer: %.0f ms (%.0f-%.0f)\n", \array_map(static fn(float $one): float => 1000 * $one, [$seconds[3], $seconds[0], $seconds[6]]));
+        }
 
-        self::assertSame("reload: $app->file has changed", $run->wait('reload')['message']);
-        $ready = (new \DateTimeImmutable($run->wait('is ready')['time']))->format('U.v');
-        self::assertLessThan(1.0, (float) $ready - $saved);
+        self::assertLessThan(0.3, $seconds[0], 'the best of seven');
+        self::assertLessThan(1.0, $seconds[3], 'their median, on a machine that may be busy');
     }
 
     public function testAFileThatIsNoSourceChangesNothing(): void
