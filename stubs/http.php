@@ -205,16 +205,17 @@ class HttpRequest
     }
 
     /**
-     * Answers by turning the connection into a conversation; null when nobody waits for an answer any more.
+     * Answers by turning the connection, or the stream of HTTP/2, into a conversation; null when nobody waits for an answer any more.
      *
      * @internal
      *
      * @param string|null $subprotocol one that the client has offered
      * @param float $ping_interval in seconds, 0 is never
+     * @param bool $compress messages, where the client can (RFC 7692)
      *
-     * @throws \Weft\Http\HttpException the request asks for none, or not as RFC 6455 §4.2.1 has it
+     * @throws \Weft\Http\HttpException the request asks for none, or not as RFC 6455 §4.2.1 or RFC 8441 §5 has it
      */
-    public function converse(?string $subprotocol, int $message_bytes, float $ping_interval): ?HttpSocket
+    public function converse(?string $subprotocol, int $message_bytes, float $ping_interval, bool $compress): ?HttpSocket
     {
     }
 

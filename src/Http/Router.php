@@ -137,7 +137,7 @@ final class Router
     }
 
     /**
-     * A WebSocket (RFC 6455, over HTTP/1.1). Middleware sees the request, and the answer once the conversation has ended.
+     * A WebSocket (RFC 6455), over HTTP/1.1 and HTTP/2 (RFC 8441). Middleware sees the request, and the answer once the conversation has ended.
      *
      * The conversation ends with the handler: closed with 1000, or with 1011 where it throws; tasks it has left running are
      * cancelled.
@@ -148,6 +148,8 @@ final class Router
      *     that was asked for. Clients that are no browsers send none, and may.
      * @param int $messageBytes of a message from the client; a longer one ends the conversation with 1009
      * @param float $pingInterval in seconds, 0 is never. A client that has sent nothing by the ping after is gone.
+     * @param bool $compress messages of 256 bytes and more are compressed both ways where the client can (RFC 7692); what one
+     *     becomes may be no longer than `$messageBytes` either
      *
      * @throws \ValueError
      */
@@ -158,13 +160,14 @@ final class Router
         ?array $origins = null,
         int $messageBytes = 1 << 20,
         float $pingInterval = 30.0,
+        bool $compress = false,
         callable ...$middleware,
     ): self {
         if ($messageBytes < 1 || !($pingInterval >= 0.0)) {
             throw new \ValueError("A WebSocket takes messages of 1 byte at least and pings every 0 seconds at least, got $messageBytes and $pingInterval");
         }
         $arguments = HandlerCall::withSocket($handler(...), $this->prefix . $path);
-        $conversation = new Conversation($arguments, $subprotocols, $origins, $messageBytes, $pingInterval);
+        $conversation = new Conversation($arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress);
 
         return $this->route(['GET'], $path, $conversation->open(...), ...$middleware);
     }

@@ -29,16 +29,25 @@ final class Wire
         return substr(pack('N', \strlen($payload)), 1) . pack('CCN', $type, $flags, $stream) . $payload;
     }
 
-    /** The head of a call, its fields written out (RFC 7541 §6.2.2). */
+    /** The head of a call. */
     public static function call(int $stream, string $path): string
     {
-        $fields = [':method' => 'POST', ':scheme' => 'http', ':path' => $path, ':authority' => 'test', 'content-type' => 'application/grpc', 'te' => 'trailers'];
+        return self::head($stream, [':method' => 'POST', ':scheme' => 'http', ':path' => $path, ':authority' => 'test', 'content-type' => 'application/grpc', 'te' => 'trailers']);
+    }
+
+    /**
+     * The head of a request, its fields written out (RFC 7541 §6.2.2).
+     *
+     * @param array<string, string> $fields
+     */
+    public static function head(int $stream, array $fields, int $flags = 0): string
+    {
         $block = '';
         foreach ($fields as $name => $value) {
             $block .= "\0" . \chr(\strlen($name)) . $name . \chr(\strlen($value)) . $value;
         }
 
-        return self::frame(self::HEADERS, self::END_HEADERS, $stream, $block);
+        return self::frame(self::HEADERS, self::END_HEADERS | $flags, $stream, $block);
     }
 
     public function send(string $bytes): void

@@ -6,7 +6,7 @@ namespace Weft\Tests\Http;
 
 final class AutobahnTest extends HttpTestCase
 {
-    /** Compression of messages, which is not agreed to. */
+    /** Of compression, of which kosoku cannot run most: its text cases fail before they send anything. */
     private const LEFT_OUT = ['12.*', '13.*'];
 
     public function testTheCasesOfTheAutobahnTestSuitePass(): void
@@ -20,7 +20,7 @@ final class AutobahnTest extends HttpTestCase
                 foreach ($socket as $message) {
                     $message->isBinary ? $socket->sendBinary($message->data) : $socket->send($message->data);
                 }
-            }, messageBytes: 17 << 20, origins: ["*"]);
+            }, messageBytes: 17 << 20, origins: ["*"], compress: true);
             PHP);
         $folder = new Folder();
         $leftOut = implode(' ', array_map(static fn(string $cases): string => '-x ' . escapeshellarg($cases), self::LEFT_OUT));

@@ -26,11 +26,12 @@ final class BrowserTest extends HttpTestCase
                 delay(30);
             }, heartbeat: 0.1))
             ->post("/upload", static fn(Request $r) => Response::json([$r->form(), array_map(static fn($u) => [$u->field, $u->name, $u->type, $u->contents()], $r->uploads())]))
-            ->websocket("/socket", static function (WebSocket $socket) {
+            ->websocket("/socket", static function (WebSocket $socket, Request $r) {
+                fwrite(STDERR, "socket over {$r->protocol()}\n");
                 foreach ($socket as $message) {
                     $message->isBinary ? $socket->sendBinary($message->data) : $socket->send($message->data);
                 }
-            }, messageBytes: 2_000_000);
+            }, messageBytes: 2_000_000, compress: true);
         PHP;
     private const PAGE = <<<'HTML'
         <!doctype html><meta charset="utf-8"><title>test</title><script type="module">
@@ -50,7 +51,7 @@ final class BrowserTest extends HttpTestCase
                 seen.push(typeof expected === 'string' ? e.data === expected : bytes(e.data) === bytes(expected.buffer));
                 seen.length < sent.length ? ws.send(sent[seen.length]) : ws.close(4000, 'done');
             };
-            ws.onclose = e => resolve([...seen, e.code, e.reason, e.wasClean]);
+            ws.onclose = e => resolve([...seen, e.code, e.reason, e.wasClean, ws.extensions.split(';')[0]]);
         });
         const upload = async () => {
             const form = new FormData();
@@ -93,7 +94,8 @@ final class BrowserTest extends HttpTestCase
         }
 
         self::assertSame([["ä\nb", '1'], ['second', '1'], ['again', 0], ['news', 'after 1', '2']], $result['events']);
-        self::assertSame([true, true, true, true, true, 4000, 'done', true], $result['socket']);
+        self::assertSame([true, true, true, true, true, 4000, 'done', true, 'permessage-deflate'], $result['socket']);
+        self::assertStringContainsString("socket over $protocol\n", $server->log());
         self::assertSame([['title' => 'Käse "x"'], [['file', 'a %22quoted%22 ä.txt', 'text/plain', 'contents']]], $result['upload']);
         self::assertSame(['abc', 206, 'bc'], $result['file']);
         self::assertStringStartsWith($protocol, $result['protocol']);

@@ -63,6 +63,14 @@ final class WebSocketClient
     /** @return array{int, string}|null opcode and data of the next frame; null where the connection has ended */
     public function read(): ?array
     {
+        [$first, $data] = $this->frameRead() ?? [null, ''];
+
+        return $first === null ? null : [$first & 0x0f, $data];
+    }
+
+    /** @return array{int, string}|null first byte and data of the next frame; null where the connection has ended */
+    public function frameRead(): ?array
+    {
         $head = $this->bytes(2);
         if (\strlen($head) < 2) {
             return null;
@@ -74,7 +82,7 @@ final class WebSocketClient
             default => $length,
         };
 
-        return [\ord($head[0]) & 0x0f, $this->bytes($length)];
+        return [\ord($head[0]), $this->bytes($length)];
     }
 
     /** The code with which the server closes, after whatever else it has sent; null where it does not. */

@@ -211,16 +211,24 @@ final class WebSocketTest extends HttpTestCase
         self::assertSame([1, 'still here'], $client->read());
     }
 
-    public function testAnotherClientAgreesAboutMessagesPingsAndTheEnd(): void
+    /** @dataProvider compressions */
+    public function testAnotherClientAgreesAboutMessagesPingsAndTheEnd(string $arguments, string $extension): void
     {
         exec('/usr/bin/python3 -c "import websockets" 2>/dev/null', $output, $missing);
         if ($missing !== 0) {
             self::markTestSkipped('python3-websockets is missing: scripts/setup test');
         }
-        $server = $this->serve(self::ECHO);
+        $server = $this->serve(str_replace('messageBytes: 1000000', "messageBytes: 1000000$arguments", self::ECHO));
 
         exec('timeout 60 /usr/bin/python3 ' . escapeshellarg(__DIR__ . '/websocket_client.py') . " ws://$server->address/ 2>&1", $output, $code);
 
-        self::assertSame([0, ['200 messages, 2 pings, closed 4000']], [$code, $output]);
+        self::assertSame([0, ["200 messages, 2 pings, closed 4000$extension"]], [$code, $output]);
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function compressions(): iterable
+    {
+        yield 'plain' => ['', ''];
+        yield 'compressed' => [', compress: true', ', permessage-deflate'];
     }
 }

@@ -19,7 +19,9 @@ async def main(address):
             assert await socket.recv() == b"".join(pieces), index
         await (await socket.ping(b"again"))
         await socket.close(4000, "done")
-        print(f"200 messages, 2 pings, closed {socket.close_code}")
+        extensions = socket.extensions if hasattr(socket, "extensions") else socket.protocol.extensions
+        names = "".join(f", {one.name}" for one in extensions)
+        print(f"200 messages, 2 pings, closed {socket.close_code}{names}")
 
 
 asyncio.run(main(sys.argv[1]))

@@ -31,6 +31,7 @@ final class Conversation
         private readonly ?array $origins,
         private readonly int $messageBytes,
         private readonly float $pingInterval,
+        private readonly bool $compress,
     ) {
     }
 
@@ -42,7 +43,7 @@ final class Conversation
             throw new HttpException(403, "Pages of $origin may not connect");
         }
         $subprotocol = $this->subprotocol($request->header('sec-websocket-protocol') ?? '');
-        $native = $request->converse($subprotocol, $this->messageBytes, $this->pingInterval);
+        $native = $request->converse($subprotocol, $this->messageBytes, $this->pingInterval, $this->compress);
         if ($native !== null) {
             $this->talk($request, new WebSocket($native, $subprotocol));
         }

@@ -36,7 +36,8 @@ impl Boundary {
         match self.body.get() {
             Expected::Bytes(left) => self.body.set(Expected::Bytes(left - bytes.len() as i64)),
             Expected::EmptyLine => self.behind_head.set(
-                memmem::find(bytes, EMPTY_LINE).map(|at| (bytes.len() - at - EMPTY_LINE.len()) as i64),
+                memmem::find(bytes, EMPTY_LINE)
+                    .map(|at| (bytes.len() - at - EMPTY_LINE.len()) as i64),
             ),
             Expected::Unknown => {}
         }
@@ -67,7 +68,9 @@ impl Boundary {
     /// The request is answered. True: a part of the next one has been read.
     pub(super) fn end(&self) -> bool {
         match self.body.replace(Expected::EmptyLine) {
-            Expected::EmptyLine => !matches!(self.tail.get(), [_, b'\n', b'\n'] | [b'\n', b'\r', b'\n']),
+            Expected::EmptyLine => {
+                !matches!(self.tail.get(), [_, b'\n', b'\n'] | [b'\n', b'\r', b'\n'])
+            }
             Expected::Bytes(left) => left < 0,
             Expected::Unknown => false,
         }

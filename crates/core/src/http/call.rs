@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Response, StatusCode, header};
+use hyper::{HeaderMap, Method, Response, StatusCode, header};
 
 use super::body::Body;
 use super::connection::Peer;
@@ -78,6 +78,14 @@ impl Call {
         self.id
     }
 
+    /// The method a handler is chosen by: a conversation begins with GET, whatever it is called over HTTP/2 (RFC 8441 §5).
+    pub fn method(&self) -> &Method {
+        match websocket::is_stream(&self.head) {
+            true => &GET,
+            false => &self.head.method,
+        }
+    }
+
     /// Method, target, version, header fields.
     pub fn head(&self) -> &Parts {
         &self.head
@@ -144,7 +152,7 @@ impl Call {
         }
     }
 
-    /// Answers by turning the connection into a conversation. None when nobody waits for an answer any more.
+    /// Answers by turning the connection, or the stream of HTTP/2, into a conversation. None when nobody waits for an answer any more.
     ///
     /// `subprotocol` is one of those the client has offered.
     ///
@@ -164,6 +172,8 @@ impl Call {
         matches!(self.stage.get(), Stage::Queued | Stage::Handed)
     }
 }
+
+static GET: Method = Method::GET;
 
 /// Answers by the first digit of their status.
 static ANSWERS: LazyLock<[Arc<metrics::Counter>; 5]> = LazyLock::new(|| {

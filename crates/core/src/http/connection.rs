@@ -16,13 +16,12 @@ use tokio::time::timeout;
 
 use super::body::Body;
 use super::boundary::Boundary;
-use super::conversation::{STOPPING, converse};
 use super::pings::{Pings, Silence};
 use super::registry::Id;
 use super::server::{Shared, handle};
 use super::socket::Socket;
 use super::sweep::{Tick, ticks};
-use super::websocket::{Upgrade, WebSocket};
+use super::websocket::{STOPPING, Upgrade, WebSocket, converse, converse_on_stream};
 use crate::net::{Local, Stream, TlsAcceptor};
 
 /// What an HTTP/2 client sends first (RFC 9113 §3.4).
@@ -98,6 +97,8 @@ pub(super) struct Connection {
     is_aged: Cell<bool>,
     /// What follows HTTP on it.
     conversation: RefCell<Option<Upgrade>>,
+    /// Those on streams of HTTP/2.
+    conversations: RefCell<Vec<WebSocket>>,
 }
 
 impl Connection {
@@ -120,6 +121,7 @@ impl Connection {
             opened,
             is_aged: Cell::new(false),
             conversation: RefCell::default(),
+            conversations: RefCell::default(),
         }
     }
 
@@ -150,6 +152,9 @@ impl Connection {
 
     /// The server accepts no more. HTTP/2 says so with GOAWAY; HTTP/1 with the next answer, for a request may be on its way.
     pub(super) fn stop(&self) {
+        for conversation in &*self.conversations.borrow() {
+            conversation.close(1001, STOPPING);
+        }
         if self.is_http2.get() || self.conversation.borrow().is_some() {
             self.command(Command::Finish);
         } else if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) {
@@ -217,19 +222,27 @@ impl Connection {
         }
     }
 
-    /// The answer that is being sent is the last of HTTP on this connection.
-    pub(super) fn leave_http(&self, body: Body) {
-        if let Body::Conversation(upgrade) = body {
-            if self.shared.is_stopping() {
-                upgrade.0.close(1001, STOPPING);
-            }
-            self.conversation.replace(Some(upgrade));
+    /// The answer that is being sent is the last of HTTP on this connection, or on its stream.
+    pub(super) fn leave_http(self: &Rc<Self>, body: Body) {
+        let Body::Conversation(upgrade) = body else {
+            return;
+        };
+        if self.shared.is_stopping() || self.is_aged.get() {
+            upgrade.socket.close(1001, STOPPING);
         }
+        if upgrade.stream.is_none() {
+            self.conversation.replace(Some(upgrade));
+            return;
+        }
+        let mut conversations = self.conversations.borrow_mut();
+        conversations.retain(|conversation| !conversation.is_over());
+        conversations.push(upgrade.socket.clone());
+        tokio::task::spawn_local(converse_on_stream(Rc::clone(self), upgrade));
     }
 
     fn conversation(&self) -> Option<WebSocket> {
         let upgrade = self.conversation.borrow();
-        upgrade.as_ref().map(|upgrade| upgrade.0.clone())
+        upgrade.as_ref().map(|upgrade| upgrade.socket.clone())
     }
 
     pub(super) fn read(&self, bytes: &[u8]) {
@@ -238,7 +251,9 @@ impl Connection {
         if self.is_http2.get() {
             return;
         }
-        self.boundary.read(bytes);
+        if self.conversation.borrow().is_none() {
+            self.boundary.read(bytes);
+        }
         if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) {
             self.phase.set(Phase::Head(self.shared.clock.get()));
         }
@@ -430,6 +445,7 @@ async fn serve_http2(connection: Rc<Connection>, socket: Socket) {
     let limits = &connection.shared.limits;
     let mut builder = http2::Builder::new(Local);
     builder
+        .enable_connect_protocol()
         .max_concurrent_streams(MAX_STREAMS)
         .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
         .initial_stream_window_size(STREAM_WINDOW)

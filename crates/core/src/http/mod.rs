@@ -11,7 +11,6 @@ mod coding;
 mod compression;
 mod conditional;
 mod connection;
-mod conversation;
 mod file;
 mod file_body;
 mod folder;

@@ -395,7 +395,9 @@ impl Drop for Open {
 
 pub(super) fn handle(connection: Rc<Connection>, request: Request<Incoming>) -> Handling {
     let in_flight = connection.begin(request.body());
-    let is_head = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
+    let is_http2 = request.version() == Version::HTTP_2;
+    let is_head = is_http2 && request.method() == Method::HEAD;
+    let is_connect = is_http2 && request.method() == Method::CONNECT;
     let answer = match connection.shared.service_for(&request) {
         Some(service) => service.call(request, connection.peer()),
         None => Box::pin(answer(Rc::clone(&connection), request)),
@@ -403,6 +405,7 @@ pub(super) fn handle(connection: Rc<Connection>, request: Request<Incoming>) -> 
     Handling {
         answer,
         is_head,
+        is_connect,
         in_flight: Some(in_flight),
         connection,
     }
@@ -413,6 +416,7 @@ pub(super) fn handle(connection: Rc<Connection>, request: Request<Incoming>) -> 
 pub(super) struct Handling {
     answer: ServiceFuture,
     is_head: bool,
+    is_connect: bool,
     /// `None` once it is answered.
     in_flight: Option<InFlight>,
     connection: Rc<Connection>,
@@ -430,6 +434,9 @@ impl Future for Handling {
         }
         if matches!(response.body(), Body::Conversation(_)) {
             connection.leave_http(std::mem::replace(response.body_mut(), Body::Empty));
+        } else if handling.is_connect && response.status().is_success() {
+            // To the client it would mean that its stream is a tunnel now.
+            response = plain(StatusCode::NOT_IMPLEMENTED);
         } else if connection.must_close() {
             close(&mut response);
         }

@@ -218,23 +218,7 @@ impl Write for Socket {
     }
 }
 
-/// Once the connection has left HTTP.
-impl AsyncRead for Socket {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let socket = self.get_mut();
-        let before = buffer.filled().len();
-        let result = Pin::new(&mut socket.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            socket.connection.heard.set(true);
-        }
-        result
-    }
-}
-
+/// For a last word that hyper does not know.
 impl AsyncWrite for Socket {
     fn poll_write(
         self: Pin<&mut Self>,

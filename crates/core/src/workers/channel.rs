@@ -41,12 +41,7 @@ impl Channel {
     }
 
     /// Sends `text` whole or not at all, with [`MOST_DESCRIPTORS`] at most. Waits for room only where `wait` says so.
-    pub fn send(
-        &self,
-        text: &str,
-        descriptors: &[BorrowedFd<'_>],
-        wait: bool,
-    ) -> io::Result<()> {
+    pub fn send(&self, text: &str, descriptors: &[BorrowedFd<'_>], wait: bool) -> io::Result<()> {
         let mut part = libc::iovec {
             iov_base: text.as_ptr().cast_mut().cast(),
             iov_len: text.len(),
@@ -160,7 +155,8 @@ mod tests {
         let (one, other) = Channel::pair().unwrap();
         let (mut near, far) = UnixStream::pair().unwrap();
         one.send("first", &[], true).unwrap();
-        one.send("second", &[far.as_fd(), near.as_fd()], true).unwrap();
+        one.send("second", &[far.as_fd(), near.as_fd()], true)
+            .unwrap();
         drop(far);
 
         let first = other.receive(true).unwrap().unwrap();

@@ -95,8 +95,14 @@ mod tests {
         let first = address(listeners.get(1, 1, "127.0.0.1:0").unwrap()[0]);
         let second = address(listeners.get(1, 1, "127.0.0.1:0").unwrap()[0]);
         assert_ne!(first, second);
-        assert_eq!(address(listeners.get(2, 1, "127.0.0.1:0").unwrap()[0]), first);
-        assert_eq!(address(listeners.get(2, 1, "127.0.0.1:0").unwrap()[0]), second);
+        assert_eq!(
+            address(listeners.get(2, 1, "127.0.0.1:0").unwrap()[0]),
+            first
+        );
+        assert_eq!(
+            address(listeners.get(2, 1, "127.0.0.1:0").unwrap()[0]),
+            second
+        );
     }
 
     #[test]
@@ -124,7 +130,9 @@ mod tests {
         let mut listeners = Listeners::new(2);
         let sockets = listeners.get(1, 1, "127.0.0.1:0").unwrap();
         let port = address(sockets[0]);
-        let clients: Vec<_> = (0..200).map(|_| TcpStream::connect(port).unwrap()).collect();
+        let clients: Vec<_> = (0..200)
+            .map(|_| TcpStream::connect(port).unwrap())
+            .collect();
         for socket in sockets {
             let socket = TcpListener::from(socket.try_clone_to_owned().unwrap());
             let waiting = std::iter::from_fn(|| socket.accept().ok()).count();

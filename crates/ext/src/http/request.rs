@@ -8,7 +8,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendClassObject, ZendHashTable, Zval};
 use ext_php_rs::zend::ClassEntry;
 
-use weft_core::http::{Body, BodyError, Call, Version};
+use weft_core::http::{Body, BodyError, Call, Version, WebSocketLimits};
 
 use super::fields::{fields, final_status, header_map, joined, response};
 use super::file::HttpFile;
@@ -38,8 +38,7 @@ impl HttpRequest {
     }
 
     pub fn method(&self) -> Zval {
-        let method = &self.call.head().method;
-        text(method.as_str())
+        text(self.call.method().as_str())
     }
 
     pub fn path(&self) -> Zval {
@@ -163,9 +162,15 @@ impl HttpRequest {
         subprotocol: Option<String>,
         message_bytes: i64,
         ping_interval: f64,
+        compress: bool,
     ) -> PhpResult<Option<HttpSocket>> {
         Process::refuse_after_fork()?;
-        socket::open(&self.call, subprotocol, message_bytes, ping_interval)
+        let limits = WebSocketLimits {
+            message_bytes: usize::try_from(message_bytes).unwrap_or(0),
+            ping_interval: (ping_interval > 0.0).then(|| seconds(ping_interval)),
+            compress,
+        };
+        socket::open(&self.call, subprotocol, limits)
     }
 
     pub fn stream(

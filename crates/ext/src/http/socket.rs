@@ -11,7 +11,7 @@ use crate::amqp_table::binary;
 use crate::convert::array_zval;
 use crate::failure::{Detail, Failure};
 use crate::process::Process;
-use crate::runtime::{Payload, seconds, start};
+use crate::runtime::{Payload, start};
 
 /// A conversation over WebSocket.
 #[php_class]
@@ -25,13 +25,8 @@ pub struct HttpSocket {
 pub fn open(
     call: &Call,
     subprotocol: Option<String>,
-    message_bytes: i64,
-    ping_interval: f64,
+    limits: WebSocketLimits,
 ) -> PhpResult<Option<HttpSocket>> {
-    let limits = WebSocketLimits {
-        message_bytes: usize::try_from(message_bytes).unwrap_or(0),
-        ping_interval: (ping_interval > 0.0).then(|| seconds(ping_interval)),
-    };
     let opened = call.converse(subprotocol.as_deref(), limits);
     let socket = opened.map_err(upgrade_failure)?;
     Ok(socket.map(|socket| HttpSocket { socket }))
@@ -56,11 +51,11 @@ impl HttpSocket {
             .ok_or_else(|| Failure::new("usage", "a message must be a string"))?;
         let bytes = Bytes::copy_from_slice(bytes.as_bytes());
         let message = match is_binary {
-            true => Message::Binary(bytes),
-            false => Message::Text(bytes.try_into().map_err(|_| {
+            true => Message::binary(bytes),
+            false => Message::text(bytes).map_err(|_| {
                 let message = "a text message must be UTF-8: send other bytes with sendBinary()";
                 Failure::new("usage", message)
-            })?),
+            })?,
         };
         if self.socket.send(message).map_err(gone)? {
             return Ok(0);

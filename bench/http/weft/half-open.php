@@ -1,0 +1,17 @@
+<?php
+
+declare(strict_types=1);
+
+// What bench/http/half-open serves: bin/weft run bench/http/weft/half-open.php -- ADDRESS CONNECTIONS SECONDS
+
+use Weft\App;
+use Weft\Http\Limits;
+use Weft\Http\Response;
+
+require __DIR__ . '/../../../autoload.php';
+
+[, $address, $connections, $seconds] = $argv;
+$app = new App();
+$app->http($address, new Limits(connections: (int) $connections, headerTimeout: (float) $seconds))
+    ->get('/', static fn(): Response => Response::text('hello'));
+$app->run();

@@ -1,0 +1,310 @@
+//! Compression of single messages (RFC 7692).
+//!
+//! No message refers to an earlier one, in either direction: a window kept for each conversation would cost 300 KB for what
+//! it sends and 40 KB for what it receives.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use hyper::HeaderMap;
+use hyper::header::{HeaderValue, SEC_WEBSOCKET_EXTENSIONS};
+
+use super::frame::Violation;
+
+const NAME: &str = "permessage-deflate";
+/// What every message ends with, and none is sent with (RFC 7692 §7.2.1).
+const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
+/// Shorter messages are sent as they are: most get no shorter.
+const SHORT: usize = 256;
+const MAX_WINDOW: u8 = 15;
+/// deflate has one of 8 as well, which zlib cannot make.
+const MIN_WINDOW: u8 = 9;
+
+thread_local! {
+    static INFLATER: RefCell<Decompress> = RefCell::new(Decompress::new(false));
+    static DEFLATER: RefCell<Compress> = RefCell::new(Compress::new(Compression::fast(), false));
+}
+
+/// What client and server have agreed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Agreement {
+    /// The base-2 logarithm of the window that the client can read with.
+    pub window: u8,
+}
+
+impl Agreement {
+    /// The first offer of the client's that can be met, and what it is answered.
+    pub(super) fn of(headers: &HeaderMap) -> Option<(Self, HeaderValue)> {
+        let fields = headers.get_all(SEC_WEBSOCKET_EXTENSIONS).iter();
+        let fields = fields.filter_map(|field| field.to_str().ok());
+        let window = fields.flat_map(|field| field.split(',')).find_map(offer)?;
+        let mut answer = format!("{NAME}; server_no_context_takeover; client_no_context_takeover");
+        if let Some(window) = window {
+            answer.push_str(&format!("; server_max_window_bits={window}"));
+        }
+        let window = window.unwrap_or(MAX_WINDOW);
+        let answer = HeaderValue::try_from(answer).ok()?;
+        Some((Self { window }, answer))
+    }
+}
+
+/// The window that an offer limits the server to, none where it does not; none at all where it cannot be met (RFC 7692 §7.1).
+fn offer(text: &str) -> Option<Option<u8>> {
+    let mut parts = text.split(';').map(str::trim);
+    if parts.next() != Some(NAME) {
+        return None;
+    }
+    let mut seen = Vec::new();
+    let mut window = None;
+    for part in parts {
+        let (name, value) = match part.split_once('=') {
+            Some((name, value)) => (name.trim_end(), Some(value.trim_start())),
+            None => (part, None),
+        };
+        if seen.contains(&name) {
+            return None;
+        }
+        seen.push(name);
+        match (name, value) {
+            ("server_no_context_takeover" | "client_no_context_takeover", None)
+            | ("client_max_window_bits", None) => {}
+            ("client_max_window_bits", Some(value)) => drop(bits(value)?),
+            ("server_max_window_bits", Some(value)) => {
+                window = Some(bits(value).filter(|bits| *bits >= MIN_WINDOW)?);
+            }
+            _ => return None,
+        }
+    }
+    Some(window)
+}
+
+/// 8 to 15, without leading zeros, perhaps quoted.
+fn bits(value: &str) -> Option<u8> {
+    let unquoted = value
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    let value = unquoted.unwrap_or(value);
+    let number: u8 = value.parse().ok()?;
+    let is_written_so = number.to_string() == value;
+    (is_written_so && (8..=MAX_WINDOW).contains(&number)).then_some(number)
+}
+
+/// The payload of a message that is worth compressing; none of one that is not.
+pub(super) fn deflate(message: &[u8], window: u8) -> Option<Bytes> {
+    if message.len() < SHORT {
+        return None;
+    }
+    let coded = match window {
+        MAX_WINDOW => DEFLATER.with_borrow_mut(|deflater| {
+            deflater.reset();
+            deflated(deflater, message)
+        }),
+        window => {
+            let level = Compression::fast();
+            deflated(
+                &mut Compress::new_with_window_bits(level, false, window),
+                message,
+            )
+        }
+    };
+    coded
+        .filter(|coded| coded.len() < message.len())
+        .map(Bytes::from)
+}
+
+fn deflated(deflater: &mut Compress, message: &[u8]) -> Option<Vec<u8>> {
+    let mut coded = Vec::with_capacity(message.len() / 2 + SHORT);
+    loop {
+        let read = deflater.total_in() as usize;
+        let flush = FlushCompress::Sync;
+        deflater
+            .compress_vec(&message[read..], &mut coded, flush)
+            .ok()?;
+        // Room that is left over means that everything is out.
+        if coded.len() < coded.capacity() {
+            break;
+        }
+        coded.reserve(coded.len());
+    }
+    coded.truncate(coded.strip_suffix(&TAIL)?.len());
+    Some(coded)
+}
+
+/// A message of `limit` bytes at most, from its payload.
+pub(super) fn inflate(payload: &[u8], limit: usize) -> Result<Bytes, Violation> {
+    INFLATER.with_borrow_mut(|inflater| {
+        inflater.reset(false);
+        let mut plain = Vec::with_capacity((payload.len() * 4).clamp(SHORT, limit.max(SHORT)));
+        for piece in [payload, &TAIL] {
+            if inflated(inflater, piece, &mut plain, limit)? == Status::StreamEnd {
+                break;
+            }
+        }
+        Ok(plain.into())
+    })
+}
+
+fn inflated(
+    inflater: &mut Decompress,
+    piece: &[u8],
+    plain: &mut Vec<u8>,
+    limit: usize,
+) -> Result<Status, Violation> {
+    let begin = inflater.total_in();
+    loop {
+        let read = (inflater.total_in() - begin) as usize;
+        let (rest, flush) = (&piece[read..], FlushDecompress::Sync);
+        let status = inflater.decompress_vec(rest, plain, flush);
+        let status = status.map_err(|_| Violation::Compression)?;
+        if plain.len() > limit {
+            return Err(Violation::TooLong);
+        }
+        if status == Status::StreamEnd || plain.len() < plain.capacity() {
+            return Ok(status);
+        }
+        // One byte beyond the limit is enough to know.
+        plain.reserve_exact(plain.len().clamp(1, limit + 1 - plain.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn agreed(offers: &str) -> Option<(u8, String)> {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            SEC_WEBSOCKET_EXTENSIONS,
+            HeaderValue::from_str(offers).unwrap(),
+        );
+        let (agreement, answer) = Agreement::of(&headers)?;
+        Some((agreement.window, answer.to_str().unwrap().to_owned()))
+    }
+
+    #[test]
+    fn the_first_offer_that_can_be_met_is_taken() {
+        let plain = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+        let ten = format!("{plain}; server_max_window_bits=10");
+        for (offers, window, answer) in [
+            ("permessage-deflate", 15, plain),
+            ("permessage-deflate; client_max_window_bits", 15, plain),
+            (
+                "x-webkit-deflate-frame, permessage-deflate ; client_max_window_bits=9",
+                15,
+                plain,
+            ),
+            ("permessage-deflate; server_max_window_bits=10", 10, &ten),
+            (
+                "permessage-deflate;server_max_window_bits = \"10\";server_no_context_takeover",
+                10,
+                &ten,
+            ),
+            (
+                "permessage-deflate; server_max_window_bits=8, permessage-deflate",
+                15,
+                plain,
+            ),
+        ] {
+            assert_eq!(
+                agreed(offers),
+                Some((window, answer.to_owned())),
+                "{offers}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_offer_that_is_wrong_is_none() {
+        for offers in [
+            "",
+            "deflate",
+            "permessage-deflate; server_max_window_bits",
+            "permessage-deflate; server_max_window_bits=8",
+            "permessage-deflate; server_max_window_bits=16",
+            "permessage-deflate; server_max_window_bits=010",
+            "permessage-deflate; server_no_context_takeover=1",
+            "permessage-deflate; client_max_window_bits=7",
+            "permessage-deflate; client_max_window_bits; client_max_window_bits",
+            "permessage-deflate; unknown",
+            "permessage-deflate;",
+        ] {
+            assert_eq!(agreed(offers), None, "{offers}");
+        }
+    }
+
+    /// Bytes without a pattern (a linear congruential generator).
+    fn noise(length: usize) -> Vec<u8> {
+        let mut state = 1_u64;
+        let next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 56) as u8
+        };
+        std::iter::repeat_with(next).take(length).collect()
+    }
+
+    #[test]
+    fn messages_come_back_with_every_window() {
+        for length in [SHORT, 1000, 70_000, 1 << 20] {
+            let message: Vec<u8> = noise(length).iter().map(|byte| byte % 8).collect();
+            for window in MIN_WINDOW..=MAX_WINDOW {
+                let coded = deflate(&message, window).unwrap();
+                assert!(coded.len() < message.len());
+                assert_eq!(inflate(&coded, length).unwrap(), message);
+                assert_eq!(inflate(&coded, length - 1), Err(Violation::TooLong));
+            }
+        }
+    }
+
+    #[test]
+    fn what_gets_no_shorter_is_sent_as_it_is() {
+        assert_eq!(deflate(&noise(5000), 15), None);
+        assert_eq!(deflate(&[0; SHORT - 1], 15), None);
+    }
+
+    /// The examples of RFC 7692 §7.2.3.
+    #[test]
+    fn the_examples_of_the_standard_are_read() {
+        for payload in [
+            &[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00][..],
+            &[
+                0x00, 0x05, 0x00, 0xfa, 0xff, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x00,
+            ],
+            &[0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00],
+            &[
+                0xf2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xff, 0xff, 0xca, 0xc9, 0xc9, 0x07, 0x00,
+            ],
+        ] {
+            assert_eq!(inflate(payload, 5).unwrap(), "Hello");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_payloads_end_in_bytes_within_the_limit_or_in_an_error(
+            damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            rest in vec(any::<u8>(), 0..20),
+        ) {
+            let mut payload = deflate(&b"to be or not to be, ".repeat(100), 15).unwrap().to_vec();
+            for (at, byte) in damage {
+                let at = at.index(payload.len());
+                payload[at] = byte;
+            }
+            payload.extend(rest);
+            if let Ok(plain) = inflate(&payload, 3000) {
+                prop_assert!(plain.len() <= 3000);
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_an_offer_panic(text in "[ -~]{0,60}") {
+            offer(&text);
+            offer(&format!("permessage-deflate;{text}"));
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Moves the messages of a [`WebSocket`] between its handler and its connection.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use hyper::rt::{Read, ReadBuf, Write};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sleep, timeout};
+
+use super::conversation::{LOST, Upgrade, WebSocket};
+use super::deflate;
+use super::frame::{self, Opcode, Violation};
+use super::reader::{Arrival, Reader};
+use crate::http::connection::Connection;
+
+/// How long a client may take to answer that the conversation ends.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long what a client still sends is read after the last frame: closing at once could take the frame from it.
+const LINGER: Duration = Duration::from_secs(1);
+pub(in crate::http) const STOPPING: &str = "the server is stopping";
+/// The client's frame of closing had no code (RFC 6455 §7.1.5).
+const NO_CODE: u16 = 1005;
+/// The longest reason a frame of closing has room for (RFC 6455 §5.5).
+const REASON: usize = 123;
+/// Bytes of frames that wait for the socket before more are made, or more is read that may have to be answered.
+const AHEAD: usize = 64 << 10;
+/// What is kept for the next frames.
+const KEPT: usize = 4 << 10;
+
+/// Holds the conversation until it has ended, then closes `io`.
+///
+/// `read` are bytes of the client's that came with its request.
+pub(in crate::http) async fn converse(
+    connection: Rc<Connection>,
+    io: impl Read + Write + Unpin,
+    read: Bytes,
+    conversation: WebSocket,
+) {
+    let _busy = connection.enter();
+    let limits = &conversation.limits;
+    let pings = limits
+        .ping_interval
+        .map(|every| interval_at(Instant::now() + every, every));
+    let pings = pings.map(|mut pings| {
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        pings
+    });
+    let reader = Reader::new(
+        BytesMut::from(read),
+        limits.message_bytes,
+        conversation.agreement.is_some(),
+    );
+    let mut talk = Talk {
+        io,
+        reader,
+        out: BytesMut::new(),
+        connection,
+        conversation,
+        pings,
+        patience: None,
+        was_heard: true,
+        is_reading: true,
+    };
+    let ended = poll_fn(|context| talk.poll(context)).await;
+    talk.conversation.end(LOST, "the connection was lost");
+    if ended.is_ok() {
+        talk.linger().await;
+    }
+}
+
+/// The same on a stream of HTTP/2, which is there once its answer has been sent.
+pub(in crate::http) async fn converse_on_stream(connection: Rc<Connection>, mut upgrade: Upgrade) {
+    let Some(stream) = upgrade.stream.take() else {
+        return;
+    };
+    if let Ok(stream) = stream.await {
+        converse(connection, stream, Bytes::new(), upgrade.socket.clone()).await;
+    }
+}
+
+/// As much of a reason as a frame of closing takes.
+fn shortened(reason: &str) -> String {
+    let fits = |(at, letter): &(usize, char)| at + letter.len_utf8() <= REASON;
+    let letters = reason.char_indices().take_while(fits);
+    letters.map(|(_, letter)| letter).collect()
+}
+
+/// The connection is of no more use: it was cut off, or the client does not answer.
+struct Lost;
+
+struct Talk<T> {
+    io: T,
+    reader: Reader,
+    /// Frames that have not been sent.
+    out: BytesMut,
+    connection: Rc<Connection>,
+    conversation: WebSocket,
+    pings: Option<Interval>,
+    /// Since the frame of closing was sent.
+    patience: Option<Pin<Box<Sleep>>>,
+    /// Something was read since the last ping.
+    was_heard: bool,
+    is_reading: bool,
+}
+
+impl<T: Read + Write + Unpin> Talk<T> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+        self.conversation.wait(context.waker());
+        if self.is_cut_off(context) {
+            return Poll::Ready(Err(Lost));
+        }
+        if self.is_reading {
+            self.read(context);
+        }
+        // After reading: the answer to a ping may have waited for us while the thread was busy.
+        self.ping(context)?;
+        let written = self.write(context);
+        // Its timer has to be armed where the frame of closing has just been written.
+        if self.has_lost_patience(context) {
+            return Poll::Ready(Err(Lost));
+        }
+        ready!(written)?;
+        match self.is_reading {
+            true => Poll::Pending,
+            false => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// A connection of HTTP/2 tells its own task, and that tells its conversations.
+    fn is_cut_off(&self, context: &Context<'_>) -> bool {
+        let finish = || self.conversation.close(1001, STOPPING);
+        !self.connection.is_http2() && self.connection.obey(context, finish).is_ready()
+    }
+
+    fn has_lost_patience(&mut self, context: &mut Context<'_>) -> bool {
+        let patience = self.patience.as_mut();
+        patience.is_some_and(|sleep| sleep.as_mut().poll(context).is_ready())
+    }
+
+    /// A client that was pinged and has sent nothing since is gone, unless it is us who do not read.
+    fn ping(&mut self, context: &mut Context<'_>) -> Result<(), Lost> {
+        let Some(pings) = &mut self.pings else {
+            return Ok(());
+        };
+        while pings.poll_tick(context).is_ready() {
+            let was_heard = std::mem::take(&mut self.was_heard);
+            if !was_heard && self.conversation.has_room() {
+                return Err(Lost);
+            }
+            if self.patience.is_none() {
+                frame::write(&mut self.out, Opcode::Ping, false, &[]);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, context: &mut Context<'_>) {
+        while self.conversation.has_room() && self.out.len() < AHEAD {
+            match self.reader.next() {
+                Ok(Some(arrival)) => {
+                    self.arrived(arrival);
+                    if !self.is_reading {
+                        return;
+                    }
+                }
+                Ok(None) => match self.fill(context) {
+                    Poll::Pending => return self.reader.rest(),
+                    Poll::Ready(Ok(1..)) => self.was_heard = true,
+                    Poll::Ready(Ok(0)) => return self.lose("the client has gone away"),
+                    Poll::Ready(Err(error)) => return self.lose(&error.to_string()),
+                },
+                Err(violation) => return self.fail(violation),
+            }
+        }
+    }
+
+    /// Receives what has come; no bytes are the end.
+    fn fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.reader.make_room();
+        let input = &mut self.reader.input;
+        let mut free = ReadBuf::uninit(input.spare_capacity_mut());
+        ready!(Pin::new(&mut self.io).poll_read(context, free.unfilled()))?;
+        let length = free.filled().len();
+        // SAFETY: that many bytes have been filled by the read above.
+        unsafe { input.advance_mut(length) };
+        Poll::Ready(Ok(length))
+    }
+
+    fn arrived(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Message(message) => self.conversation.arrive(message),
+            Arrival::Ping(payload) if self.patience.is_none() => {
+                frame::write(&mut self.out, Opcode::Pong, false, &payload);
+            }
+            Arrival::Ping(_) | Arrival::Pong => {}
+            Arrival::Close(reason) => self.closed_by_client(reason),
+        }
+    }
+
+    /// Its frame of closing answers ours, or is answered with the same.
+    fn closed_by_client(&mut self, reason: Option<(u16, String)>) {
+        self.is_reading = false;
+        let code = reason.as_ref().map(|(code, _)| *code);
+        let reason = reason.map(|(_, text)| text).unwrap_or_default();
+        if self.patience.is_none() {
+            self.say_goodbye(code, &reason);
+        }
+        self.conversation.end(code.unwrap_or(NO_CODE), &reason);
+    }
+
+    /// The client has not said goodbye: nobody is there to be told.
+    fn lose(&mut self, reason: &str) {
+        self.is_reading = false;
+        self.conversation.end(LOST, reason);
+    }
+
+    /// The client has broken the rules.
+    fn fail(&mut self, violation: Violation) {
+        self.is_reading = false;
+        let reason = violation.to_string();
+        if self.patience.is_none() {
+            self.say_goodbye(Some(violation.code()), &reason);
+        }
+        self.conversation.end(violation.code(), &reason);
+    }
+
+    fn say_goodbye(&mut self, code: Option<u16>, reason: &str) {
+        let mut payload = Vec::new();
+        if let Some(code) = code {
+            payload.extend(code.to_be_bytes());
+            payload.extend(shortened(reason).as_bytes());
+        }
+        frame::write(&mut self.out, Opcode::Close, false, &payload);
+        self.patience = Some(Box::pin(sleep(PATIENCE)));
+    }
+
+    fn write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+        loop {
+            self.frame_messages();
+            if self.out.is_empty() {
+                if self.out.capacity() > KEPT {
+                    self.out = BytesMut::new();
+                }
+                return match ready!(Pin::new(&mut self.io).poll_flush(context)) {
+                    Ok(()) => Poll::Ready(Ok(())),
+                    Err(_) => self.broken(),
+                };
+            }
+            match ready!(Pin::new(&mut self.io).poll_write(context, &self.out)) {
+                Ok(written @ 1..) => self.out.advance(written),
+                Ok(0) | Err(_) => return self.broken(),
+            }
+        }
+    }
+
+    /// What the handler says, and that it is the end.
+    fn frame_messages(&mut self) {
+        while self.patience.is_none() && self.out.len() < AHEAD {
+            if let Some(message) = self.conversation.leave() {
+                let opcode = match message.is_binary() {
+                    true => Opcode::Binary,
+                    false => Opcode::Text,
+                };
+                let agreement = self.conversation.agreement;
+                let coded =
+                    agreement.and_then(|with| deflate::deflate(message.as_bytes(), with.window));
+                match coded {
+                    Some(coded) => frame::write(&mut self.out, opcode, true, &coded),
+                    None => frame::write(&mut self.out, opcode, false, message.as_bytes()),
+                }
+            } else if !self.conversation.is_over()
+                && let Some((code, reason)) = self.conversation.closed()
+            {
+                self.say_goodbye(Some(code), &reason);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Nothing can be written: after the closing handshake that is as it should be.
+    fn broken(&self) -> Poll<Result<(), Lost>> {
+        match self.is_reading && !self.conversation.is_over() {
+            true => Poll::Ready(Err(Lost)),
+            false => Poll::Ready(Ok(())),
+        }
+    }
+
+    async fn linger(&mut self) {
+        let reading = async {
+            poll_fn(|context| Pin::new(&mut self.io).poll_shutdown(context)).await?;
+            self.reader.input.clear();
+            while poll_fn(|context| self.fill(context)).await? > 0 {
+                self.reader.input.clear();
+            }
+            io::Result::Ok(())
+        };
+        let _ = timeout(LINGER, reading).await;
+    }
+}
