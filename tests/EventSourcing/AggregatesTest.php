@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\EventSourcing;
 
+use Psr\Log\NullLogger;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
@@ -217,7 +218,7 @@ final class AggregatesTest extends EventSourcingTestCase
             $database = $this->database($kind);
             $accounts = new Aggregates($this->store($kind), Account::class);
             $heard = new \ArrayObject();
-            $bus = Bus::connect(new Memory(), $database)->handlers(new class ($accounts, $heard) {
+            $bus = Bus::connect(new Memory(), $database, logger: new NullLogger())->handlers(new class ($accounts, $heard) {
                 public function __construct(private readonly Aggregates $accounts, private readonly \ArrayObject $heard) {}
 
                 #[CommandHandler]
