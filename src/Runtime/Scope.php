@@ -53,9 +53,9 @@ final class Scope
         $this->children->cancel($reason);
     }
 
-    /** @internal Ends the scope with `$failure`. */
-    public function fail(\Throwable $failure, string $what): void
+    /** @internal Ends the scope with `$expired`, unless everything in it is about to end by itself. */
+    public function expire(TimeoutException $expired): void
     {
-        $this->children->fail($failure, $what);
+        $this->children->expire($expired);
     }
 }

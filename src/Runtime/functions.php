@@ -94,7 +94,8 @@ function scope(callable $body): mixed
 }
 
 /**
- * Runs `$work` in a scope that is cancelled after `$seconds`. Of nested limits the earlier one ends the work.
+ * Runs `$work` in a scope that is cancelled after `$seconds`. Of nested limits the earlier one ends the work. A result that is
+ * there by then wins: nothing that was waited for and came is thrown away.
  *
  * @template T
  *

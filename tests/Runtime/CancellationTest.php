@@ -9,6 +9,7 @@ use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Channel;
 use Weft\Runtime\Internal\Blocking;
+use Weft\Runtime\Mutex;
 use Weft\Runtime\Scope;
 use Weft\Runtime\Semaphore;
 use Weft\Runtime\TaskState;
@@ -291,5 +292,106 @@ final class CancellationTest extends TestCase
         });
 
         self::assertCount($before, Blocking::$finished);
+    }
+
+    public function testAResultThatComesTogetherWithItsTimeoutIsReturned(): void
+    {
+        $result = run(static function (): string {
+            self::computeUntilBothAreOver();
+
+            return timeout(0.01, static function (): string {
+                delay(0.005);
+
+                return 'there';
+            });
+        });
+
+        self::assertSame('there', $result);
+    }
+
+    public function testALockThatComesTogetherWithATimeoutIsHeld(): void
+    {
+        run(static function (): void {
+            $mutex = new Mutex();
+            async(static function () use ($mutex): void {
+                $mutex->lock();
+                yieldNow();
+                \usleep(20_000);
+                $mutex->unlock();
+            });
+            yieldNow();
+            timeout(0.01, $mutex->lock(...));
+
+            self::assertTrue($mutex->isLocked());
+            $mutex->unlock();
+        });
+    }
+
+    public function testWhatAShieldHasFinishedAfterTheTimeIsReturned(): void
+    {
+        self::assertSame('finished', timeout(0.005, static fn(): string => shield(static function (): string {
+            delay(0.02);
+
+            return 'finished';
+        })));
+    }
+
+    public function testAFailureThatComesTogetherWithATimeoutIsThrown(): void
+    {
+        $this->expectException(\DomainException::class);
+        run(static function (): void {
+            self::computeUntilBothAreOver();
+            timeout(0.01, static function (): void {
+                delay(0.005);
+                throw new \DomainException('of the work');
+            });
+        });
+    }
+
+    public function testATimeoutThatEndsATaskOfTheWorkIsThrownAlthoughItsBodyHasAResult(): void
+    {
+        $this->expectException(TimeoutException::class);
+        run(static function (): void {
+            self::computeUntilBothAreOver();
+            timeout(0.01, static function (): string {
+                async(static fn() => delay(60));
+                delay(0.005);
+
+                return 'there';
+            });
+        });
+    }
+
+    public function testWorkThatWaitsAgainAfterTheTimeIsCancelled(): void
+    {
+        $this->expectException(TimeoutException::class);
+        run(static function (): void {
+            self::computeUntilBothAreOver();
+            timeout(0.01, static function (): void {
+                delay(0.005);
+                delay(60);
+            });
+        });
+    }
+
+    public function testOfTwoTimeoutsThatAreOverTogetherBothLeaveAResultAlone(): void
+    {
+        $result = run(static function (): string {
+            self::computeUntilBothAreOver();
+
+            return timeout(0.01, static fn(): string => timeout(0.008, static function (): string {
+                delay(0.005);
+
+                return 'there';
+            }));
+        });
+
+        self::assertSame('there', $result);
+    }
+
+    /** The loop looks again only when a wait of 5 ms and a limit of 10 ms, both begun by the caller, have passed. */
+    private static function computeUntilBothAreOver(): void
+    {
+        async(static fn() => \usleep(30_000));
     }
 }

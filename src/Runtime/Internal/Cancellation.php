@@ -11,6 +11,9 @@ namespace Weft\Runtime\Internal;
  */
 final class Cancellation
 {
+    /** Whether anybody was interrupted by it. Who has a result by then and ends without waiting again is not. */
+    public bool $wasFelt = false;
+
     public function __construct(
         public readonly string $reason,
         public readonly ?\Throwable $cause = null,

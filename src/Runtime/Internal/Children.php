@@ -7,6 +7,7 @@ namespace Weft\Runtime\Internal;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
 use Weft\Runtime\TaskState;
+use Weft\Runtime\TimeoutException;
 
 /**
  * A scope: ends when its children have ended; the first failure cancels everything in it.
@@ -21,6 +22,8 @@ final class Children implements Group, Wait
     /** @var list<\Throwable> what failed after the first failure */
     private array $suppressed = [];
     private ?Cancellation $cancellation = null;
+    /** What it fails with because its time was over. */
+    private ?TimeoutException $expired = null;
     private bool $joining = false;
     private bool $closed = false;
     public readonly ?self $outer;
@@ -78,6 +81,13 @@ final class Children implements Group, Wait
         $this->cancel($what . ': ' . $failure::class . ': ' . $failure->getMessage(), $failure);
     }
 
+    /** As {@see fail()}, unless nobody in it feels that any more: a result that is there already is not thrown away. */
+    public function expire(TimeoutException $expired): void
+    {
+        $this->expired = $expired;
+        $this->fail($expired, "$expired->seconds seconds were over");
+    }
+
     /** Cancels the children and, unless it only waits for them, the body. */
     public function cancel(string $reason, ?\Throwable $cause = null): void
     {
@@ -113,6 +123,9 @@ final class Children implements Group, Wait
         $this->withdraw();
         $this->closed = true;
         $this->owner->children = $this->outer;
+        if ($this->expired !== null && $this->failure === $this->expired && !$this->cancellation?->wasFelt) {
+            $this->failure = \array_shift($this->suppressed);
+        }
         if ($this->suppressed !== []) {
             Suppressed::attach($this->failure, $this->suppressed);
         }

@@ -24,7 +24,7 @@ final class Timeout
             $scheduler->watch($timer, static function (int $timer) use ($scope, $task, $seconds, &$expired): void {
                 Native\take($timer);
                 $expired = new TimeoutException(self::message($task, $seconds), $seconds, (string) $task);
-                $scope->fail($expired, "$seconds seconds were over");
+                $scope->expire($expired);
             });
 
             return $work();
