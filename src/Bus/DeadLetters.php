@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Bus\Internal\Leftovers;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
@@ -127,7 +128,7 @@ final class DeadLetters
         try {
             // Those that are there now and no more: a letter that is edited or fails again comes to the end.
             while ($seen < $total && $found < ($limit ?? \PHP_INT_MAX)) {
-                $deliveries = $consumer->next(\min($total - $seen, $prefetch), wait: self::LINGER);
+                $deliveries = Leftovers::next($consumer, \min($total - $seen, $prefetch), self::LINGER);
                 if ($deliveries === []) {
                     break;
                 }

@@ -7,12 +7,14 @@ namespace Weft\Tests\Bus;
 use Weft\Amqp\Connection;
 use Weft\Amqp\InvalidDsn;
 use Weft\Amqp\Message;
+use Weft\Bench\Chaos\Proxy;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
 use Weft\Bus\Publishing;
+use Weft\Bus\Retry;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\TransportFailed;
@@ -27,6 +29,8 @@ use Weft\Tests\Bus\Fixtures\VirtualHost;
 
 use function Weft\async;
 use function Weft\delay;
+
+require_once __DIR__ . '/../../bench/autoload.php';
 
 /** The bus on the servers it is meant for: RabbitMQ and PostgreSQL. */
 final class RabbitMqBusTest extends BusTestCase
@@ -46,6 +50,28 @@ final class RabbitMqBusTest extends BusTestCase
         $database->execute("DROP TABLE IF EXISTS {$this->table}");
         $database->close();
         $this->host->delete();
+    }
+
+    public function testDeadLettersOfABrokerThatIsFarAwayAreFound(): void
+    {
+        $this->inRuntime(function (): void {
+            $dsn = $this->host->in(self::setting('AMQP_URL'));
+            $near = Bus::connect($dsn, retry: new Retry())->handlers(self::storing(static fn() => throw new \DomainException('no')));
+            $near->declare(self::QUEUE);
+            $near->sendAll(self::customers(3));
+            $near->consume(self::QUEUE, limit: 3);
+            $near->close();
+            $port = (int) \parse_url($dsn, \PHP_URL_PORT);
+            $proxy = new Proxy($port);
+            $far = Bus::connect(\str_replace(":{$port}/", ":{$proxy->port}/", $dsn));
+            $proxy->slow(0.3);
+
+            self::assertCount(3, $far->deadLetters(self::QUEUE)->peek());
+            self::assertSame(3, $far->purge(self::QUEUE . '.dead'));
+            $proxy->slow(0.0);
+            $far->close();
+            $proxy->stop();
+        });
     }
 
     /** @dataProvider modes */
@@ -74,7 +100,7 @@ final class RabbitMqBusTest extends BusTestCase
             self::assertSame([0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
             $bus->close();
             $database->close();
-        }, deadline: 60.0);
+        }, deadline: 120.0);
     }
 
     public static function modes(): iterable

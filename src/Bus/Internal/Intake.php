@@ -46,7 +46,7 @@ final class Intake
             $deliveries = $this->consumer->next($this->options->prefetch, $this->patience());
             if ($deliveries === [] && $this->options->stopWhenEmpty && !$this->startRipe(true) && $this->worker->isIdle() && $this->transport->depth($this->queue) === 0) {
                 // Messages on their way to this consumer are neither ready in the queue nor here yet.
-                $deliveries = $this->consumer->next($this->options->prefetch, self::LINGER);
+                $deliveries = Leftovers::next($this->consumer, $this->options->prefetch, self::LINGER);
                 if ($deliveries === []) {
                     return;
                 }

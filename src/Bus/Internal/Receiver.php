@@ -121,7 +121,7 @@ final class Receiver
         $consumer = $this->setup->transport->consume($queue, self::BATCH);
         $removed = 0;
         try {
-            while (($deliveries = $consumer->next(self::BATCH, wait: self::LINGER)) !== []) {
+            while (($deliveries = Leftovers::next($consumer, self::BATCH, self::LINGER)) !== []) {
                 foreach ($deliveries as $delivery) {
                     $consumer->ack($delivery);
                     ++$removed;

@@ -256,9 +256,12 @@ final class Worker
     private function watchSignals(): void
     {
         signal(self::SIGTERM, self::SIGINT);
+        // Beside the stop, which asks the broker and may wait for it: without anybody who listens a signal ends the process.
+        async(function (): void {
+            signal(self::SIGTERM, self::SIGINT);
+            $this->force();
+        });
         $this->stop();
-        signal(self::SIGTERM, self::SIGINT);
-        $this->force();
     }
 
     private function force(): void

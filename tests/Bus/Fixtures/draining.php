@@ -2,34 +2,43 @@
 
 declare(strict_types=1);
 
-/* php draining.php BROKER DATABASE: handles the queue "customers" without inbox and without transactions, until it is told to stop. */
+/* php draining.php BROKER DATABASE PUBLISHING SECONDS: handles the queue "customers" without transactions, for so long each, until it is told to stop. */
 
 namespace Weft\Tests\Bus\Fixtures;
 
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\Context;
 use Weft\Bus\Publishing;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 
 use function Weft\delay;
+use function Weft\detach;
 use function Weft\run;
+use function Weft\signal;
 
 require __DIR__ . '/../../../autoload.php';
 require __DIR__ . '/messages.php';
 
 run(static function () use ($argv): void {
-    $database = Database::connect($argv[2], new PoolOptions(size: 10));
-    $bus = Bus::connect($argv[1], $database, Publishing::AfterCommitUnrecorded)->handlers(new class ($database) {
-        public function __construct(private readonly Database $database) {}
+    [, $broker, $dsn, $publishing, $seconds] = $argv;
+    $database = Database::connect($dsn, new PoolOptions(size: 10));
+    $bus = Bus::connect($broker, $database, \constant(Publishing::class . "::{$publishing}"))->handlers(new class ($database, (float) $seconds) {
+        public function __construct(private readonly Database $database, private readonly float $seconds) {}
 
         #[CommandHandler]
-        public function store(StoreCustomer $command): void
+        public function store(StoreCustomer $command, Context $context): void
         {
             $this->database->execute('INSERT INTO effects VALUES (?, ?)', [$command->id, 'begun']);
-            delay(0.01);
+            $context->failedAttempts() === 0 || $this->database->execute('INSERT INTO effects VALUES (?, ?)', [$command->id, 'counted']);
+            delay($this->seconds);
             $this->database->execute('INSERT INTO effects VALUES (?, ?)', [$command->id, 'done']);
         }
+    });
+    detach(static function () use ($database): void {
+        signal(\SIGTERM);
+        $database->execute('INSERT INTO effects VALUES (?, ?)', ['', 'told']);
     });
     $bus->consume('customers', concurrency: 50);
     $bus->close();

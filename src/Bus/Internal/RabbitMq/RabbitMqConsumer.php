@@ -10,20 +10,21 @@ use Weft\Amqp\UsageError;
 use Weft\Bus\BusException;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\DistantConsumer;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\PublishFailed;
-use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\TransportFailed;
 use Weft\Bus\UndefinedQueue;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
+use Weft\Runtime\TimeoutException;
 
 use function Weft\detach;
 
 /** @internal */
-final class RabbitMqConsumer implements Consumer
+final class RabbitMqConsumer implements DistantConsumer
 {
     /** Bytes of a header that is kept when not all fit. */
     private const SHORT = 2_000;
@@ -76,6 +77,15 @@ final class RabbitMqConsumer implements Consumer
         return [];
     }
 
+    public function catchUp(): void
+    {
+        try {
+            $this->subscription->roundTrip();
+        } catch (AmqpException) {
+            // What was on its way comes again, once there is a connection.
+        }
+    }
+
     public function ack(Delivery $delivery, array $publish = []): void
     {
         if ($publish !== []) {
@@ -122,7 +132,7 @@ final class RabbitMqConsumer implements Consumer
                 $left = \is_int($left) ? Scheduler::await($left) : $left;
                 $this->giveBack($left);
             } while ($left !== []);
-        } catch (AmqpException) {
+        } catch (AmqpException | TimeoutException) {
             // Without a connection the broker gives everything back by itself.
         } catch (UsageError $error) {
             // Whoever consumes saw the stop, had nothing to finish, and closed meanwhile: that gives everything back.
@@ -141,7 +151,7 @@ final class RabbitMqConsumer implements Consumer
         ($this->forget)($this);
         try {
             $this->subscription->close();
-        } catch (AmqpException) {
+        } catch (AmqpException | TimeoutException) {
             // Without a connection the broker gives everything back by itself.
         }
     }

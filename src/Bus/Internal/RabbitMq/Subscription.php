@@ -8,8 +8,10 @@ use Weft\Amqp\AmqpException;
 use Weft\Amqp\ConnectionLost;
 use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\TimeoutException;
 
 use function Weft\delay;
+use function Weft\timeout;
 
 /**
  * A consumer of the extension and, when its queue was deleted, the next one. Tags of deliveries begin anew with each, so whoever
@@ -25,6 +27,9 @@ final class Subscription
 
     /** A queue that lived for so many seconds was not deleted again at once. */
     private const CALM = 60.0;
+
+    /** Seconds for the broker's answer at the end: one that is silent must not keep a worker from ending. */
+    private const PATIENCE = 5.0;
 
     private ?AmqpConsumer $native = null;
 
@@ -108,16 +113,26 @@ final class Subscription
         }
     }
 
-    /** @throws AmqpException */
-    public function cancel(): void
+    /**
+     * An answer of the broker on the channel of the deliveries, behind those it has sent before.
+     *
+     * @throws AmqpException
+     */
+    public function roundTrip(): void
     {
-        Scheduler::await($this->native()->cancel());
+        Scheduler::await($this->native()->flush());
     }
 
-    /** @throws AmqpException */
+    /** @throws AmqpException|TimeoutException */
+    public function cancel(): void
+    {
+        timeout(self::PATIENCE, fn() => Scheduler::await($this->native()->cancel()));
+    }
+
+    /** @throws AmqpException|TimeoutException */
     public function close(): void
     {
-        Scheduler::await($this->native()->close());
+        timeout(self::PATIENCE, fn() => Scheduler::await($this->native()->close()));
     }
 
     private function native(): AmqpConsumer
