@@ -107,7 +107,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     public function declare(string $queue, array $types): void
     {
         try {
-            $this->store->declare($queue, $types);
+            $this->store->queues->declare($queue, $types);
         } catch (SqlException $exception) {
             throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
@@ -121,7 +121,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     public function dropTemporary(string $queue): void
     {
         try {
-            $this->store->drop($queue);
+            $this->store->queues->drop($queue);
         } catch (SqlException $exception) {
             throw new TransportFailed("Cannot delete queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
@@ -169,7 +169,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     {
         $id = $this->queueId($queue);
         try {
-            return $this->store->depth($id);
+            return $this->store->queues->depth($id);
         } catch (SqlException $exception) {
             throw new TransportFailed("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
@@ -215,7 +215,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     private function queueId(string $queue): int
     {
         try {
-            return $this->store->queueId($queue);
+            return $this->store->queues->id($queue);
         } catch (SqlException $exception) {
             throw new TransportFailed("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }

@@ -9,7 +9,6 @@ use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 
-use function Weft\async;
 use function Weft\delay;
 
 final class SqliteTest extends TransportConformance
@@ -47,25 +46,6 @@ final class SqliteTest extends TransportConformance
 
             self::assertSame(1, $database->execute('SELECT count(*) FROM weft_messages')->value());
             $database->close();
-        });
-    }
-
-    public function testAMessagePublishedOverAnotherConnectionWakesAWaitingConsumer(): void
-    {
-        $this->on(function (Transport $transport): void {
-            $other = $this->connect();
-            $transport->declare($this->queue(), [$this->type('a')]);
-            $consumer = $transport->consume($this->queue(), 10);
-            $started = \microtime(true);
-            $publisher = async(function () use ($other): void {
-                delay(0.2);
-                $other->publish([$this->message('a', 'late')]);
-            });
-
-            self::assertSame('late', $consumer->next(10)[0]->body);
-            self::assertLessThan(0.7, \microtime(true) - $started);
-            $publisher->await();
-            $other->close();
         });
     }
 

@@ -22,10 +22,13 @@ use function Weft\timeout;
 /** What every transport promises, as tests. */
 abstract class TransportConformance extends TestCase
 {
-    private const DEADLINE = 20.0;
+    private const DEADLINE = 60.0;
 
     /** Seconds in which a message that was published would have arrived. */
     private const SOON = 0.3;
+
+    /** Seconds, well below the second after which everybody looks by himself. */
+    private const WOKEN = 0.7;
 
     /** Distinguishes the names of one test from those of others on a shared broker. */
     private string $unique;
@@ -179,22 +182,40 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function testAWaitingConsumerIsWokenByAMessage(): void
+    public function testAWaitingConsumerIsWokenByAMessageOfItsOwnConnectionAndOfAnother(): void
     {
         $this->on(function (Transport $transport): void {
+            $other = $this->connect();
             $transport->declare($this->queue(), [$this->type('a')]);
-            $consumer = $transport->consume($this->queue(), 10);
-            $started = \microtime(true);
-            $publisher = async(function () use ($transport): void {
-                delay(0.2);
-                $transport->publish([$this->message('a', 'late')]);
-            });
-
-            self::assertSame('late', $consumer->next(10)[0]->body);
-            self::assertGreaterThan(0.15, \microtime(true) - $started);
-            self::assertLessThan(0.9, \microtime(true) - $started, 'woken, not found by looking now and then');
-            $publisher->await();
+            foreach ([$transport, $other] as $publisher) {
+                // Once is enough, for a busy machine: by looking now and then none of them would be found so soon.
+                for ($seconds = \INF, $tries = 0; $seconds > self::WOKEN && $tries < 5; $tries++) {
+                    $seconds = \min($seconds, $this->awaited($transport, $publisher));
+                }
+                self::assertLessThan(self::WOKEN, $seconds, 'woken, not found by looking now and then');
+            }
+            $other->close();
         });
+    }
+
+    /** @return float how many seconds after the beginning of its wait a consumer gets a message that is published after 0.2 */
+    private function awaited(Transport $transport, Transport $publisher): float
+    {
+        $consumer = $transport->consume($this->queue(), 10);
+        $started = \microtime(true);
+        $publishing = async(function () use ($publisher): void {
+            delay(0.2);
+            $publisher->publish([$this->message('a', 'late')]);
+        });
+        [$delivery] = $consumer->next(10);
+        $seconds = \microtime(true) - $started;
+        self::assertSame('late', $delivery->body);
+        self::assertGreaterThan(0.15, $seconds);
+        $consumer->ack($delivery);
+        $publishing->await();
+        $consumer->close();
+
+        return $seconds;
     }
 
     public function testWaitingEndsWhenItsTimeIsOver(): void
@@ -489,12 +510,13 @@ abstract class TransportConformance extends TestCase
     {
         $consumer = $transport->consume($this->queue($queue) . $suffix, 500);
         $bodies = [];
-        while (($batch = $consumer->next(500, wait: self::SOON)) !== []) {
+        do {
+            $batch = $consumer->next(500, wait: self::SOON);
             foreach ($batch as $delivery) {
                 $bodies[] = $delivery->body;
                 $consumer->ack($delivery);
             }
-        }
+        } while ($batch !== [] || $transport->depth($this->queue($queue) . $suffix) > 0);
         $consumer->close();
 
         return $bodies;

@@ -112,7 +112,7 @@ final class PostgresConsumer implements TransactionalConsumer
     public function park(Delivery $delivery, array $headers): void
     {
         try {
-            $dead = $this->store->queueId(DeadLetters::queueOf($this->queueName));
+            $dead = $this->store->queues->id(DeadLetters::queueOf($this->queueName));
             [$id, $consumer] = $this->unsettled[$delivery->tag] ?? self::NOBODYS;
             $this->store->move($consumer, $id, $dead, $headers);
         } catch (SqlException | UndefinedQueue $exception) {
@@ -198,7 +198,7 @@ final class PostgresConsumer implements TransactionalConsumer
                 if (!Outage::isOne($exception)) {
                     throw $this->failed($exception);
                 }
-                if ($lost > Store::POOLED || !$exception instanceof ConnectionLost) {
+                if ($lost > Queues::POOLED || !$exception instanceof ConnectionLost) {
                     $this->gone($exception);
 
                     return [];
@@ -225,7 +225,7 @@ final class PostgresConsumer implements TransactionalConsumer
             $this->store->giveBackUnknown($this->id, [...\array_column($this->unsettled, 0), ...$this->settlements->of($this->id)]);
         }
         // Only a look, as long as there was nothing the last time.
-        if (!$this->probably && !$this->store->hasReady($this->queue)) {
+        if (!$this->probably && !$this->store->queues->hasReady($this->queue)) {
             $this->isUnsure = false;
 
             return [];

@@ -54,7 +54,7 @@ final class Publisher
         }
         $lost = $batch === [] ? $lost : $this->batch($batch) ?? $lost;
         if ($lost !== null) {
-            throw $this->store->nowhere($lost);
+            throw Queues::nowhere($lost);
         }
     }
 
@@ -92,9 +92,9 @@ final class Publisher
      */
     public function in(Transaction $transaction, array $messages): void
     {
-        $lost = $this->store->unroutable($messages);
+        $lost = $this->store->queues->unroutable($messages, $transaction);
         if ($lost !== null) {
-            throw $this->store->nowhere($lost);
+            throw Queues::nowhere($lost);
         }
         $this->store->insert($transaction, $messages);
     }
@@ -105,7 +105,7 @@ final class Publisher
      */
     private function batch(array $messages): ?Outgoing
     {
-        $lost = $this->guard('', fn(): ?Outgoing => $this->store->unroutable($messages));
+        $lost = $this->guard('', fn(): ?Outgoing => $this->store->queues->unroutable($messages));
         $this->waiting[] = $publication = new Publication($messages);
         while (!$publication->done) {
             $this->working ? $this->done->wait() : $this->work();

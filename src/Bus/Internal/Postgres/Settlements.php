@@ -32,7 +32,8 @@ final class Settlements
 
     /** Carries them to the server; one that was cancelled before it began has done nothing. */
     private ?Task $worker = null;
-    private bool $closing = false;
+    /** Consumers that wait in {@see close()}. */
+    private int $closing = 0;
 
     /** What no waiting helps against. */
     public ?SqlException $failure = null;
@@ -69,12 +70,16 @@ final class Settlements
     /** Waits until everything is settled, but not for a server that is away. */
     public function close(): void
     {
-        $this->closing = true;
-        if ($this->acks !== [] || $this->returns !== []) {
-            $this->begin();
-        }
-        while ($this->isWorking()) {
-            $this->idle->wait();
+        $this->closing++;
+        try {
+            if ($this->acks !== [] || $this->returns !== []) {
+                $this->begin();
+            }
+            while ($this->isWorking()) {
+                $this->idle->wait();
+            }
+        } finally {
+            $this->closing--;
         }
     }
 
@@ -105,7 +110,7 @@ final class Settlements
 
                         return;
                     }
-                    if ($this->closing) {
+                    if ($this->closing > 0) {
                         return;
                     }
                     delay($pause);

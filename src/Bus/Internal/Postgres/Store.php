@@ -4,22 +4,19 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Postgres;
 
-use Weft\Bus\DeadLetters;
 use Weft\Bus\Header;
 use Weft\Bus\Priority;
 use Weft\Bus\Internal\Ledger\Headers;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UndefinedQueue;
-use Weft\Bus\UnroutableMessage;
 use Weft\Sql\Bytes;
 use Weft\Sql\Connection;
-use Weft\Sql\ConnectionLost;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
- * Statements on the broker's tables.
+ * Statements on the messages of the broker, and on the consumers that have taken them.
  *
  * @internal
  */
@@ -68,19 +65,16 @@ final class Store
     private const LAZILY = "SELECT set_config('synchronous_commit', 'off', true), set_config('enable_seqscan', 'off', true),
         set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)";
 
-    /** Connections of a pool that may all turn out to be lost. */
-    public const POOLED = 8;
-
-    /** @var array<string, true> types that have a queue; bindings are never taken away */
-    private array $routed = [];
-
     /** @var \WeakMap<Database, bool> */
     private \WeakMap $shared;
 
     private ?string $identity = null;
 
+    public readonly Queues $queues;
+
     public function __construct(public readonly Database $database)
     {
+        $this->queues = new Queues($database);
         $this->shared = new \WeakMap();
     }
 
@@ -88,58 +82,6 @@ final class Store
     public function shares(Database $other): bool
     {
         return $this->shared[$other] ??= $other === $this->database || ($other->driver() === $this->database->driver() && self::identityOf($other) === $this->identity());
-    }
-
-    /** @param list<string> $types */
-    public function declare(string $queue, array $types): void
-    {
-        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types): void {
-            $transaction->execute("SELECT pg_advisory_xact_lock(hashtext('weft tables'))");
-            foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
-                // The smallest that is free: queues for replies come and go.
-                $transaction->execute('INSERT INTO weft_queues (id, name) SELECT coalesce((SELECT min(f.id) FROM (SELECT 1 AS id UNION ALL SELECT id + 1 FROM weft_queues) f
-                    WHERE NOT EXISTS (SELECT 1 FROM weft_queues q WHERE q.id = f.id)), 1), ?
-                    WHERE NOT EXISTS (SELECT 1 FROM weft_queues WHERE name = ?)', [$name, $name]);
-            }
-            $transaction->execute('INSERT INTO weft_bindings (type, queue_id) SELECT t.type, q.id FROM weft_queues q, unnest(?::text[]) AS t(type)
-                WHERE q.name = ? ON CONFLICT DO NOTHING', [$types, $queue]);
-        });
-    }
-
-    /** Deletes a queue, its dead letters and everything in them. */
-    public function drop(string $queue): void
-    {
-        foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
-            $this->database->transaction(static function (Transaction $transaction) use ($name): void {
-                $id = $transaction->execute('DELETE FROM weft_queues WHERE name = ? RETURNING id', [$name])->value();
-                $id === null || $transaction->execute('DELETE FROM weft_messages WHERE id >= ? AND id < ?', self::range($id));
-            });
-        }
-    }
-
-    /** @throws UndefinedQueue */
-    public function queueId(string $queue): int
-    {
-        return $this->ask('SELECT id FROM weft_queues WHERE name = ?', [$queue])
-            ?? throw self::undefined($queue);
-    }
-
-    /**
-     * @param list<Outgoing> $messages
-     * @return Outgoing|null the first that must be routed and has no queue
-     */
-    public function unroutable(array $messages): ?Outgoing
-    {
-        foreach ($messages as $message) {
-            if ($message->mustRoute && !isset($this->routed[$message->type])) {
-                if ($this->database->execute('SELECT 1 FROM weft_bindings WHERE type = ? LIMIT 1', [$message->type])->value() === null) {
-                    return $message;
-                }
-                $this->routed[$message->type] = true;
-            }
-        }
-
-        return null;
     }
 
     /**
@@ -174,20 +116,9 @@ final class Store
     {
         foreach (self::chunks($messages) as $columns) {
             if ($connection->execute(self::INSERT_INTO, [$queue, ...$columns])->affected() === 0) {
-                throw self::undefined($queue);
+                throw Queues::undefined($queue);
             }
         }
-    }
-
-    /** Whether there is something nobody has taken; writes nothing. */
-    public function hasReady(int $queue): bool
-    {
-        return $this->ask('SELECT EXISTS (SELECT 1 FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL ORDER BY id LIMIT 1)', self::range($queue));
-    }
-
-    public function depth(int $queue): int
-    {
-        return $this->ask('SELECT count(*) FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL', self::range($queue));
     }
 
     /**
@@ -200,7 +131,7 @@ final class Store
     public function claim(int $queue, int $consumer, int $max, ?int $first): array
     {
         return $this->lazily(fn(Transaction $transaction): array
-            => $transaction->execute(self::CLAIM, [$consumer, ...self::range($queue), $max, $consumer, $first, $consumer])->rows());
+            => $transaction->execute(self::CLAIM, [$consumer, ...Queues::range($queue), $max, $consumer, $first, $consumer])->rows());
     }
 
     /**
@@ -271,34 +202,6 @@ final class Store
         });
     }
 
-    public function nowhere(Outgoing $message): UnroutableMessage
-    {
-        return new UnroutableMessage("No queue in this PostgreSQL database is declared for commands of type \"{$message->type}\"");
-    }
-
-    /**
-     * One value. A pool may hold connections that were cut together: then the next one is asked.
-     *
-     * @param list<mixed> $parameters
-     */
-    private function ask(string $query, array $parameters): mixed
-    {
-        for ($lost = 1; true; $lost++) {
-            try {
-                return $this->database->execute($query, $parameters)->value();
-            } catch (ConnectionLost $exception) {
-                if ($lost > self::POOLED) {
-                    throw $exception;
-                }
-            }
-        }
-    }
-
-    private static function undefined(string $queue): UndefinedQueue
-    {
-        return new UndefinedQueue("Queue \"{$queue}\" is not declared in this PostgreSQL database");
-    }
-
     /** @param list<int> $consumers */
     private static function releaseIn(Transaction $transaction, array $consumers): void
     {
@@ -322,12 +225,6 @@ final class Store
 
             return $work($transaction);
         });
-    }
-
-    /** @return array{int, int} the first id of a queue, and the first after it */
-    private static function range(int $queue): array
-    {
-        return [$queue << Schema::QUEUE_BITS, ($queue + 1) << Schema::QUEUE_BITS];
     }
 
     /**

@@ -1,0 +1,128 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Postgres;
+
+use Weft\Bus\DeadLetters;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UndefinedQueue;
+use Weft\Bus\UnroutableMessage;
+use Weft\Sql\Connection;
+use Weft\Sql\ConnectionLost;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+
+/**
+ * The queues of the broker: their numbers, what is bound to them, and how much is in them.
+ *
+ * @internal
+ */
+final class Queues
+{
+    /** Connections of a pool that may all turn out to be lost. */
+    public const POOLED = 8;
+
+    /** @var array<string, true> types that have a queue; bindings are never taken away */
+    private array $routed = [];
+
+    public function __construct(private readonly Database $database) {}
+
+    /** @param list<string> $types */
+    public function declare(string $queue, array $types): void
+    {
+        $this->database->transaction(static function (Transaction $transaction) use ($queue, $types): void {
+            $transaction->execute("SELECT pg_advisory_xact_lock(hashtext('weft tables'))");
+            foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
+                // The smallest that is free: queues for replies come and go.
+                $transaction->execute('INSERT INTO weft_queues (id, name) SELECT coalesce((SELECT min(f.id) FROM (SELECT 1 AS id UNION ALL SELECT id + 1 FROM weft_queues) f
+                    WHERE NOT EXISTS (SELECT 1 FROM weft_queues q WHERE q.id = f.id)), 1), ?
+                    WHERE NOT EXISTS (SELECT 1 FROM weft_queues WHERE name = ?)', [$name, $name]);
+            }
+            $transaction->execute('INSERT INTO weft_bindings (type, queue_id) SELECT t.type, q.id FROM weft_queues q, unnest(?::text[]) AS t(type)
+                WHERE q.name = ? ON CONFLICT DO NOTHING', [$types, $queue]);
+        });
+    }
+
+    /** Deletes a queue, its dead letters and everything in them. */
+    public function drop(string $queue): void
+    {
+        foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
+            $this->database->transaction(static function (Transaction $transaction) use ($name): void {
+                $id = $transaction->execute('DELETE FROM weft_queues WHERE name = ? RETURNING id', [$name])->value();
+                $id === null || $transaction->execute('DELETE FROM weft_messages WHERE id >= ? AND id < ?', self::range($id));
+            });
+        }
+    }
+
+    /** @throws UndefinedQueue */
+    public function id(string $queue): int
+    {
+        return $this->ask('SELECT id FROM weft_queues WHERE name = ?', [$queue])
+            ?? throw self::undefined($queue);
+    }
+
+    /**
+     * @param list<Outgoing> $messages
+     * @param Connection|null $connection to ask over: a handler that holds one must not wait for another one of the same pool
+     * @return Outgoing|null the first that must be routed and has no queue
+     */
+    public function unroutable(array $messages, ?Connection $connection = null): ?Outgoing
+    {
+        foreach ($messages as $message) {
+            if ($message->mustRoute && !isset($this->routed[$message->type])) {
+                if (($connection ?? $this->database)->execute('SELECT 1 FROM weft_bindings WHERE type = ? LIMIT 1', [$message->type])->value() === null) {
+                    return $message;
+                }
+                $this->routed[$message->type] = true;
+            }
+        }
+
+        return null;
+    }
+
+    /** Whether there is something nobody has taken; writes nothing. */
+    public function hasReady(int $queue): bool
+    {
+        return $this->ask('SELECT EXISTS (SELECT 1 FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL ORDER BY id LIMIT 1)', self::range($queue));
+    }
+
+    public function depth(int $queue): int
+    {
+        return $this->ask('SELECT count(*) FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL', self::range($queue));
+    }
+
+    public static function nowhere(Outgoing $message): UnroutableMessage
+    {
+        return new UnroutableMessage("No queue in this PostgreSQL database is declared for commands of type \"{$message->type}\"");
+    }
+
+    public static function undefined(string $queue): UndefinedQueue
+    {
+        return new UndefinedQueue("Queue \"{$queue}\" is not declared in this PostgreSQL database");
+    }
+
+    /** @return array{int, int} the first id of a queue, and the first after it */
+    public static function range(int $queue): array
+    {
+        return [$queue << Schema::QUEUE_BITS, ($queue + 1) << Schema::QUEUE_BITS];
+    }
+
+    /**
+     * One value. A pool may hold connections that were cut together: then the next one is asked.
+     *
+     * @param list<mixed> $parameters
+     */
+    private function ask(string $query, array $parameters): mixed
+    {
+        for ($lost = 1; true; $lost++) {
+            try {
+                return $this->database->execute($query, $parameters)->value();
+            } catch (ConnectionLost $exception) {
+                if ($lost > self::POOLED) {
+                    throw $exception;
+                }
+            }
+        }
+    }
+}
