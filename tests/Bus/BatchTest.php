@@ -215,7 +215,7 @@ final class BatchTest extends BusTestCase
                 public function __construct(private array &$at) {}
 
                 #[CommandHandler]
-                #[Batch(StoreCustomer::class, size: 3, window: 0.2)]
+                #[Batch(StoreCustomer::class, size: 3, window: 1.0)]
                 public function store(array $items): void
                 {
                     $this->at[] = [\microtime(true), \count($items)];
@@ -225,14 +225,15 @@ final class BatchTest extends BusTestCase
             $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
             $started = \microtime(true);
             $bus->sendAll(self::customers(4));
-            delay(0.5);
+            while (\count($at) < 2) {
+                delay(0.01);
+            }
             $bus->stop();
             $consumer->await();
 
             self::assertSame([3, 1], \array_column($at, 1));
-            self::assertLessThan(0.15, $at[0][0] - $started);
-            self::assertGreaterThan(0.19, $at[1][0] - $started);
-            self::assertLessThan(0.45, $at[1][0] - $started);
+            self::assertLessThan(0.9, $at[0][0] - $started);
+            self::assertGreaterThan(0.99, $at[1][0] - $started);
         });
     }
 

@@ -24,7 +24,7 @@ abstract class BusTestCase extends TestCase
     /** The environment's name of the server whose database handlers use. */
     protected const SERVER = 'DATABASE_URL';
 
-    private const DEADLINE = 20.0;
+    private const DEADLINE = 60.0;
 
     /**
      * What fails on purpose is not to be told on the terminal.

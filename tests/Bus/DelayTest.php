@@ -58,7 +58,7 @@ class DelayTest extends BusTestCase
             self::assertGreaterThanOrEqual(0.15, $heard['0.15'] - $sent);
             self::assertGreaterThanOrEqual(0.3, $heard['0.3'] - $sent);
             // Generous, for a busy machine.
-            self::assertLessThan(2.0, $heard['0.3'] - $sent);
+            self::assertLessThan(10.0, $heard['0.3'] - $sent);
         });
     }
 
@@ -141,7 +141,7 @@ class DelayTest extends BusTestCase
 
             self::assertSame(1_000, \array_sum(\array_map('count', $late)));
             self::assertGreaterThan(-0.002, \min(\array_merge(...$late)), 'none came too early');
-            self::assertLessThan(5.0, \max(\array_merge(...$late)));
+            self::assertLessThan(15.0, \max(\array_merge(...$late)));
         });
     }
 

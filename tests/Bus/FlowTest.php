@@ -19,6 +19,7 @@ use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\Alarm;
 use Weft\Tests\Bus\Fixtures\Deposit;
 use Weft\Tests\Bus\Fixtures\Report;
+use Weft\Tests\Bus\Fixtures\Killable;
 use Weft\Tests\Bus\Fixtures\MariaDb;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
@@ -32,6 +33,7 @@ require_once __DIR__ . '/Fixtures/ordered.php';
 /** What is started when, and how much of it at a time. */
 final class FlowTest extends BusTestCase
 {
+    use Killable;
     use MariaDb;
     use Servers;
     use TemporaryDatabase;
@@ -109,16 +111,16 @@ final class FlowTest extends BusTestCase
     public function testATenantWithFewMessagesHardlyWaitsBehindOneThatFloods(): void
     {
         $this->inRuntime(function (): void {
-            $waits = [];
+            $overtaken = [];
             $flood = 0;
-            $bus = Bus::connect('memory:')->handlers(new class ($waits, $flood) {
-                public function __construct(private array &$waits, private int &$flood) {}
+            $bus = Bus::connect('memory:')->handlers(new class ($overtaken, $flood) {
+                public function __construct(private array &$overtaken, private int &$flood) {}
 
                 #[CommandHandler]
                 public function report(Report $command, Context $context): void
                 {
                     delay(0.001);
-                    $command->tenant === 'a' ? $this->flood++ : $this->waits[] = \microtime(true) - (float) $context->header('sent-at');
+                    $command->tenant === 'a' ? $this->flood++ : $this->overtaken[] = $this->flood - (int) $context->header('handled-before');
                 }
             });
             $bus->declare(self::QUEUE);
@@ -126,13 +128,13 @@ final class FlowTest extends BusTestCase
             $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 10, prefetch: 30_000, signals: false));
             for ($number = 1; $number <= 10; $number++) {
                 delay(0.05);
-                $bus->send(new Report('b', $number), headers: ['sent-at' => \sprintf('%.6F', \microtime(true))]);
+                $bus->send(new Report('b', $number), headers: ['handled-before' => (string) $flood]);
             }
-            while (\count($waits) < 10) {
+            while (\count($overtaken) < 10) {
                 delay(0.005);
             }
             self::assertLessThan(20_000, $flood, 'the flood was not over');
-            self::assertLessThan(0.1, \max($waits));
+            self::assertLessThan(100, \max($overtaken), 'of the flood are handled before one that has just come');
             $bus->close();
             try {
                 $consumer->await();
@@ -203,10 +205,11 @@ final class FlowTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $logger = new TestLogger();
-            $calls = [];
+            $at = $pauses = [];
             $down = true;
-            $bus = Bus::connect('memory:', logger: $logger)->handlers(self::storing(static function (StoreCustomer $command) use (&$calls, &$down): void {
-                $calls[] = [\microtime(true), $command->id];
+            $bus = Bus::connect('memory:', logger: $logger)->handlers(self::storing(static function () use (&$at, &$pauses, &$down, $logger): void {
+                $at[] = \microtime(true);
+                $pauses[] = \count(\array_filter($logger->records, static fn(array $record): bool => \str_contains($record['message'], 'is not consumed for')));
                 if ($down) {
                     throw new \RuntimeException('the gateway is down');
                 }
@@ -214,25 +217,23 @@ final class FlowTest extends BusTestCase
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(20));
             $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1, signals: false, breaker: new CircuitBreaker(failures: 3, pause: 0.1, longest: 0.2)));
-            while (\count($calls) < 5) {
+            while (\count($at) < 5) {
                 delay(0.01);
             }
-            self::assertCount(5, $calls);
+            self::assertCount(5, $at);
             $down = false;
-            while (\count($calls) < 20) {
+            while (\count($at) < 20) {
                 delay(0.01);
             }
             $bus->stop();
             $consumer->await();
 
-            $at = \array_column($calls, 0);
-            self::assertLessThan(0.08, $at[2] - $at[0], 'three in a row');
+            self::assertSame([0, 0, 0, 1, 2, 3], \array_slice($pauses, 0, 6), 'three in a row, then one at a time');
+            self::assertSame(3, $pauses[19], 'one has succeeded, so all go on');
             self::assertGreaterThan(0.095, $at[3] - $at[2], 'then a pause, and one is tried');
             self::assertGreaterThan(0.19, $at[4] - $at[3], 'a pause twice as long, and one is tried');
             self::assertGreaterThan(0.19, $at[5] - $at[4], 'no longer than the longest');
-            self::assertLessThan(0.15, $at[19] - $at[5], 'it has succeeded, so all go on');
             self::assertSame([15, 5], [$bus->progress()->commands, $bus->progress()->parked]);
-            self::assertTrue($logger->hasErrorThatContains('Queue {queue} is not consumed for'));
             self::assertTrue($logger->hasNoticeThatContains('is consumed again'));
         });
     }
@@ -291,58 +292,51 @@ final class FlowTest extends BusTestCase
                 public function __construct(private array &$at) {}
 
                 #[CommandHandler]
-                #[RateLimit(perSecond: 100.0, burst: 5)]
+                #[RateLimit(perSecond: 5.0, burst: 5)]
                 public function store(StoreCustomer $command): void
                 {
                     $this->at[] = \microtime(true);
                 }
             });
             $bus->declare(self::QUEUE);
-            $bus->sendAll(self::customers(45));
+            $bus->sendAll(self::customers(10));
             self::drain($bus);
 
-            $span = $at[44] - $at[0];
-            self::assertGreaterThan(0.39, $span, '5 at once, 40 at 100 a second');
-            self::assertLessThan(0.8, $span);
-            self::assertLessThan(0.03, $at[4] - $at[0]);
+            self::assertGreaterThan(0.98, $at[9] - $at[0], '5 at once, 5 at 5 a second');
+            self::assertLessThan(0.75, $at[4] - $at[0], 'by the rate alone it were 0.8');
         });
     }
 
     /** @dataProvider databases */
-    public function testBusesThatShareARateKeepItTogether(string $database): void
+    public function testProcessesThatShareARateKeepItTogether(string $kind): void
     {
-        $this->inRuntime(function () use ($database): void {
-            $at = [];
-            $buses = $databases = [];
-            for ($bus = 0; $bus < 3; $bus++) {
-                $databases[] = $own = match ($database) {
-                    'sqlite' => Database::connect($this->dsn()),
-                    'postgres' => $this->database(4),
-                    'mariadb' => $this->mariaDb(),
-                };
-                $buses[] = $connected = Bus::connect('memory:', $own)->handlers(new class ($at) {
-                    public function __construct(private array &$at) {}
-
-                    #[CommandHandler]
-                    #[RateLimit(perSecond: 200.0, burst: 1, shared: true, name: 'gateway')]
-                    public function store(StoreCustomer $command): void
-                    {
-                        $this->at[] = \microtime(true);
-                    }
-                });
-                $connected->declare(self::QUEUE);
-                $connected->sendAll(self::customers(400));
+        $this->inRuntime(function () use ($kind): void {
+            $dsn = match ($kind) {
+                'sqlite' => $this->dsn(),
+                'postgres' => $this->databaseDsn(),
+                'mariadb' => $this->mariaDbDsn(),
+            };
+            $files = [];
+            for ($process = 1; $process <= 3; $process++) {
+                $this->startWriting($files[] = "{$this->folder}/calls.{$process}", 'limited.php', $dsn);
             }
-            $consumers = \array_map(static fn(Bus $bus) => async(static fn() => $bus->consume(self::QUEUE, concurrency: 5, signals: false)), $buses);
-            delay(2.0);
-            \array_walk($buses, static fn(Bus $bus) => $bus->stop());
-            \array_walk($consumers, static fn($consumer) => $consumer->await());
+            while (\min(\array_map(static fn(string $file): int => \count(self::times($file)), $files)) < 10) {
+                delay(0.05);
+            }
+            $from = \microtime(true) + 0.2;
+            delay(4.5);
+            $times = \array_merge(...\array_map(self::times(...), $files));
 
-            $from = $at[0] + 0.3;
-            $calls = \count(\array_filter($at, static fn(float $time): bool => $time >= $from && $time < $from + 1.5));
-            self::assertEqualsWithDelta(300, $calls, 15, '200 a second for 1.5 s, to 5 %');
-            \array_walk($databases, static fn(Database $database) => $database->close());
-        });
+            $calls = \count(\array_filter($times, static fn(float $time): bool => $time >= $from && $time < $from + 4.0));
+            self::assertEqualsWithDelta(400, $calls, 20, '100 a second for 4 s, to 5 %');
+        }, deadline: 120.0);
+    }
+
+    /** @return list<float> */
+    private static function times(string $file): array
+    {
+        // The last line may be half there.
+        return \array_map('floatval', \array_slice(\explode("\n", (string) \file_get_contents($file)), 0, -1));
     }
 
     /** @return iterable<string, array{string}> */
@@ -368,7 +362,7 @@ final class FlowTest extends BusTestCase
             $started = \microtime(true);
             self::drain($bus);
 
-            self::assertLessThan(2.0, \microtime(true) - $started);
+            self::assertLessThan(15.0, \microtime(true) - $started, 'not the day by which the clock was ahead');
             self::assertSame(1, $bus->progress()->commands);
         });
     }
@@ -411,7 +405,7 @@ final class FlowTest extends BusTestCase
             while ($handled < 4000) {
                 delay(0.002);
             }
-            self::assertLessThan(0.3, \microtime(true) - $waited, 'nothing has piled up');
+            self::assertLessThan(4.0, \microtime(true) - $waited, 'two at a time would need 8 s more');
             $bus->stop();
             $consumer->await();
         });
@@ -485,6 +479,6 @@ final class FlowTest extends BusTestCase
             } catch (\Throwable) {
             }
             $database->close();
-        }, 30.0);
+        }, 90.0);
     }
 }

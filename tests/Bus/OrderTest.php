@@ -301,7 +301,7 @@ final class OrderTest extends BusTestCase
             self::assertSame([[], 0, 0], [$bus->blockedKeys(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE)]);
             $bus->close();
             $database->close();
-        }, 60.0);
+        }, 120.0);
     }
 
     public function testAMessageThatCannotBeParkedHoldsItsKeyUntilItCan(): void
@@ -411,7 +411,7 @@ final class OrderTest extends BusTestCase
             $consumer->await();
 
             self::assertSame(\range(1, 120), $database->execute('SELECT number FROM deposits ORDER BY rowid')->column());
-        }, 40.0);
+        }, 90.0);
     }
 
     public function testWhatHasNoKeyIsInNoOrder(): void

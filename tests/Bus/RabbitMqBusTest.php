@@ -7,7 +7,6 @@ namespace Weft\Tests\Bus;
 use Weft\Amqp\Connection;
 use Weft\Amqp\InvalidDsn;
 use Weft\Amqp\Message;
-use Weft\Bench\Chaos\Proxy;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
@@ -26,11 +25,10 @@ use Weft\Sql\UniqueViolation;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\VirtualHost;
+use Weft\Tests\Sql\Support\Proxy;
 
 use function Weft\async;
 use function Weft\delay;
-
-require_once __DIR__ . '/../../bench/autoload.php';
 
 /** The bus on the servers it is meant for: RabbitMQ and PostgreSQL. */
 final class RabbitMqBusTest extends BusTestCase
@@ -62,13 +60,13 @@ final class RabbitMqBusTest extends BusTestCase
             $near->consume(self::QUEUE, limit: 3);
             $near->close();
             $port = (int) \parse_url($dsn, \PHP_URL_PORT);
-            $proxy = new Proxy($port);
+            $proxy = new Proxy('127.0.0.1', $port);
             $far = Bus::connect(\str_replace(":{$port}/", ":{$proxy->port}/", $dsn));
-            $proxy->slow(0.3);
+            $proxy->delay(0.6);
 
             self::assertCount(3, $far->deadLetters(self::QUEUE)->peek());
             self::assertSame(3, $far->purge(self::QUEUE . '.dead'));
-            $proxy->slow(0.0);
+            $proxy->delay(0.0);
             $far->close();
             $proxy->stop();
         });

@@ -67,7 +67,7 @@ final class RequestTest extends BusTestCase
             $consumer->await();
             self::assertSame(0, $bus->depth(self::QUEUE));
             $bus->close();
-        }, 30.0);
+        }, 90.0);
     }
 
     /** @return iterable<string, array{string}> */
@@ -166,12 +166,12 @@ final class RequestTest extends BusTestCase
             $this->consuming($bus, function () use ($bus): void {
                 $started = \microtime(true);
                 try {
-                    $bus->request(new ForgetCustomer('0.3'), timeout: 0.1);
+                    $bus->request(new ForgetCustomer('1'), timeout: 0.1);
                     self::fail('there is no reply in time');
                 } catch (RequestTimedOut $timedOut) {
                     self::assertMatchesRegularExpression('/^No reply to customer.forget [\da-f-]{36} came within 0.1 seconds$/', $timedOut->getMessage());
                 }
-                self::assertLessThan(0.25, \microtime(true) - $started);
+                self::assertLessThan(1.0, \microtime(true) - $started);
                 $task = async(static fn() => $bus->request(new ForgetCustomer('0.2'), timeout: 10.0));
                 delay(0.05);
                 $task->cancel();
@@ -181,7 +181,7 @@ final class RequestTest extends BusTestCase
                 } catch (CancelledException) {
                 }
                 self::assertSame(0, self::waiting($bus));
-                delay(0.4);
+                delay(1.1);
                 self::assertSame('late', $bus->request(new ForgetCustomer('0.01')), 'late replies are nobody else\'s');
             });
         });

@@ -22,9 +22,21 @@ trait Killable
     /** @return int its process id */
     private function start(string $script, string ...$more): int
     {
+        return $this->launch(\STDERR, $script, $this->brokerDsn(), $this->databaseDsn(), ...$more);
+    }
+
+    /** @return int its process id */
+    private function startWriting(string $file, string $script, string ...$arguments): int
+    {
+        return $this->launch(['file', $file, 'w'], $script, ...$arguments);
+    }
+
+    /** @param resource|array{string, string, string} $output */
+    private function launch(mixed $output, string $script, string ...$arguments): int
+    {
         \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
-        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . "/{$script}", $this->brokerDsn(), $this->databaseDsn(), ...$more];
-        $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
+        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . "/{$script}", ...$arguments];
+        $process = \proc_open($command, [1 => $output, 2 => \STDERR], $pipes);
         self::assertIsResource($process);
         $this->processes[] = $process;
 

@@ -21,10 +21,16 @@ trait MariaDb
 
     private function mariaDb(): Database
     {
-        $this->mariaDb ??= new EmptyDatabase('mariadb');
-        $database = Database::connect($this->mariaDb->dsn());
+        $database = Database::connect($this->mariaDbDsn());
         $database->execute('CREATE TABLE IF NOT EXISTS effects (id VARCHAR(64), listener VARCHAR(64))');
 
         return $database;
+    }
+
+    private function mariaDbDsn(): string
+    {
+        $this->mariaDb ??= new EmptyDatabase('mariadb');
+
+        return $this->mariaDb->dsn();
     }
 }

@@ -38,6 +38,17 @@ final class Proxy
         $this->ask('cut');
     }
 
+    /** Closes every connection and refuses new ones, as a server that is down. */
+    public function goAway(): void
+    {
+        $this->ask('away');
+    }
+
+    public function comeBack(): void
+    {
+        $this->ask('back');
+    }
+
     /** From now on the server's words get lost. */
     public function hold(): void
     {

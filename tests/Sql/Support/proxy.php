@@ -5,16 +5,18 @@ declare(strict_types=1);
 /*
  * A TCP proxy in a process of its own: php proxy.php HOST PORT. Its first line of output is the port it listens on; then each
  * line of input is answered by the number of round trips since the line before: "trips" only asks, "cut" closes every
- * connection, "hold" keeps back whatever the server says until "release", "idle SECONDS" closes connections that are silent
- * for so long from then on. "idled" is answered by the number of those. "delay SECONDS" lets whatever the server says from then
- * on arrive so much later: a round trip takes that long at least.
+ * connection, "away" does so and refuses new ones until "back", "hold" keeps back whatever the server says until "release",
+ * "idle SECONDS" closes connections that are silent for so long from then on. "idled" is answered by the number of those.
+ * "delay SECONDS" lets whatever the server says from then on arrive so much later: a round trip takes that long at least.
  */
 
 [, $host, $port] = $argv;
 // Small answers must not wait for the acknowledgement of the one before.
 $context = stream_context_create(['socket' => ['tcp_nodelay' => true]]);
-$listener = stream_socket_server('tcp://127.0.0.1:0', flags: STREAM_SERVER_BIND | STREAM_SERVER_LISTEN, context: $context) ?: exit(1);
-echo substr((string) strrchr((string) stream_socket_get_name($listener, false), ':'), 1), "\n";
+$listen = static fn (string $address) => stream_socket_server("tcp://$address", flags: STREAM_SERVER_BIND | STREAM_SERVER_LISTEN, context: $context) ?: exit(1);
+$listener = $listen('127.0.0.1:0');
+$address = (string) stream_socket_get_name($listener, false);
+echo substr((string) strrchr($address, ':'), 1), "\n";
 
 $peers = $sides = $sockets = $lastFrom = $heard = [];
 $trips = $idled = 0;
@@ -47,7 +49,7 @@ while (true) {
         [, $to, $bytes] = array_shift($late);
         $pass($to, $bytes);
     }
-    $readable = [STDIN, $listener, ...array_values(array_filter(
+    $readable = [STDIN, ...$listener === null ? [] : [$listener], ...array_values(array_filter(
         $sockets,
         static fn (int $id): bool => !$holds || $sides[$id] === 'client',
         ARRAY_FILTER_USE_KEY,
@@ -67,8 +69,14 @@ while (true) {
             if ($command === false) {
                 exit(0);
             }
-            if (trim($command) === 'cut') {
+            if (in_array(trim($command), ['cut', 'away'], true)) {
                 array_map($close, array_keys($sockets));
+            }
+            if (trim($command) === 'away') {
+                fclose($listener);
+                $listener = null;
+            } elseif (trim($command) === 'back') {
+                $listener = $listen($address);
             }
             $holds = trim($command) !== 'release' && ($holds || trim($command) === 'hold');
             if (str_starts_with($command, 'idle ')) {
