@@ -20,7 +20,7 @@ use Weft\Runtime\TaskState;
 final class Coroutine implements Task, \Stringable
 {
     public Scheduler $scheduler;
-    public int $id;
+    public int $id = 0;
     /** @var callable|null */
     public mixed $main;
     /** @var array<mixed> */
@@ -32,7 +32,7 @@ final class Coroutine implements Task, \Stringable
     /** @var array<int, \WeakReference<Ending>> what has to know of its end, by object id */
     public array $endings = [];
     /** Seconds of the monotonic clock. */
-    public float $since;
+    public float $since = 0.0;
     public ?\Fiber $fiber = null;
     /** The innermost scope it has open, which owns what it starts. */
     public ?Children $children = null;
@@ -247,8 +247,6 @@ final class Coroutine implements Task, \Stringable
 
     private function exception(Cancellation $cancellation): CancelledException
     {
-        $cancellation->wasFelt = true;
-
         return new CancelledException("Task $this was cancelled: $cancellation->reason", $cancellation);
     }
 
