@@ -247,6 +247,8 @@ final class Coroutine implements Task, \Stringable
 
     private function exception(Cancellation $cancellation): CancelledException
     {
+        $cancellation->wasFelt = true;
+
         return new CancelledException("Task $this was cancelled: $cancellation->reason", $cancellation);
     }
 
