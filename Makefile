@@ -74,6 +74,11 @@ test-pool-model: ## explore 1.2 million random schedules of the connection pool
 test-properties: ## feed the readers of MySQL, PostgreSQL and AMQP with millions of inputs that are wrong (CASES=100000 of each kind)
 	@PROPTEST_CASES='$(CASES)' cargo test --locked --package weft-core --lib -- hostile
 
+.PHONY: fuzz
+fuzz: ## feed the decoders of gRPC and Protocol Buffers damage for an hour each, or FOR=SECONDS; a failure names its seed
+	@WEFT_FUZZ_SECONDS=$(or $(FOR),3600) cargo test --locked --release --package weft-core --lib --test grpc -- \
+		protobuf::fuzz:: damage:: no_template_and_no_path
+
 .PHONY: check
 check: ## check formatting, lints and coding style without changing a file
 	@scripts/setup demo check
@@ -146,6 +151,12 @@ bench-grpc: ## measure Weft, grpc-go and grpc-js as gRPC servers (SHORT=1: two m
 	@scripts/setup demo bench
 	@$(MAKE) build
 	@$(SUITE) --only=grpc
+
+.PHONY: bench-grpc-bounds
+bench-grpc-bounds: ## measure what one gRPC server bears: tail, a million messages, distance, idle connections, an hour of load (SOAK=SECONDS)
+	@scripts/setup demo bench
+	@$(MAKE) build
+	@bench/grpc/bounds --soak=$(or $(SOAK),3600)
 
 .PHONY: bench-pool
 bench-pool: ## measure what the pool is worth: five published loads against MariaDB (SHORT=1: half a minute)

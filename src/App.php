@@ -71,6 +71,8 @@ final class App
      * @param bool $reflection lets tools such as grpcurl ask what is served
      * @param list<string> $webOrigins origins whose pages may call by grpc-web; `*` is every one
      * @param Limits|null $connections as for `Weft\Grpc\Server::listen()`; those of the `http()` where it is its address
+     * @param bool $channelz lets tools ask for the connections and their calls
+     * @param bool $json methods that `google.api.http` gives a path are served by HTTP with JSON, too
      *
      * @throws Grpc\InvalidService
      */
@@ -83,8 +85,10 @@ final class App
         array $webOrigins = [],
         ?Tls $tls = null,
         ?Limits $connections = null,
+        bool $json = false,
+        bool $channelz = false,
     ): GrpcServer {
-        $server = new GrpcServer($services, $interceptors, $limits, $reflection, $webOrigins, $this->logger, $this->debug);
+        $server = new GrpcServer($services, $interceptors, $limits, $reflection, $webOrigins, $this->logger, $this->debug, $json, $channelz);
         $this->grpc[] = [$address, $server, $connections, $tls];
 
         return $server;

@@ -8,10 +8,16 @@ namespace Weft\Native;
 final class GrpcServer
 {
     /**
-     * @param list<array{string, bool}> $methods path, `/package.Service/Method`, and whether the client streams
-     * @param array<string, mixed> $limits the properties of `Weft\Grpc\Limits`, and `webOrigins`
+     * @param list<array{string, bool, ?int, ?float, list<int>}> $methods path, `/package.Service/Method`, whether the client
+     *     streams, bytes of a message, seconds of a call, and the indexes of its gates
+     * @param list<array{string, string, int, bool}> $rules for HTTP with JSON: method of HTTP, path with variables, index of the
+     *     method, and whether the server streams
+     * @param array<string, mixed> $limits the properties of `Weft\Grpc\Limits`, `webOrigins`, and `gates`: name, calls in progress
+     *     and waiting
+     *
+     * @throws \Weft\Grpc\InvalidService a path is malformed
      */
-    public static function open(array $methods, array $limits): GrpcServer
+    public static function open(array $methods, array $rules, array $limits): GrpcServer
     {
     }
 
@@ -34,6 +40,15 @@ final class GrpcServer
     public function inFlight(): int
     {
     }
+
+    /**
+     * Calls that were started, have succeeded and have failed, and when the last was started, in seconds since 1970.
+     *
+     * @return array{int, int, int, ?float}
+     */
+    public function tally(): array
+    {
+    }
 }
 
 /** What of a call needs no waiting. Made by the extension only, as a `Weft\Grpc\Call`. */
@@ -45,7 +60,7 @@ class GrpcCall
     }
 
     /**
-     * Index of its method in the list the server was opened with.
+     * Index of its method in the list the server was opened with; for HTTP with JSON the number of methods and the index of the rule.
      *
      * @internal
      */
@@ -55,6 +70,26 @@ class GrpcCall
 
     /** `/package.Service/Method` */
     public function method(): string
+    {
+    }
+
+    /**
+     * Fields of the request that the path of a call by HTTP with JSON contains.
+     *
+     * @internal
+     *
+     * @return array<string, string>
+     */
+    public function variables(): array
+    {
+    }
+
+    /**
+     * What follows the path of a call by HTTP with JSON, without the question mark.
+     *
+     * @internal
+     */
+    public function query(): string
     {
     }
 
@@ -194,8 +229,9 @@ class GrpcCall
      * @internal
      *
      * @param array<string, string|list<string>> $trailers
+     * @param string|null $details of the status of a call by HTTP with JSON: a list in JSON
      */
-    public function finish(int $status, string $message, array $trailers): bool
+    public function finish(int $status, string $message, array $trailers, ?string $details = null): bool
     {
     }
 }
@@ -208,7 +244,7 @@ final class GrpcChannel
      * @param bool $is_round_robin every address of every server in turn, instead of the first that can be connected to
      * @param array<string, string|bool|null>|null $tls the properties of `Weft\Grpc\Client\Tls`; null is plain text
      * @param array<string, mixed> $options `connectTimeout`, `pingInterval` (null is never) and `pingTimeout` in seconds,
-     *     `messageBytes` of a message of the server, `encoding` of messages to it (null is none)
+     *     `messageBytes` of a message of the server, `encoding` of messages to it (null is none), `streamWindow` in bytes
      *
      * @throws \Weft\Grpc\Client\TlsFailed a file cannot be used
      */

@@ -66,6 +66,16 @@ final class HttpServer
     {
     }
 
+    /**
+     * Who is connected, by id of the connection: address (null on a Unix socket), whether it has TLS, and of its calls of gRPC how
+     * many were started, have succeeded and have failed, and when the last was started, in seconds since 1970.
+     *
+     * @return array<int, array{?string, bool, int, int, int, ?float}>
+     */
+    public function peers(): array
+    {
+    }
+
     /** How many requests have arrived and are not answered, those that wait for their turn included. */
     public function inFlight(): int
     {

@@ -31,7 +31,7 @@ while (true) {
     $due = static function (int $id) use (&$held, $now): bool {
         return ($held[$id] ?? []) !== [] && $held[$id][0][0] <= $now;
     };
-    $readable = [STDIN, $listener, ...array_filter($sockets, static fn (int $id): bool => count($held[$peers[$id]] ?? []) < 64, ARRAY_FILTER_USE_KEY)];
+    $readable = [STDIN, $listener, ...array_filter($sockets, static fn (int $id): bool => count($held[$peers[$id]] ?? []) < 256, ARRAY_FILTER_USE_KEY)];
     $writable = array_filter($sockets, $due, ARRAY_FILTER_USE_KEY);
     $none = null;
     $waits = array_filter($held) !== [] ? 5_000 : 200_000;

@@ -50,6 +50,29 @@ final class Call extends GrpcCall
         return $this->traceparent ??= Native\traceparent($this->value('traceparent'));
     }
 
+    /** 32 hexadecimal digits: the same in everything that belongs to what the client began. */
+    public function traceId(): string
+    {
+        return \substr($this->traceparent(), 3, 32);
+    }
+
+    /**
+     * The call as OpenTelemetry's semantic conventions name it, for spans and log records.
+     *
+     * @return array<string, string|int>
+     */
+    public function telemetry(): array
+    {
+        [$service, $method] = \explode('/', \substr($this->method(), 1), 2) + [1 => ''];
+        $peer = (string) $this->peer();
+        $colon = (int) \strrpos($peer, ':');
+
+        return ['rpc.system' => 'grpc', 'rpc.service' => $service, 'rpc.method' => $method] + ($peer === '' ? [] : [
+            'client.address' => \trim(\substr($peer, 0, $colon), '[]'),
+            'client.port' => (int) \substr($peer, $colon + 1),
+        ]);
+    }
+
     /** What an interceptor noted for those after it. */
     public function attribute(string $name, mixed $default = null): mixed
     {

@@ -6,7 +6,10 @@ namespace Weft\Grpc;
 
 use Psr\Log\LoggerInterface;
 use Weft\Grpc\Internal\Calls;
+use Weft\Grpc\Internal\Channelz;
+use Weft\Grpc\Internal\Json\Bindings;
 use Weft\Grpc\Internal\Method;
+use Weft\Grpc\Internal\MethodTable;
 use Weft\Grpc\Internal\Reflection;
 use Weft\Grpc\Internal\Services;
 use Weft\Http;
@@ -17,7 +20,7 @@ use Weft\Runtime\Internal\Scheduler;
 use function Weft\all;
 
 /**
- * Serves gRPC and grpc-web: each call is a task.
+ * Serves gRPC, grpc-web, and HTTP with JSON where it is asked for: each call is a task.
  *
  * A service is an object that implements the interface `protoc-gen-weft` made of it. Health checks (`grpc.health.v1`) are always
  * served, reflection (v1 and v1alpha) where it is asked for.
@@ -31,6 +34,8 @@ final class Server
     private const MIN_PING_INTERVAL = 300.0;
 
     private readonly Services $services;
+    private readonly MethodTable $table;
+    private readonly ?Bindings $bindings;
     private readonly Health $health;
     /** @var list<\Closure> */
     private readonly array $interceptors;
@@ -53,6 +58,8 @@ final class Server
      * @param list<string> $webOrigins origins whose pages may call by grpc-web, such as `https://app.example`; `*` is every one
      * @param LoggerInterface|null $logger hears of failed handlers; by default lines on stderr
      * @param bool $debug clients see the message of an exception that is no StatusException
+     * @param bool $channelz lets tools ask for the connections and their calls, by `grpc.channelz.v1`
+     * @param bool $json methods that `google.api.http` gives a path in their .proto file are served by HTTP with JSON, too
      *
      * @throws InvalidService
      */
@@ -64,16 +71,23 @@ final class Server
         private readonly array $webOrigins = [],
         ?LoggerInterface $logger = null,
         private readonly bool $debug = false,
+        bool $json = false,
+        bool $channelz = false,
     ) {
         $services = \is_array($services) ? \array_values($services) : [$services];
         $this->health = new Health(\array_keys((new Services($services))->interfaces));
         $services[] = $this->health;
+        if ($channelz) {
+            $services[] = new Channelz(fn(): array => $this->native()->tally(), fn(): array => $this->carriers);
+        }
         if ($reflection) {
             \array_push($services, ...Reflection::of($services));
         }
         $this->services = new Services($services);
         $this->interceptors = \array_map(static fn(callable $one): \Closure => $one(...), \array_values($interceptors));
         $this->limits = $limits ?? new Limits();
+        $this->table = new MethodTable($this->services->methods, $this->limits);
+        $this->bindings = $json ? new Bindings($this->services) : null;
         $this->logger = $logger ?? StreamLogger::ofEnvironment();
     }
 
@@ -169,15 +183,17 @@ final class Server
 
     private function native(): GrpcServer
     {
-        $methods = \array_map(static fn(Method $method): array => [$method->path, $method->clientStreams], $this->services->methods);
+        $limits = ['webOrigins' => $this->webOrigins, 'gates' => $this->table->gates] + \get_object_vars($this->limits);
 
-        return $this->native ??= GrpcServer::open($methods, \get_object_vars($this->limits) + ['webOrigins' => $this->webOrigins]);
+        return $this->native ??= GrpcServer::open($this->table->methods, $this->bindings?->rules ?? [], $limits);
     }
 
     private function calls(): Calls
     {
         $intercepted = fn(Method $method): Method => $method->intercepted($this->interceptors);
 
-        return $this->calls ??= new Calls($this->native(), \array_map($intercepted, $this->services->methods), $this->logger, $this->debug);
+        $methods = [...$this->services->methods, ...$this->bindings?->methods ?? []];
+
+        return $this->calls ??= new Calls($this->native(), \array_map($intercepted, $methods), $this->logger, $this->debug);
     }
 }

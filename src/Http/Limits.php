@@ -29,6 +29,8 @@ final class Limits
      * @param float|null $maxAge seconds after which a connection takes no more requests, give or take a tenth: HTTP/2 says GOAWAY,
      *     HTTP/1.1 `connection: close` with its next answer; null is never
      * @param float|null $ageGrace seconds after that in which what is in flight may end; null is for ever
+     * @param int $streamWindow bytes an HTTP/2 client may send on one stream before they are read, 65535 to 2147483647. A stream is
+     *     no faster than this per round trip: at 50 ms the default is 5 MB/s. It is also what a stream may take of memory.
      */
     public function __construct(
         public readonly int $connections = 10_000,
@@ -47,6 +49,7 @@ final class Limits
         public readonly ?float $minPingInterval = null,
         public readonly ?float $maxAge = null,
         public readonly ?float $ageGrace = null,
+        public readonly int $streamWindow = 262_144,
     ) {
         foreach (\get_object_vars($this) as $name => $value) {
             if ($value !== null && $value <= 0) {
@@ -55,6 +58,9 @@ final class Limits
         }
         if ($headerBytes < 8_192) {
             throw new \ValueError("headerBytes must be at least 8192, got $headerBytes");
+        }
+        if ($streamWindow < 65_535 || $streamWindow > 0x7fff_ffff) {
+            throw new \ValueError("streamWindow must be from 65535 to 2147483647, got $streamWindow");
         }
     }
 }

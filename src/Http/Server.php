@@ -120,6 +120,16 @@ final class Server
         $this->requests->end();
     }
 
+    /**
+     * @internal
+     *
+     * @return array<int, array{?string, bool, int, int, int, ?float}> as the extension has it
+     */
+    public function peers(): array
+    {
+        return $this->native->peers();
+    }
+
     public function connections(): int
     {
         return $this->native->connections();

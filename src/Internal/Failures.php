@@ -94,6 +94,7 @@ final class Failures
 
             'grpc.status' => new Grpc\StatusException(Grpc\Status::from((int) ($details['code'] ?? 2)), $message),
             'grpc.tls' => new Grpc\Client\TlsFailed($message),
+            'grpc.service' => new Grpc\InvalidService($message),
             'grpc.closed' => new Grpc\CallEnded($message),
 
             default => new \Error("{$message} (unknown failure kind \"{$kind}\")"),

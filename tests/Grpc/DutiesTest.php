@@ -179,6 +179,21 @@ final class DutiesTest extends GrpcTestCase
         self::assertMatchesRegularExpression('/^00-0af7651916cd43dd8448eb211c80319c-(?!b7ad6b7169203331)[0-9a-f]{16}-01$/', $name);
     }
 
+    public function testAFailedCallIsLoggedWithItsTraceAndTheNamesOfOpenTelemetry(): void
+    {
+        $server = $this->serve('"get" => static fn() => throw new LogicException("broken")', app: 'logger: new Weft\Log\StreamLogger(format: Weft\Log\Format::Json)');
+
+        $server->post(self::GET, self::USER_228, '-H', 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01');
+
+        self::assertTrue($server->awaitLog('broken'));
+        $record = json_decode(explode("\n", $server->log())[0], true);
+        self::assertSame(['error', '0af7651916cd43dd8448eb211c80319c', 'grpc', 'api.Users', 'Get', 2, '127.0.0.1'], array_map(
+            static fn(string $name): mixed => $record[$name] ?? null,
+            ['level', 'trace_id', 'rpc.system', 'rpc.service', 'rpc.method', 'rpc.grpc.status_code', 'client.address'],
+        ));
+        self::assertGreaterThan(0, $record['client.port']);
+    }
+
     public function testWhatAHandlerPrintsIsNoPartOfItsAnswer(): void
     {
         $server = $this->serve('"get" => static function () { echo "oops"; return new User(3); }');

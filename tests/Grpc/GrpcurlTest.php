@@ -42,6 +42,33 @@ final class GrpcurlTest extends TestCase
         self::assertSame("api.Users.Get\napi.Users.Import\napi.Users.List\napi.Users.Lookup\n", self::grpcurl([], ['list', 'api.Users']));
     }
 
+    /**
+     * Each version alone: grpcurl asks for the other one where a server does not know the first.
+     *
+     * @dataProvider versions
+     */
+    public function testItCallsByEitherVersionOfReflection(string $version, string $other): void
+    {
+        $server = GrpcProcess::launch([__DIR__ . '/Fixtures/users.php', $other]);
+
+        [$exit, $output] = Tool::run('grpcurl', ['-plaintext', '-d', '{"id": 228}', $server->address, 'api.Users/Get']);
+        [, $described] = Tool::run('grpcurl', ['-plaintext', $server->address, 'describe', 'api.Users.Lookup']);
+        $said = str_contains($server->log(), "answered /grpc.reflection.$version.ServerReflection/ServerReflectionInfo\n");
+        $server->stop();
+
+        self::assertSame(0, $exit, $output);
+        self::assertSame('228', json_decode($output, true)['id']);
+        self::assertStringContainsString('rpc Lookup ( stream .api.GetUserRequest ) returns ( stream .api.User );', $described);
+        self::assertTrue($said);
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public function versions(): iterable
+    {
+        yield 'v1' => ['v1', 'v1alpha'];
+        yield 'v1alpha' => ['v1alpha', 'v1'];
+    }
+
     public function testItDescribesServicesAndMessages(): void
     {
         self::assertStringContainsString('rpc Lookup ( stream .api.GetUserRequest ) returns ( stream .api.User );', self::grpcurl([], ['describe', 'api.Users']));

@@ -7,7 +7,8 @@ namespace Weft\Tests\Grpc;
 /** Programs of others that judge ours. */
 final class Tool
 {
-    private static bool $installed = false;
+    /** @var array<string, true> what scripts/grpc-tools was asked for */
+    private static array $installed = [];
 
     /**
      * @param list<string> $arguments
@@ -25,13 +26,25 @@ final class Tool
 
     public static function path(string $name): string
     {
-        $root = \dirname(__DIR__, 2);
-        if (!self::$installed) {
-            exec("timeout 600 $root/scripts/grpc-tools 2>&1", $output, $code);
-            self::$installed = $code === 0 ?: throw new \RuntimeException('scripts/grpc-tools failed: ' . implode("\n", $output));
-        }
-        $programs = glob((getenv('WEFT_VAR') ?: "$root/var") . "/bin/$name-v*") ?: [];
+        return self::installed("bin/$name-v*");
+    }
 
-        return $programs[0] ?? throw new \RuntimeException("scripts/grpc-tools did not install $name");
+    /** What is no program: modules, archives. */
+    public static function folder(string $name): string
+    {
+        return \dirname(self::installed("$name-*/done", $name));
+    }
+
+    private static function installed(string $pattern, string ...$wanted): string
+    {
+        $root = \dirname(__DIR__, 2);
+        $tools = implode(' ', $wanted);
+        if (!isset(self::$installed[$tools])) {
+            exec("timeout 600 $root/scripts/grpc-tools $tools 2>&1", $output, $code);
+            self::$installed[$tools] = $code === 0 ?: throw new \RuntimeException('scripts/grpc-tools failed: ' . implode("\n", $output));
+        }
+        $found = glob((getenv('WEFT_VAR') ?: "$root/var") . "/$pattern") ?: [];
+
+        return $found[0] ?? throw new \RuntimeException("scripts/grpc-tools did not install $pattern");
     }
 }

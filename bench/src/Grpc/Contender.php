@@ -38,16 +38,28 @@ final class Contender
      */
     public static function all(string $bench, string $out, string $extension): array
     {
-        $weft = "$bench/weft/app.php";
-        $php = [PHP_BINARY, '-d', 'opcache.enable_cli=1', '-d', "extension=$extension", $weft];
         $node = "$bench/peers/node";
 
         return [
-            new self('weft', [...$php, '--messages=weft'], [$extension, $weft]),
-            new self('weft-google-protobuf', [...$php, '--messages=google-protobuf'], [$extension, $weft]),
+            self::weft($bench, $extension),
+            new self('weft-google-protobuf', ...self::program($bench, $extension, '--messages=google-protobuf')),
             new self('go', ["$out/grpc-go"], []),
             new self('node', ['node', "$node/server.js"], []),
         ];
+    }
+
+    /** Weft's server with its own messages, and more arguments. */
+    public static function weft(string $bench, string $extension, string ...$arguments): self
+    {
+        return new self('weft', ...self::program($bench, $extension, '--messages=weft', ...$arguments));
+    }
+
+    /** @return array{list<string>, list<string>} command and files */
+    private static function program(string $bench, string $extension, string ...$arguments): array
+    {
+        $program = "$bench/weft/app.php";
+
+        return [[PHP_BINARY, '-d', 'opcache.enable_cli=1', '-d', "extension=$extension", $program, ...$arguments], [$extension, $program]];
     }
 
     /**

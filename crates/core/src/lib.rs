@@ -4,6 +4,9 @@
 //! computes (an AMQP connection, an SQLite writer) owns a thread of its own and hands its completions over in batches.
 
 pub mod amqp;
+#[cfg(test)]
+#[path = "../tests/support/fuzz.rs"]
+mod fuzz;
 pub mod grpc;
 pub mod http;
 pub mod ids;

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::{Duration, SystemTime};
 
 use ext_php_rs::convert::IntoZval;
 use ext_php_rs::prelude::*;
@@ -9,9 +10,10 @@ use ext_php_rs::types::{ZendClassObject, ZendHashTable, ZendObject, ZendStr, Zva
 use ext_php_rs::zend::ClassEntry;
 
 use weft_core::grpc::{
-    Call, Calls, Closed, Code, Event, Limits, Method, Status, metadata, trailers,
+    Call, Calls, Closed, Code, Event, GateLimits, Limits, Method, Rule, Status, TemplateError,
+    metadata, trailers,
 };
-use weft_core::http::HeaderMap;
+use weft_core::http::{HeaderMap, Tally};
 
 use crate::amqp_table::binary;
 use crate::convert::array_zval;
@@ -36,8 +38,18 @@ pub struct GrpcServer {
 
 #[php_impl]
 impl GrpcServer {
-    pub fn open(methods: &ZendHashTable, limits: &ZendHashTable) -> PhpResult<Self> {
-        let calls = Calls::new(self::methods(methods)?, self::limits(limits));
+    pub fn open(
+        methods: &ZendHashTable,
+        rules: &ZendHashTable,
+        limits: &ZendHashTable,
+    ) -> PhpResult<Self> {
+        let wrong = |error: TemplateError| Failure::new("grpc.service", error.to_string());
+        let calls = Calls::new(
+            self::methods(methods)?,
+            self::rules(rules)?,
+            self::limits(limits),
+        );
+        let calls = calls.map_err(wrong)?;
         let process = Process::current()?;
         process.reactor.spawn_background(calls.keep_time());
         Ok(Self { calls })
@@ -64,6 +76,23 @@ impl GrpcServer {
     pub fn in_flight(&self) -> i64 {
         self.calls.in_flight() as i64
     }
+
+    pub fn tally(&self) -> PhpResult<Zval> {
+        let mut row = ZendHashTable::new();
+        tally_into(&mut row, self.calls.tally())?;
+        Ok(array_zval(row))
+    }
+}
+
+/// Appends started, succeeded, failed, and the time of the last start in seconds since 1970.
+pub fn tally_into(row: &mut ZendHashTable, tally: &Tally) -> PhpResult<()> {
+    for count in [tally.started(), tally.succeeded(), tally.failed()] {
+        row.push(count as i64)?;
+    }
+    let last = tally.last_started();
+    let last = last.and_then(|last| last.duration_since(SystemTime::UNIX_EPOCH).ok());
+    row.push(last.map(|last| last.as_secs_f64()))?;
+    Ok(())
 }
 
 /// What has happened by now, by call id: a call to answer, or [`GONE`] or [`EXPIRED`] for one handed out before.
@@ -91,27 +120,69 @@ pub fn long(number: i64) -> Zval {
     zval
 }
 
-/// `[[path, client streams], …]`
+/// `[[path, client streams, bytes of a message, seconds of a call, [gate, …]], …]`
 fn methods(given: &ZendHashTable) -> PhpResult<Vec<Method>> {
     let method = |given: &Zval| {
         let given = given.array()?;
+        let gates = given.get_index(4)?.array()?;
         Some(Method {
             path: given.get_index(0)?.string()?,
             client_streams: given.get_index(1)?.bool()?,
+            message_bytes: given.get_index(2)?.long().map(size),
+            timeout: given.get_index(3)?.double().map(duration),
+            gates: gates.values().filter_map(Zval::long).map(size).collect(),
         })
     };
     let methods: Option<Vec<Method>> = given.values().map(method).collect();
-    let wrong = || Failure::new("usage", "a method is [path, whether the client streams]");
+    let wrong = || Failure::new("usage", "a method is [path, whether the client streams, …]");
     Ok(methods.ok_or_else(wrong)?)
+}
+
+/// `[[method of HTTP, path, index of the method, whether the server streams], …]`
+fn rules(given: &ZendHashTable) -> PhpResult<Vec<Rule>> {
+    let rule = |given: &Zval| {
+        let given = given.array()?;
+        Some(Rule {
+            verb: given.get_index(0)?.string()?,
+            template: given.get_index(1)?.string()?,
+            method: size(given.get_index(2)?.long()?),
+            server_streams: given.get_index(3)?.bool()?,
+        })
+    };
+    let rules: Option<Vec<Rule>> = given.values().map(rule).collect();
+    let wrong = || Failure::new("usage", "a rule is [method of HTTP, path, index, …]");
+    Ok(rules.ok_or_else(wrong)?)
+}
+
+/// `[[name, in flight, queue], …]`
+fn gates(given: &ZendHashTable) -> Vec<GateLimits> {
+    let gate = |given: &Zval| {
+        let given = given.array()?;
+        Some(GateLimits {
+            name: given.get_index(0)?.string()?,
+            in_flight: size(given.get_index(1)?.long()?),
+            queue: size(given.get_index(2)?.long()?),
+        })
+    };
+    given.values().filter_map(gate).collect()
+}
+
+fn size(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}
+
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 fn limits(given: &ZendHashTable) -> Limits {
     let default = Limits::default();
     let count = |name: &str, default: usize| {
         let number = given.get(name).and_then(Zval::long);
-        number.map_or(default, |number| usize::try_from(number).unwrap_or(0))
+        number.map_or(default, size)
     };
     let origins = given.get("webOrigins").and_then(Zval::array);
+    let gates = given.get("gates").and_then(Zval::array);
     Limits {
         message_bytes: count("messageBytes", default.message_bytes),
         in_flight: count("inFlight", default.in_flight),
@@ -119,6 +190,7 @@ fn limits(given: &ZendHashTable) -> Limits {
         web_origins: origins.map_or_else(Vec::new, |origins| {
             origins.values().filter_map(Zval::string).collect()
         }),
+        gates: gates.map_or_else(Vec::new, self::gates),
     }
 }
 
@@ -141,6 +213,18 @@ impl GrpcCall {
 
     pub fn method(&self) -> Zval {
         binary(self.call.path().as_bytes())
+    }
+
+    pub fn variables(&self) -> PhpResult<Zval> {
+        let mut variables = ZendHashTable::new();
+        for (field, value) in self.call.variables() {
+            variables.insert(field.as_str(), binary(value.as_bytes()))?;
+        }
+        Ok(array_zval(variables))
+    }
+
+    pub fn query(&self) -> Zval {
+        binary(self.call.query().as_bytes())
     }
 
     pub fn authority(&self) -> Zval {
@@ -238,6 +322,7 @@ impl GrpcCall {
         status: i64,
         message: String,
         trailers: &ZendHashTable,
+        details: Option<String>,
     ) -> PhpResult<bool> {
         Process::refuse_after_fork()?;
         let code = Code::new(status).ok_or_else(|| {
@@ -245,7 +330,9 @@ impl GrpcCall {
             Failure::new("usage", message)
         })?;
         let status = Status::new(code, message);
-        Ok(self.call.finish(&status, header_map(trailers)?))
+        let trailers = header_map(trailers)?;
+        let details = details.as_deref().unwrap_or("[]");
+        Ok(self.call.finish_with_details(&status, trailers, details))
     }
 }
 

@@ -32,6 +32,7 @@ impl GrpcChannel {
     ) -> PhpResult<Self> {
         let time = |name: &str| options.get(name).and_then(Zval::double).map(seconds);
         let bytes = options.get("messageBytes").and_then(Zval::long);
+        let window = options.get("streamWindow").and_then(Zval::long);
         let encoding = options.get("encoding").and_then(Zval::str);
         let options = ChannelOptions {
             servers: self::servers(servers)?,
@@ -45,6 +46,9 @@ impl GrpcChannel {
             encoding: encoding.and_then(Encoding::of_name),
             ping_interval: time("pingInterval"),
             ping_timeout: time("pingTimeout").unwrap_or_default(),
+            stream_window: window
+                .and_then(|bytes| u32::try_from(bytes).ok())
+                .unwrap_or_default(),
         };
         let refused = |reason: String| Failure::new("grpc.tls", reason);
         Ok(Self {

@@ -13,12 +13,14 @@ use Weft\Protobuf\Internal\Generator\Plugin;
 
 /**
  * Lets protoc read .proto files, and the generator make classes of what it read. Imports are generated too, unless they come
- * with Weft.
+ * with Weft: those of google/protobuf, and what is in its folder `protos`, such as google/api/annotations.proto.
  *
  * @internal
  */
 final class ProtoGeneration
 {
+    private const OWN = __DIR__ . '/../../../protos';
+
     /** @param list<string> $paths */
     public function __construct(
         private readonly array $paths,
@@ -36,8 +38,8 @@ final class ProtoGeneration
     {
         $descriptors = $this->parse($files);
         $generate = \array_filter(
-            \array_map(static fn(FileDescriptorProto $file): string => $file->name ?? '', $descriptors),
-            static fn(string $name): bool => !\str_starts_with($name, 'google/protobuf/'),
+            \array_map(static fn(FileDescriptorProto $file): string => self::isOwn($file) ? '' : $file->name ?? '', $descriptors),
+            static fn(string $name): bool => $name !== '' && !\str_starts_with($name, 'google/protobuf/'),
         );
         $request = new CodeGeneratorRequest(
             fileToGenerate: \array_values($generate),
@@ -68,7 +70,7 @@ final class ProtoGeneration
         }
         try {
             $this->protoc([
-                ...\array_map(static fn(string $path): string => "--proto_path={$path}", $this->paths),
+                ...\array_map(static fn(string $path): string => "--proto_path={$path}", [...$this->paths, self::OWN]),
                 '--include_imports', '--include_source_info', "--descriptor_set_out={$set}", ...$files,
             ]);
 
@@ -76,6 +78,12 @@ final class ProtoGeneration
         } finally {
             \unlink($set);
         }
+    }
+
+    /** Whoever has files of the same names in folders of their own means those. */
+    private static function isOwn(FileDescriptorProto $file): bool
+    {
+        return \str_starts_with($file->options?->phpNamespace ?? '', 'Weft\Grpc\\') && \is_file(self::OWN . "/{$file->name}");
     }
 
     /** @param list<string> $arguments */

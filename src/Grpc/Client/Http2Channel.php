@@ -45,6 +45,8 @@ final class Http2Channel implements Channel
      * @param float|null $pingInterval seconds after which a server that is silent during a call is asked whether it is there; null is
      *     never. Servers of gRPC disconnect clients that ask more often than every five minutes, unless they are told otherwise.
      * @param float $pingTimeout seconds such a server may take to answer; then its calls fail with Unavailable
+     * @param int $streamWindow bytes a server may send on one stream before they are read, 65535 to 2147483647: a stream is no faster
+     *     than this per round trip
      *
      * @throws TlsFailed a file cannot be used
      */
@@ -58,9 +60,13 @@ final class Http2Channel implements Channel
         ?Compression $compression = null,
         ?float $pingInterval = null,
         float $pingTimeout = 20.0,
+        int $streamWindow = 262_144,
     ): self {
         $config ??= new ServiceConfig();
         $options = ['connectTimeout' => $connectTimeout, 'messageBytes' => $messageBytes, 'pingInterval' => $pingInterval, 'pingTimeout' => $pingTimeout];
+        if ($streamWindow < 65_535 || $streamWindow > 0x7fff_ffff) {
+            throw new \ValueError("streamWindow must be from 65535 to 2147483647, got $streamWindow");
+        }
         foreach ($options as $name => $value) {
             if ($value !== null && $value <= 0) {
                 throw new \ValueError("$name must be greater than 0, got $value");
@@ -70,7 +76,7 @@ final class Http2Channel implements Channel
             \array_map(self::server(...), (array) $addresses ?: throw new \ValueError('A channel needs the address of one server at least')),
             $config->balancing === Balancing::RoundRobin,
             $tls === null ? null : \get_object_vars($tls),
-            $options + ['encoding' => $compression?->value],
+            $options + ['encoding' => $compression?->value, 'streamWindow' => $streamWindow],
         );
 
         return new self($native, $timeout, $config);

@@ -13,7 +13,7 @@ final class HealthCheckResponse implements \Weft\Protobuf\Message
     private string $unknownFields = '';
 
     public function __construct(
-        public \Weft\Grpc\Health\HealthCheckResponse\ServingStatus|int $status = \Weft\Grpc\Health\HealthCheckResponse\ServingStatus::UNKNOWN,
+        public HealthCheckResponse\ServingStatus|int $status = HealthCheckResponse\ServingStatus::UNKNOWN,
     ) {
     }
 

@@ -40,7 +40,7 @@ final class HealthFile implements \Weft\Protobuf\File
         return [
             'grpc.health.v1.HealthCheckRequest' => HealthCheckRequest::class,
             'grpc.health.v1.HealthCheckResponse' => HealthCheckResponse::class,
-            'grpc.health.v1.HealthCheckResponse.ServingStatus' => \Weft\Grpc\Health\HealthCheckResponse\ServingStatus::class,
+            'grpc.health.v1.HealthCheckResponse.ServingStatus' => HealthCheckResponse\ServingStatus::class,
             'grpc.health.v1.HealthListRequest' => HealthListRequest::class,
             'grpc.health.v1.HealthListResponse' => HealthListResponse::class,
         ];

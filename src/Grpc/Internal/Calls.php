@@ -7,6 +7,7 @@ namespace Weft\Grpc\Internal;
 use Psr\Log\LoggerInterface;
 use Weft\Grpc\Call;
 use Weft\Grpc\CallEnded;
+use Weft\Grpc\Internal\Json\Binding;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
 use Weft\Native\GrpcServer;
@@ -68,15 +69,17 @@ final class Calls implements ArrivalHandler
         }
         try {
             if ($error !== null) {
-                $this->fail($call, $error, $task);
+                $this->fail($call, $method, $error, $task);
             } elseif ($method->serverStreams) {
                 $call->finish(0, '', $call->trailers);
+            } elseif ($method->binding !== null) {
+                $call->reply($method->binding->response($reply), $call->trailers);
             } else {
                 $method->coded ? $call->answer($reply, $call->trailers) : $call->reply(Codec::encode($reply), $call->trailers);
             }
         } catch (\Throwable $error) {
             // The message or the metadata cannot be sent.
-            $this->report($error, $call);
+            $this->report($error, $call, Status::Internal);
             $call->finish(Status::Internal->value, $this->debug ? $error->getMessage() : 'the handler failed', []);
         }
     }
@@ -98,6 +101,9 @@ final class Calls implements ArrivalHandler
 
     private static function request(Call $call, Method $method): object
     {
+        if ($method->binding !== null) {
+            return $method->binding->request($call);
+        }
         if (!$method->coded) {
             return self::decode($method->request, $call->message());
         }
@@ -127,7 +133,7 @@ final class Calls implements ArrivalHandler
             if (!$reply instanceof $class) {
                 throw self::wrong($method, $reply);
             }
-            $room = $method->coded ? $call->send($reply) : $call->write(Codec::encode($reply));
+            $room = $method->binding !== null ? $call->write($method->binding->line($reply)) : ($method->coded ? $call->send($reply) : $call->write(Codec::encode($reply)));
             if ($room !== 0) {
                 Scheduler::await($room);
             }
@@ -139,10 +145,11 @@ final class Calls implements ArrivalHandler
         return new \TypeError("The handler of $method->path answered with " . \get_debug_type($reply) . " instead of $method->response");
     }
 
-    private function fail(Call $call, \Throwable $error, Coroutine $task): void
+    private function fail(Call $call, Method $method, \Throwable $error, Coroutine $task): void
     {
         if ($error instanceof StatusException) {
-            $call->finish($error->status->value, $error->getMessage(), $error->trailers() + $call->trailers);
+            $details = $method->binding === null ? null : Binding::details($error);
+            $call->finish($error->status->value, $error->getMessage(), $error->trailers() + $call->trailers, $details);
 
             return;
         }
@@ -154,16 +161,16 @@ final class Calls implements ArrivalHandler
 
             return;
         }
-        $this->report($error, $call);
         $status = $error instanceof \TypeError || $error instanceof EncodingFailed ? Status::Internal : Status::Unknown;
+        $this->report($error, $call, $status);
         $call->finish($status->value, $this->debug ? $error::class . ": {$error->getMessage()}" : 'the handler failed', $call->trailers);
     }
 
-    private function report(\Throwable $error, Call $call): void
+    private function report(\Throwable $error, Call $call, Status $status): void
     {
         $this->logger->error(
             "{$call->method()} failed: " . $error::class . ": {$error->getMessage()} at {$error->getFile()}:{$error->getLine()}",
-            ['exception' => $error],
+            ['exception' => $error, 'trace_id' => $call->traceId(), 'rpc.grpc.status_code' => $status->value] + $call->telemetry(),
         );
     }
 

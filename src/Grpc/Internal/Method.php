@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Grpc\Internal;
 
 use Weft\Grpc\Call;
+use Weft\Grpc\Internal\Json\Binding;
 use Weft\Protobuf\Message;
 
 /**
@@ -22,6 +23,7 @@ final class Method
      * @param \Closure(mixed, Call): mixed $handler with the interceptors around it; takes and returns messages, or iterables of them
      * @param class-string $request
      * @param class-string $response
+     * @param Binding|null $binding of what is called by HTTP with JSON
      */
     public function __construct(
         public readonly string $path,
@@ -30,6 +32,7 @@ final class Method
         public readonly string $response,
         public readonly bool $clientStreams,
         public readonly bool $serverStreams,
+        public readonly ?Binding $binding = null,
     ) {
         $this->coded = \is_subclass_of($request, Message::class) && \is_subclass_of($response, Message::class);
     }
@@ -43,6 +46,11 @@ final class Method
             $handler = static fn(mixed $request, Call $call): mixed => $one($call, $request, static fn(mixed $request): mixed => $next($request, $call));
         }
 
-        return new self($this->path, $handler, $this->request, $this->response, $this->clientStreams, $this->serverStreams);
+        return new self($this->path, $handler, $this->request, $this->response, $this->clientStreams, $this->serverStreams, $this->binding);
+    }
+
+    public function boundTo(Binding $binding): self
+    {
+        return new self($this->path, $this->handler, $this->request, $this->response, $this->clientStreams, $this->serverStreams, $binding);
     }
 }

@@ -2,30 +2,41 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::SystemTime;
 
 use bytes::Bytes;
-use hyper::HeaderMap;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
+use hyper::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
 use super::encoding::Encoding;
 use super::inbound::Inbound;
+use super::json::{http_status, report};
+use super::metadata::{DETAILS, PUSHBACK};
 use super::meter::Stopwatch;
 use super::outbound::{Closed, Outbound};
 use super::status::{Code, Status};
 use super::web::Protocol;
-use crate::http::{Id, Peer};
+use crate::http::{Id, Peer, Tally};
 use crate::workers;
 
 pub(super) const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 pub(super) const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON_LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
 
 /// A call that waits for its answer: messages, then a status.
 pub struct Call {
     pub(super) id: Id,
     method: usize,
+    /// Index of its method, however it was called.
+    pub(super) served: usize,
+    /// It counts as in progress at the gates of its method.
+    pub(super) is_inside: Cell<bool>,
     head: Parts,
+    /// What a call by HTTP with JSON means.
+    binding: Option<Box<Binding>>,
     pub(super) protocol: Protocol,
     peer: Rc<Peer>,
     pub(super) deadline: Option<Instant>,
@@ -41,6 +52,8 @@ pub struct Call {
     has_begun: Cell<bool>,
     has_ended: Cell<bool>,
     stopwatch: Cell<Option<Stopwatch>>,
+    /// Of all calls of its server.
+    tally: Rc<Tally>,
     pub(super) answer: RefCell<Option<Answer>>,
     /// The connection, waiting for the answer.
     pub(super) waker: Cell<Option<Waker>>,
@@ -60,25 +73,45 @@ pub(super) enum Answer {
     Stream(HeaderMap),
     /// Status and trailers are all there is.
     Only(HeaderMap),
+    /// A failure by HTTP.
+    Failure(StatusCode, HeaderMap, Bytes),
+}
+
+/// Which method a request by HTTP has called, and with what in its path.
+#[derive(Debug)]
+pub(super) struct Binding {
+    /// `/package.Service/Method`
+    pub(super) path: Rc<str>,
+    pub(super) variables: Vec<(String, String)>,
+    pub(super) server_streams: bool,
 }
 
 /// What a call begins with.
 pub(super) struct Opening {
     pub(super) method: usize,
+    pub(super) served: usize,
     pub(super) head: Parts,
+    pub(super) binding: Option<Box<Binding>>,
     pub(super) protocol: Protocol,
     pub(super) peer: Rc<Peer>,
     pub(super) deadline: Option<Instant>,
     pub(super) inbound: Inbound,
     pub(super) stopwatch: Option<Stopwatch>,
+    pub(super) tally: Rc<Tally>,
 }
 
 impl Call {
     pub(super) fn new(id: Id, opening: Opening) -> Self {
+        let now = SystemTime::now();
+        opening.tally.start(now);
+        opening.peer.tally.start(now);
         Self {
             id,
             method: opening.method,
+            served: opening.served,
+            is_inside: Cell::default(),
             head: opening.head,
+            binding: opening.binding,
             protocol: opening.protocol,
             peer: opening.peer,
             deadline: opening.deadline,
@@ -92,6 +125,7 @@ impl Call {
             has_begun: Cell::default(),
             has_ended: Cell::default(),
             stopwatch: Cell::new(opening.stopwatch),
+            tally: opening.tally,
             answer: RefCell::default(),
             waker: Cell::default(),
         }
@@ -102,14 +136,28 @@ impl Call {
         self.id
     }
 
-    /// Index of its method in the list the service was made with.
+    /// Index of its method in the list the service was made with; for calls by HTTP with JSON that of the rule, behind all methods.
     pub fn method(&self) -> usize {
         self.method
     }
 
     /// `/package.Service/Method`
     pub fn path(&self) -> &str {
-        self.head.uri.path()
+        match &self.binding {
+            Some(binding) => &binding.path,
+            None => self.head.uri.path(),
+        }
+    }
+
+    /// Fields of the request and their values, from the path of a call by HTTP with JSON.
+    pub fn variables(&self) -> &[(String, String)] {
+        let variables = self.binding.as_ref().map(|binding| &binding.variables);
+        variables.map_or(&[], Vec::as_slice)
+    }
+
+    /// What follows the path of a call by HTTP with JSON.
+    pub fn query(&self) -> &str {
+        self.head.uri.query().unwrap_or_default()
     }
 
     /// The host the client meant to call.
@@ -173,6 +221,9 @@ impl Call {
     }
 
     fn accepted(&self) -> Option<Encoding> {
+        if self.protocol == Protocol::Json {
+            return None;
+        }
         let accepted = self.head.headers.get(ACCEPT_ENCODING)?.to_str().ok()?;
         accepted
             .split(',')
@@ -205,6 +256,11 @@ impl Call {
             return Err(Closed);
         }
         self.begin(HeaderMap::new());
+        if self.protocol == Protocol::Json {
+            let written = self.outbound.write_raw(message);
+            self.wake();
+            return written;
+        }
         let compressed = match (self.is_compressing.get(), self.encoding.get()) {
             (true, Some(encoding)) => encoding.compress(message).ok(),
             _ => None,
@@ -222,9 +278,23 @@ impl Call {
     }
 
     /// Ends the call, once. False when it had ended before.
-    pub fn finish(&self, status: &Status, mut trailers: HeaderMap) -> bool {
+    pub fn finish(&self, status: &Status, trailers: HeaderMap) -> bool {
+        self.finish_with_details(status, trailers, "[]")
+    }
+
+    /// The same, with details of the status for a call by HTTP with JSON: a list in JSON. Others have theirs in the trailers.
+    pub fn finish_with_details(
+        &self,
+        status: &Status,
+        mut trailers: HeaderMap,
+        details: &str,
+    ) -> bool {
         if !self.is_open() {
             return false;
+        }
+        if self.protocol == Protocol::Json {
+            self.finish_json(status, trailers, details);
+            return true;
         }
         self.has_ended.set(true);
         self.count(status.code);
@@ -238,12 +308,64 @@ impl Call {
         true
     }
 
+    /// HTTP has no trailers that everybody reads: they go into the head where that has not been sent.
+    fn finish_json(&self, status: &Status, mut fields: HeaderMap, details: &str) {
+        fields.remove(DETAILS);
+        fields.remove(PUSHBACK);
+        if status.code == Code::OK {
+            // An answer without a message has not begun.
+            self.begin(HeaderMap::new());
+            if let Some(Answer::Stream(head)) = &mut *self.answer.borrow_mut() {
+                head.extend(fields);
+            }
+        } else {
+            let http = http_status(status.code);
+            let mut report = report(http, status, details);
+            report.push('\n');
+            if self.has_begun.replace(true) && !self.is_unsent() {
+                let _ = self.outbound.write_raw(report.as_bytes());
+            } else {
+                if let Some(Answer::Stream(head)) = self.answer.take() {
+                    fields.extend(head);
+                }
+                fields.insert(header::CONTENT_TYPE, JSON);
+                self.answer(Answer::Failure(http, fields, report.into()));
+            }
+        }
+        self.has_ended.set(true);
+        self.count(status.code);
+        self.outbound.end(HeaderMap::new());
+        self.wake();
+    }
+
+    /// It has a head, and nobody has seen that yet.
+    fn is_unsent(&self) -> bool {
+        self.answer.borrow().is_some() && !self.outbound.is_waiting()
+    }
+
+    /// Its head need not wait for anything: a call by HTTP that answers once has its status there.
+    pub(super) fn is_ready(&self) -> bool {
+        match &self.binding {
+            Some(binding) if !binding.server_streams => {
+                self.has_ended.get() || self.outbound.is_waiting()
+            }
+            _ => true,
+        }
+    }
+
     /// It has ended, so or without a status.
     pub(super) fn count(&self, code: Code) {
         workers::work_done(1);
+        self.tally.end(code == Code::OK);
+        self.peer.tally.end(code == Code::OK);
         if let Some(stopwatch) = self.stopwatch.take() {
             stopwatch.stop(code);
         }
+    }
+
+    /// Nobody handles it yet, and somebody waits for that.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.stage.get() == Stage::Queued && self.is_open()
     }
 
     /// Somebody still waits for messages or the status.
@@ -252,16 +374,22 @@ impl Call {
     }
 
     fn head_of(&self, mut fields: HeaderMap) -> HeaderMap {
-        let kind = self.head.headers.get(header::CONTENT_TYPE);
-        let kind = kind
-            .cloned()
-            .unwrap_or(HeaderValue::from_static("application/grpc"));
+        let asked = || self.head.headers.get(header::CONTENT_TYPE).cloned();
+        let kind = match &self.binding {
+            Some(binding) if binding.server_streams => JSON_LINES,
+            Some(_) => JSON,
+            None => asked().unwrap_or(HeaderValue::from_static("application/grpc")),
+        };
         fields.insert(header::CONTENT_TYPE, kind);
         fields
     }
 
     fn answer(&self, answer: Answer) {
         *self.answer.borrow_mut() = Some(answer);
+        self.wake();
+    }
+
+    fn wake(&self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }

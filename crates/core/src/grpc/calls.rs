@@ -3,14 +3,17 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use hyper::HeaderMap;
 
 use super::call::{Call, Stage};
 use super::deadlines::Deadlines;
+use super::gate::{Gate, GateLimits};
+use super::json::{Routes, Rule, TemplateError};
 use super::meter::{Meter, Stopwatch};
 use super::status::{Code, Status};
-use crate::http::{Id, Registry};
+use crate::http::{Id, Registry, Tally};
 use crate::workers::pulse;
 
 /// A method of a service.
@@ -20,6 +23,23 @@ pub struct Method {
     pub path: String,
     /// It takes any number of messages: its handler starts before they have arrived.
     pub client_streams: bool,
+    /// Bytes of a message, where that is another limit than that of all.
+    pub message_bytes: Option<usize>,
+    /// How long a call may take, whatever its client says.
+    pub timeout: Option<Duration>,
+    /// Indexes of [`Limits::gates`] it has to pass.
+    pub gates: Vec<usize>,
+}
+
+/// What is known of a method.
+pub(super) struct Served {
+    pub(super) path: Rc<str>,
+    pub(super) client_streams: bool,
+    pub(super) message_bytes: usize,
+    pub(super) timeout: Option<Duration>,
+    gates: Vec<Rc<Gate>>,
+    /// Made when the first call of it is measured.
+    meter: RefCell<Option<Rc<Meter>>>,
 }
 
 /// What is taken from clients.
@@ -33,6 +53,8 @@ pub struct Limits {
     pub queue: usize,
     /// Origins whose pages may call by grpc-web; `*` is every one.
     pub web_origins: Vec<String>,
+    /// Of services and methods.
+    pub gates: Vec<GateLimits>,
 }
 
 impl Default for Limits {
@@ -42,6 +64,7 @@ impl Default for Limits {
             in_flight: 1_000,
             queue: 10_000,
             web_origins: Vec::new(),
+            gates: Vec::new(),
         }
     }
 }
@@ -63,12 +86,14 @@ pub struct Calls {
 }
 
 pub(super) struct Shared {
-    pub(super) methods: HashMap<String, (usize, bool)>,
-    /// By index of the method, made when the first call of it is measured.
-    meters: RefCell<Vec<Option<Rc<Meter>>>>,
+    /// By their paths, indexes of `served`.
+    pub(super) methods: HashMap<Rc<str>, usize>,
+    pub(super) served: Vec<Served>,
+    pub(super) routes: Routes,
     pub(super) limits: Limits,
     pub(super) calls: RefCell<Registry<Call>>,
     pub(super) deadlines: Deadlines,
+    pub(super) tally: Rc<Tally>,
     ready: RefCell<VecDeque<Rc<Call>>>,
     events: RefCell<VecDeque<Event>>,
     /// Calls that are with their handlers.
@@ -78,27 +103,47 @@ pub(super) struct Shared {
 }
 
 impl Calls {
-    pub fn new(methods: Vec<Method>, limits: Limits) -> Self {
-        let meters = RefCell::new(vec![None; methods.len()]);
-        let methods = methods
-            .into_iter()
-            .enumerate()
-            .map(|(index, method)| (method.path, (index, method.client_streams)))
-            .collect();
+    /// `rules` say which methods can be called by HTTP with JSON, and how.
+    ///
+    /// # Errors
+    /// A rule is malformed.
+    pub fn new(
+        methods: Vec<Method>,
+        rules: Vec<Rule>,
+        limits: Limits,
+    ) -> Result<Self, TemplateError> {
+        let gates = limits.gates.iter().cloned();
+        let gates: Vec<Rc<Gate>> = gates.map(|limits| Rc::new(Gate::new(limits))).collect();
+        let served = methods.into_iter().map(|method| Served {
+            path: method.path.into(),
+            client_streams: method.client_streams,
+            message_bytes: method.message_bytes.unwrap_or(limits.message_bytes),
+            timeout: method.timeout,
+            gates: method
+                .gates
+                .into_iter()
+                .filter_map(|index| gates.get(index).cloned())
+                .collect(),
+            meter: RefCell::default(),
+        });
+        let served: Vec<Served> = served.collect();
+        let paths = served.iter().map(|method| Rc::clone(&method.path));
         let shared = Shared {
-            methods,
-            meters,
+            methods: paths.zip(0..).collect(),
+            served,
+            routes: Routes::new(rules)?,
             limits,
             calls: RefCell::default(),
             deadlines: Deadlines::default(),
+            tally: Rc::default(),
             ready: RefCell::default(),
             events: RefCell::default(),
             handed: Cell::default(),
             waiter: RefCell::default(),
         };
-        Self {
+        Ok(Self {
             shared: Rc::new(shared),
-        }
+        })
     }
 
     /// Enforces the deadlines; does not end.
@@ -135,6 +180,10 @@ impl Calls {
         self.shared.take()
     }
 
+    pub fn tally(&self) -> &Tally {
+        &self.shared.tally
+    }
+
     /// Calls that have arrived and not ended, those in the queue included.
     pub fn in_flight(&self) -> usize {
         self.shared.calls.borrow().len()
@@ -155,7 +204,7 @@ impl Shared {
         while self.handed.get() < self.limits.in_flight {
             let call = ready.pop_front()?;
             // Those that ended while they were waiting concern nobody.
-            if call.stage.get() == Stage::Queued && call.is_open() {
+            if call.is_waiting() {
                 call.stage.set(Stage::Handed);
                 self.handed.set(self.handed.get() + 1);
                 return Some(Event::Call(call));
@@ -165,6 +214,15 @@ impl Shared {
     }
 
     pub(super) fn queue(&self, call: &Rc<Call>) {
+        let gates = &self.served[call.served].gates;
+        if let Some(full) = gates.iter().find(|gate| gate.is_full()) {
+            if let Err(status) = full.wait(call) {
+                call.finish(&status, HeaderMap::new());
+            }
+            return;
+        }
+        gates.iter().for_each(|gate| gate.enter());
+        call.is_inside.set(true);
         if self.ready.borrow().len() >= self.limits.queue {
             let status = Status::new(Code::UNAVAILABLE, "the server has too many calls waiting");
             call.finish(&status, HeaderMap::new());
@@ -174,13 +232,27 @@ impl Shared {
         self.wake();
     }
 
-    pub(super) fn stopwatch(&self, method: usize, path: &str) -> Option<Stopwatch> {
+    /// Those that wait for a call like this one to end.
+    fn leave(&self, call: &Call) {
+        if !call.is_inside.replace(false) {
+            return;
+        }
+        let gates = &self.served[call.served].gates;
+        gates.iter().for_each(|gate| gate.leave());
+        for gate in gates {
+            while let Some(next) = gate.admit() {
+                self.queue(&next);
+            }
+        }
+    }
+
+    pub(super) fn stopwatch(&self, method: usize) -> Option<Stopwatch> {
         if !pulse::is_measured() {
             return None;
         }
-        let mut meters = self.meters.borrow_mut();
-        let meter = meters.get_mut(method)?;
-        let meter = meter.get_or_insert_with(|| Rc::new(Meter::new(path)));
+        let method = &self.served[method];
+        let mut meter = method.meter.borrow_mut();
+        let meter = meter.get_or_insert_with(|| Rc::new(Meter::new(&method.path)));
         Some(Stopwatch::start(meter))
     }
 
@@ -226,6 +298,7 @@ impl Shared {
             }
         }
         call.inbound.borrow_mut().close();
+        self.leave(call);
     }
 }
 

@@ -109,7 +109,7 @@ impl Frames {
     }
 }
 
-fn too_large(length: usize, limit: usize) -> Status {
+pub(super) fn too_large(length: usize, limit: usize) -> Status {
     Status::new(
         Code::RESOURCE_EXHAUSTED,
         format!("a message has {length} bytes, the limit is {limit}"),

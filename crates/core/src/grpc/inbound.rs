@@ -1,12 +1,12 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use hyper::HeaderMap;
 use hyper::body::{Body as _, Incoming};
 
 use super::encoding::Encoding;
-use super::frame::{Frame, Frames};
+use super::frame::{Frame, Frames, too_large};
 use super::status::{Code, Status};
 use super::web::TextDecoder;
 
@@ -18,6 +18,8 @@ pub(super) struct Inbound {
     frames: Frames,
     encoding: Option<Encoding>,
     text: Option<TextDecoder>,
+    /// What has arrived of a body that is one message.
+    whole: Option<BytesMut>,
     limit: usize,
     /// What it is to the call when the stream breaks.
     broken: fn(&hyper::Error) -> Status,
@@ -41,11 +43,20 @@ impl Inbound {
             frames: Frames::new(limit),
             encoding,
             text: is_text.then(TextDecoder::default),
+            whole: None,
             limit,
             broken,
             failure: None,
             trailers: None,
             was_compressed: false,
+        }
+    }
+
+    /// The whole body is one message, of `limit` bytes at most.
+    pub(super) fn whole(body: Incoming, limit: usize, broken: fn(&hyper::Error) -> Status) -> Self {
+        Self {
+            whole: Some(BytesMut::new()),
+            ..Self::new(body, None, false, limit, broken)
         }
     }
 
@@ -106,7 +117,12 @@ impl Inbound {
                 return Poll::Ready(self.end());
             };
             match ready!(Pin::new(body).poll_frame(context)) {
-                None => self.body = None,
+                None => {
+                    self.body = None;
+                    if let Some(whole) = self.whole.take() {
+                        return Poll::Ready(Ok(Some(whole.freeze())));
+                    }
+                }
                 Some(Err(error)) => return Poll::Ready(Err((self.broken)(&error))),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => self.push(data)?,
@@ -117,6 +133,14 @@ impl Inbound {
     }
 
     fn push(&mut self, data: Bytes) -> Result<(), Status> {
+        if let Some(whole) = &mut self.whole {
+            let length = whole.len() + data.len();
+            if length > self.limit {
+                return Err(too_large(length, self.limit));
+            }
+            whole.extend_from_slice(&data);
+            return Ok(());
+        }
         let data = match &mut self.text {
             Some(text) => text.decode(&data)?,
             None => data,

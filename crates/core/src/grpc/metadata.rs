@@ -14,9 +14,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 /// Allowed in the metadata of a call although it begins like a field of the protocol: `google.rpc.Status`.
-const DETAILS: &str = "grpc-status-details-bin";
+pub(super) const DETAILS: &str = "grpc-status-details-bin";
 /// The same: when a server wants to be asked again.
-const PUSHBACK: &str = "grpc-retry-pushback-ms";
+pub(super) const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {

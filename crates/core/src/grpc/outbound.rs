@@ -41,13 +41,33 @@ enum End {
 impl Outbound {
     /// Takes the message in any case. False: wait for [`poll_room`](Self::poll_room) before the next one.
     pub(super) fn write(&self, is_compressed: bool, message: &[u8]) -> Result<bool, Closed> {
+        self.append(|waiting| frame::write(waiting, is_compressed, message))
+    }
+
+    /// The same for bytes that are no message of gRPC.
+    pub(super) fn write_raw(&self, bytes: &[u8]) -> Result<bool, Closed> {
+        self.append(|waiting| waiting.extend_from_slice(bytes))
+    }
+
+    fn append(&self, append: impl FnOnce(&mut BytesMut)) -> Result<bool, Closed> {
         let mut state = self.state.borrow_mut();
         if state.closed || state.end.is_some() {
             return Err(Closed);
         }
-        frame::write(&mut state.waiting, is_compressed, message);
+        append(&mut state.waiting);
         wake(&mut state.reader);
         Ok(state.waiting.len() < BUFFERED)
+    }
+
+    /// Something has been written and not been sent.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.state.borrow().waiting.is_empty()
+    }
+
+    /// How many bytes are still to be sent, once that is known.
+    pub(super) fn remaining(&self) -> Option<usize> {
+        let state = self.state.borrow();
+        state.end.as_ref().map(|_| state.waiting.len())
     }
 
     pub(super) fn poll_room(&self, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
@@ -127,6 +147,7 @@ impl Outbound {
 /// `None`: the end of the body is all there is to say.
 fn last(protocol: Protocol, trailers: HeaderMap) -> Option<Frame<Bytes>> {
     match protocol {
+        Protocol::Json => None,
         Protocol::Grpc if trailers.is_empty() => None,
         Protocol::Grpc => Some(Frame::trailers(trailers)),
         Protocol::Web | Protocol::WebText => {

@@ -2,9 +2,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hyper::body::{Body, Frame};
+use hyper::body::{Body, Frame, SizeHint};
 
 use super::calls::Open;
+use super::web::Protocol;
 use crate::http::Broken;
 
 /// The body of an answer: the messages of a call and its trailers.
@@ -24,5 +25,14 @@ impl Body for Reply {
 
     fn is_end_stream(&self) -> bool {
         self.0.call.outbound.is_end_stream()
+    }
+
+    /// Trailers cannot follow a body whose length was said.
+    fn size_hint(&self) -> SizeHint {
+        let call = &self.0.call;
+        match call.outbound.remaining() {
+            Some(length) if call.protocol == Protocol::Json => SizeHint::with_exact(length as u64),
+            _ => SizeHint::default(),
+        }
     }
 }

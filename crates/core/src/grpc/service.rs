@@ -11,10 +11,11 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use tokio::time::Instant;
 
-use super::call::{ACCEPT_ENCODING, Answer, Call, ENCODING, Opening};
+use super::call::{ACCEPT_ENCODING, Answer, Binding, Call, ENCODING, JSON, Opening};
 use super::calls::{Calls, Open, Shared};
 use super::encoding::{ACCEPTED, Encoding};
 use super::inbound::Inbound;
+use super::json::{Found, http_status, report};
 use super::metadata::{content_type, timeout};
 use super::reply::Reply;
 use super::status::{Code, Status};
@@ -35,7 +36,11 @@ impl Service for Calls {
         match Protocol::of(content_type(request.headers())) {
             Some(Protocol::Grpc) => request.version() == Version::HTTP_2,
             Some(Protocol::Web | Protocol::WebText) => true,
-            None => self.is_preflight(request),
+            Some(Protocol::Json) | None => {
+                let routes = &self.shared.routes;
+                let path = request.uri().path();
+                routes.find(request.method(), path).is_some() || self.is_preflight(request)
+            }
         }
     }
 
@@ -60,11 +65,19 @@ impl Calls {
     fn is_preflight(&self, request: &Request<Incoming>) -> bool {
         request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ORIGIN)
-            && self.shared.methods.contains_key(request.uri().path())
+            && !self.shared.verbs(request.uri().path()).is_empty()
     }
 }
 
 impl Shared {
+    /// Methods of HTTP that a path can be asked by; empty where it is none of ours.
+    fn verbs(&self, path: &str) -> String {
+        match self.methods.contains_key(path) {
+            true => "POST".to_owned(),
+            false => self.routes.verbs(path),
+        }
+    }
+
     fn allows(&self, origin: &HeaderValue) -> bool {
         let origins = self.limits.web_origins.iter();
         let mut origins = origins.map(String::as_bytes);
@@ -72,14 +85,13 @@ impl Shared {
     }
 }
 
-fn preflight(asked: &HeaderMap) -> Response<Body> {
+fn preflight(asked: &HeaderMap, verbs: String) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
-    headers.insert(
-        header::ACCESS_CONTROL_ALLOW_METHODS,
-        HeaderValue::from_static("POST"),
-    );
+    if let Ok(verbs) = HeaderValue::try_from(verbs) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, verbs);
+    }
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_AGE);
     if let Some(names) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
@@ -95,18 +107,34 @@ fn share(response: &mut Response<Body>, origin: HeaderValue) {
 }
 
 fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> ServiceFuture {
+    let protocol = Protocol::of(content_type(&head.headers));
+    let found = match protocol {
+        Some(_) => None,
+        None => shared.routes.find(&head.method, head.uri.path()),
+    };
     match head.method {
+        _ if found.is_some() => {}
         Method::POST => {}
-        Method::OPTIONS => return Box::pin(ready(preflight(&head.headers))),
+        Method::OPTIONS => {
+            let verbs = shared.verbs(head.uri.path());
+            return Box::pin(ready(preflight(&head.headers, verbs)));
+        }
         _ => return Box::pin(ready(not_allowed())),
     }
-    let admitted = match admit(shared, &head) {
+    let admitted = match protocol {
+        Some(protocol) => admit(shared, &head, protocol),
+        None => admit_json(shared, &head, found, body.is_end_stream()),
+    };
+    let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(status) => {
-            let kind = head.headers.get(header::CONTENT_TYPE).cloned();
+            let refusal = match protocol {
+                Some(_) => refused(&status, head.headers.get(header::CONTENT_TYPE).cloned()),
+                None => refused_json(&status),
+            };
             return Box::pin(async move {
                 discard(body).await;
-                refused(&status, kind)
+                refusal
             });
         }
     };
@@ -155,31 +183,105 @@ fn refused(status: &Status, kind: Option<HeaderValue>) -> Response<Body> {
     response
 }
 
+fn refused_json(status: &Status) -> Response<Body> {
+    let http = http_status(status.code);
+    let report = Bytes::from(report(http, status, "[]"));
+    let mut response = Response::new(Body::from(report));
+    *response.status_mut() = http;
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
 /// What the head of a call says.
 struct Admitted {
+    /// What PHP knows it by.
     method: usize,
+    served: usize,
     client_streams: bool,
+    protocol: Protocol,
+    binding: Option<Box<Binding>>,
     encoding: Option<Encoding>,
     deadline: Option<Instant>,
 }
 
-fn admit(shared: &Shared, head: &Parts) -> Result<Admitted, Status> {
+fn admit(shared: &Shared, head: &Parts, protocol: Protocol) -> Result<Admitted, Status> {
     let path = head.uri.path();
-    let Some((method, client_streams)) = shared.methods.get(path).copied() else {
+    let Some(method) = shared.methods.get(path).copied() else {
         let message = format!("there is no method {path}");
         return Err(Status::new(Code::UNIMPLEMENTED, message));
     };
-    let deadline = match timeout(&head.headers) {
-        None => None,
-        Some(Ok(timeout)) => Some(Instant::now() + timeout),
-        Some(Err(())) => return Err(Status::internal("the grpc-timeout is malformed")),
-    };
     Ok(Admitted {
         method,
-        client_streams,
+        served: method,
+        client_streams: shared.served[method].client_streams,
+        protocol,
+        binding: None,
         encoding: encoding(&head.headers)?,
-        deadline,
+        deadline: deadline(shared, method, head)?,
     })
+}
+
+fn admit_json(
+    shared: &Shared,
+    head: &Parts,
+    found: Option<Found>,
+    is_empty: bool,
+) -> Result<Admitted, Status> {
+    let Some(found) = found else {
+        let message = format!("there is no method at {}", head.uri.path());
+        return Err(Status::new(Code::UNIMPLEMENTED, message));
+    };
+    let served = &shared.served[found.method];
+    let wrong = |what: &str| {
+        let message = format!("{} {what}", served.path);
+        Err(Status::new(Code::INVALID_ARGUMENT, message))
+    };
+    // Without this, pages of other origins could call with the cookies of who reads them.
+    if !is_empty && head.method != Method::GET && !is_json(content_type(&head.headers)) {
+        return wrong("takes a body of the content type application/json");
+    }
+    if head.headers.contains_key(header::CONTENT_ENCODING) {
+        return wrong("takes a body that is not compressed");
+    }
+    if served.client_streams {
+        let message = format!("{} takes a stream: call it by gRPC", served.path);
+        return Err(Status::new(Code::UNIMPLEMENTED, message));
+    }
+    Ok(Admitted {
+        method: shared.served.len() + found.rule,
+        served: found.method,
+        client_streams: false,
+        protocol: Protocol::Json,
+        deadline: deadline(shared, found.method, head)?,
+        encoding: None,
+        binding: Some(Box::new(Binding {
+            path: Rc::clone(&served.path),
+            variables: found.variables,
+            server_streams: found.server_streams,
+        })),
+    })
+}
+
+fn is_json(content_type: &[u8]) -> bool {
+    let essence = content_type.split(|byte| *byte == b';').next();
+    let essence = essence
+        .unwrap_or_default()
+        .trim_ascii()
+        .to_ascii_lowercase();
+    essence == b"application/json" || essence.ends_with(b"+json")
+}
+
+/// The client's, or what the server allows where that is less.
+fn deadline(shared: &Shared, method: usize, head: &Parts) -> Result<Option<Instant>, Status> {
+    let asked = match timeout(&head.headers) {
+        None => None,
+        Some(Ok(timeout)) => Some(timeout),
+        Some(Err(())) => return Err(Status::internal("the grpc-timeout is malformed")),
+    };
+    let allowed = shared.served[method].timeout;
+    let timeout = asked.into_iter().chain(allowed).min();
+    // What is beyond the end of the clock is no deadline.
+    Ok(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
 }
 
 fn open(
@@ -189,17 +291,23 @@ fn open(
     body: Incoming,
     peer: Rc<Peer>,
 ) -> Open {
-    let protocol = Protocol::of(content_type(&head.headers)).unwrap_or(Protocol::Grpc);
+    let protocol = admitted.protocol;
     let is_text = protocol == Protocol::WebText;
-    let limit = shared.limits.message_bytes;
+    let limit = shared.served[admitted.served].message_bytes;
     let opening = Opening {
-        stopwatch: shared.stopwatch(admitted.method, head.uri.path()),
+        stopwatch: shared.stopwatch(admitted.served),
+        tally: Rc::clone(&shared.tally),
         method: admitted.method,
+        served: admitted.served,
         head,
+        binding: admitted.binding,
         protocol,
         peer,
         deadline: admitted.deadline,
-        inbound: Inbound::new(body, admitted.encoding, is_text, limit, broken_off),
+        inbound: match protocol {
+            Protocol::Json => Inbound::whole(body, limit, broken_off),
+            _ => Inbound::new(body, admitted.encoding, is_text, limit, broken_off),
+        },
     };
     let call = shared
         .calls
@@ -272,13 +380,19 @@ impl Exchange {
     }
 
     fn answer(&mut self) -> Option<Response<Body>> {
-        let answer = self.open.as_ref()?.call.answer.borrow_mut().take()?;
+        let call = &self.open.as_ref()?.call;
+        if !call.is_ready() {
+            return None;
+        }
+        let answer = call.answer.borrow_mut().take()?;
         let open = self.open.take()?;
-        let (head, body) = match answer {
-            Answer::Stream(head) => (head, Body::Other(Box::pin(Reply(open)))),
-            Answer::Only(head) => (head, Body::Empty),
+        let (status, head, body) = match answer {
+            Answer::Stream(head) => (StatusCode::OK, head, Body::Other(Box::pin(Reply(open)))),
+            Answer::Only(head) => (StatusCode::OK, head, Body::Empty),
+            Answer::Failure(status, head, body) => (status, head, Body::from(body)),
         };
         let mut response = Response::new(body);
+        *response.status_mut() = status;
         *response.headers_mut() = head;
         Some(response)
     }

@@ -20,6 +20,7 @@ impl Code {
     pub const OK: Self = Self(0);
     pub const CANCELLED: Self = Self(1);
     pub const UNKNOWN: Self = Self(2);
+    pub const INVALID_ARGUMENT: Self = Self(3);
     pub const DEADLINE_EXCEEDED: Self = Self(4);
     pub const PERMISSION_DENIED: Self = Self(7);
     pub const RESOURCE_EXHAUSTED: Self = Self(8);

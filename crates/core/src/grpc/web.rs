@@ -13,6 +13,8 @@ pub(super) enum Protocol {
     Web,
     /// grpc-web with everything in base64.
     WebText,
+    /// HTTP as everybody speaks it: a body is a message in JSON.
+    Json,
 }
 
 impl Protocol {

@@ -21,6 +21,7 @@ use super::registry::Id;
 use super::server::{Shared, handle};
 use super::socket::Socket;
 use super::sweep::{Tick, ticks};
+use super::tally::Tally;
 use super::websocket::{STOPPING, Upgrade, WebSocket, converse, converse_on_stream};
 use crate::net::{Local, Stream, TlsAcceptor};
 
@@ -36,12 +37,13 @@ const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
 /// How long a client may take to receive that.
 const PATIENCE: Duration = Duration::from_secs(1);
 const MAX_STREAMS: u32 = 256;
-/// What a client may send on one HTTP/2 stream before it is read.
-const STREAM_WINDOW: u32 = 256 << 10;
-const CONNECTION_WINDOW: u32 = 1 << 20;
+/// What a client may send on all HTTP/2 streams before it is read, as a multiple of what it may on one.
+const STREAMS_WORTH: u32 = 4;
 /// The same where messages may wait for a handler: h2 closes a connection with more unread small frames than half of its
-/// window pays for, at 256 bytes each. One stream full of messages of five bytes takes 13 MiB of that.
-const MESSAGE_WINDOW: u32 = 32 << 20;
+/// window pays for, at 256 bytes each. One stream full of messages of five bytes takes 52 times its own window of that.
+const MESSAGES_WORTH: u32 = 128;
+/// RFC 9113 §6.9.1
+const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 
 /// Who is at the other end of a connection.
 #[derive(Debug)]
@@ -51,6 +53,8 @@ pub struct Peer {
     pub is_tls: bool,
     /// The certificate the client has shown and proved to hold, in DER.
     pub certificate: Option<Vec<u8>>,
+    /// Of the calls on it.
+    pub tally: Tally,
 }
 
 /// What a connection is told from outside. A later one that is stronger replaces an earlier one.
@@ -325,14 +329,17 @@ pub(super) async fn serve(
     stream: Stream,
     tls: Option<Rc<TlsAcceptor>>,
 ) {
-    let Some((stream, prefix, is_http2)) = begin(&connection, stream, tls).await else {
+    // In boxes of their own: together in one future, each connection would be as large as the largest of them, which is the beginning
+    // of TLS or a conversation.
+    let beginning = Box::pin(begin(&connection, stream, tls));
+    let Some((stream, prefix, is_http2)) = beginning.await else {
         return;
     };
     connection.is_http2.set(is_http2);
     let socket = Socket::new(stream, prefix, Rc::clone(&connection));
     match is_http2 {
         true => serve_http2(connection, socket).await,
-        false => serve_http1(connection, socket).await,
+        false => Box::pin(serve_http1(connection, socket)).await,
     }
 }
 
@@ -373,6 +380,7 @@ async fn secured(
             address: connection.peer().address,
             is_tls: true,
             certificate: Some(certificate.to_vec()),
+            tally: Tally::default(),
         };
         connection.peer.replace(Rc::new(peer));
     }
@@ -426,7 +434,7 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
     .await;
     if let Some(conversation) = connection.conversation() {
         let parts = protocol.into_parts();
-        converse(connection, parts.io, parts.read_buf, conversation).await;
+        Box::pin(converse(connection, parts.io, parts.read_buf, conversation)).await;
     } else if connection.command.get() == Command::TimeOut {
         time_out(protocol.into_parts().io).await;
     }
@@ -441,28 +449,38 @@ async fn time_out(mut socket: Socket) {
     let _ = timeout(PATIENCE, answering).await;
 }
 
-async fn serve_http2(connection: Rc<Connection>, socket: Socket) {
+fn connection_window(stream_window: u32, has_messages: bool) -> u32 {
+    let worth = match has_messages {
+        true => MESSAGES_WORTH,
+        false => STREAMS_WORTH,
+    };
+    stream_window.saturating_mul(worth).min(LARGEST_WINDOW)
+}
+
+/// The builder and the socket are no part of what is kept: this is what an idle connection consists of.
+fn serve_http2(connection: Rc<Connection>, socket: Socket) -> impl Future<Output = ()> {
     let limits = &connection.shared.limits;
     let mut builder = http2::Builder::new(Local);
     builder
         .enable_connect_protocol()
         .max_concurrent_streams(MAX_STREAMS)
+        // `Date` puts it where it belongs.
+        .auto_date_header(false)
         .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(match connection.shared.has_service() {
-            true => MESSAGE_WINDOW,
-            false => CONNECTION_WINDOW,
-        });
+        .initial_stream_window_size(limits.stream_window)
+        .initial_connection_window_size(connection_window(
+            limits.stream_window,
+            connection.shared.has_service(),
+        ));
     let server = Rc::clone(&connection);
     let service =
         service_fn(move |request: hyper::Request<Incoming>| handle(Rc::clone(&server), request));
-    let mut protocol = pin!(builder.serve_connection(socket, service));
-    poll_fn(|context| {
+    let mut protocol = Box::pin(builder.serve_connection(socket, service));
+    poll_fn(move |context| {
         let finish = || protocol.as_mut().graceful_shutdown();
         if connection.obey(context, finish).is_ready() {
             return Poll::Ready(());
         }
         protocol.as_mut().poll(context).map(|_| ())
     })
-    .await;
 }

@@ -35,6 +35,8 @@ pub struct Limits {
     pub max_age: Option<Duration>,
     /// What is not answered so long after that is broken off.
     pub age_grace: Option<Duration>,
+    /// HTTP/2: bytes a client may send on one stream before they are read.
+    pub stream_window: u32,
 }
 
 impl Default for Limits {
@@ -56,6 +58,7 @@ impl Default for Limits {
             min_ping_interval: None,
             max_age: None,
             age_grace: None,
+            stream_window: 256 << 10,
         }
     }
 }

@@ -17,11 +17,13 @@ use tokio::sync::Notify;
 use super::body::{Body, Pipe, Sending};
 use super::call::{Call, Stage};
 use super::connection::{Command, Connection, InFlight, Peer, serve};
+use super::date::Date;
 use super::limits::Limits;
 use super::refusal::{close, last, plain, refusal, unread};
 use super::registry::{Id, Registry};
 use super::request_body::RequestBody;
 use super::sweep::{Tick, sweep};
+use super::tally::Tally;
 use crate::net::{Acceptor, Listener, Neighbour, Stream, TlsAcceptor};
 
 /// How long to wait when the system has no descriptor left for a connection.
@@ -61,6 +63,7 @@ pub struct Server {
 pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) clock: Rc<Cell<Tick>>,
+    date: Date,
     pub(super) connections: RefCell<Registry<Connection>>,
     pub(super) calls: RefCell<Registry<Call>>,
     ready: RefCell<VecDeque<Rc<Call>>>,
@@ -82,6 +85,7 @@ impl Server {
         let shared = Shared {
             limits,
             clock: Rc::default(),
+            date: Date::default(),
             connections: RefCell::default(),
             calls: RefCell::default(),
             ready: RefCell::default(),
@@ -179,6 +183,15 @@ impl Server {
         }
     }
 
+    /// Who is connected, by the ids of their connections.
+    pub fn peers(&self) -> Vec<(Id, Rc<Peer>)> {
+        let connections = self.shared.connections.borrow();
+        connections
+            .iter()
+            .map(|open| (open.id, open.peer()))
+            .collect()
+    }
+
     pub fn connections(&self) -> usize {
         self.shared.connections.borrow().len()
     }
@@ -259,6 +272,7 @@ impl Shared {
             address,
             is_tls: tls.is_some(),
             certificate: None,
+            tally: Tally::default(),
         };
         let connection = self
             .connections
@@ -406,6 +420,7 @@ pub(super) fn handle(connection: Rc<Connection>, request: Request<Incoming>) -> 
         answer,
         is_head,
         is_connect,
+        is_http2,
         in_flight: Some(in_flight),
         connection,
     }
@@ -417,6 +432,7 @@ pub(super) struct Handling {
     answer: ServiceFuture,
     is_head: bool,
     is_connect: bool,
+    is_http2: bool,
     /// `None` once it is answered.
     in_flight: Option<InFlight>,
     connection: Rc<Connection>,
@@ -439,6 +455,10 @@ impl Future for Handling {
             response = plain(StatusCode::NOT_IMPLEMENTED);
         } else if connection.must_close() {
             close(&mut response);
+        }
+        if handling.is_http2 {
+            let shared = &connection.shared;
+            shared.date.put(response.headers_mut(), shared.clock.get());
         }
         let in_flight = handling.in_flight.take();
         Poll::Ready(Ok(response.map(|body| Sending::new(body, in_flight))))

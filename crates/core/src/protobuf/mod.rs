@@ -24,4 +24,6 @@ pub use schema::{EnumId, LayoutId, Schema};
 pub use tree::{Leaf, Node, Slot, Tree};
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use super::long;
 use super::request::HttpRequest;
 use crate::convert::array_zval;
 use crate::failure::Failure;
+use crate::grpc::tally_into;
 use crate::process::Process;
 use crate::runtime::{Payload, seconds, start};
 
@@ -108,6 +109,18 @@ impl HttpServer {
 
     pub fn connections(&self) -> i64 {
         self.server.connections() as i64
+    }
+
+    pub fn peers(&self) -> PhpResult<Zval> {
+        let mut peers = ZendHashTable::new();
+        for (id, peer) in self.server.peers() {
+            let mut row = ZendHashTable::new();
+            row.push(peer.address.map(|address| address.to_string()))?;
+            row.push(peer.is_tls)?;
+            tally_into(&mut row, &peer.tally)?;
+            peers.insert_at_index(id as i64, array_zval(row))?;
+        }
+        Ok(array_zval(peers))
     }
 
     pub fn in_flight(&self) -> i64 {
@@ -221,6 +234,8 @@ fn limits(given: &ZendHashTable) -> Limits {
         min_ping_interval: perhaps("minPingInterval"),
         max_age: perhaps("maxAge"),
         age_grace: perhaps("ageGrace"),
+        stream_window: u32::try_from(count("streamWindow", default.stream_window as usize))
+            .unwrap_or(u32::MAX),
     }
 }
 

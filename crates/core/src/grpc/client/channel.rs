@@ -41,6 +41,8 @@ pub struct ChannelOptions {
     pub ping_interval: Option<Duration>,
     /// A server that was asked and says nothing for so long is gone.
     pub ping_timeout: Duration,
+    /// Bytes a server may send on one stream before they are read.
+    pub stream_window: u32,
 }
 
 /// HTTP/2 connections to one or several servers of the same service. Clones share them.

@@ -9,11 +9,12 @@ use super::channel::ChannelOptions;
 use super::io::Io;
 use crate::net::{Local, Stream, TlsConnector, TokioTimer, dial};
 
-/// What a server may send on one stream before it is read.
-const STREAM_WINDOW: u32 = 256 << 10;
-/// h2 closes a connection with more unread small frames than half of this pays for, at 256 bytes each. One stream full of
-/// messages of five bytes takes 13 MiB of that.
-const CONNECTION_WINDOW: u32 = 32 << 20;
+/// What a server may send on all streams before it is read, as a multiple of what it may on one: h2 closes a connection with more
+/// unread small frames than half of this pays for, at 256 bytes each. One stream full of messages of five bytes takes 52 times its
+/// own window of that.
+const MESSAGES_WORTH: u32 = 128;
+/// RFC 9113 §6.9.1
+const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 /// Between two attempts to connect, and what each failure multiplies it by. doc/connection-backoff.md of grpc/grpc begins with
 /// a second, in which every call would fail.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -137,8 +138,13 @@ impl Endpoint {
         };
         let mut builder = Builder::new(Local);
         builder
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW);
+            .initial_stream_window_size(options.stream_window)
+            .initial_connection_window_size(
+                options
+                    .stream_window
+                    .saturating_mul(MESSAGES_WORTH)
+                    .min(LARGEST_WINDOW),
+            );
         if let Some(interval) = options.ping_interval {
             builder
                 .timer(TokioTimer)

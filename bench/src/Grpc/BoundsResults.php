@@ -1,0 +1,160 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bench\Grpc;
+
+use Weft\Bench\ResultsFile;
+use Weft\Bench\Table;
+
+/** What {@see Bounds} has found, and whether that is what it has to be. */
+final class BoundsResults
+{
+    /** Delayed acknowledgements and Nagle's algorithm show as 40 ms. */
+    private const STEP_MS = 35.0;
+    private const TAIL_MS = 10.0;
+    private const GROWTH_MIB = 4.0;
+    private const FAR_MB_S = 100.0;
+    private const FAR_SHARE = 0.8;
+    private const IDLE_KIB = 20.0;
+
+    /**
+     * @param array<string, string> $versions by product
+     * @param array<string, array<array-key, mixed>> $facts by part
+     */
+    public function __construct(public readonly string $machine, public readonly array $versions, private readonly array $facts)
+    {
+    }
+
+    public static function load(string $path): self
+    {
+        $fields = ResultsFile::load($path);
+
+        return new self($fields['machine'], $fields['versions'], $fields['runs']);
+    }
+
+    public function save(string $path): void
+    {
+        ResultsFile::save($path, ['machine' => $this->machine, 'versions' => $this->versions, 'runs' => $this->facts]);
+    }
+
+    /** @return array{streams: Table, bounds: Table} */
+    public function tables(): array
+    {
+        $streams = array_map(static fn (array $row): array => [
+            (string) $row['streams'],
+            number_format($row['rps']),
+            ...array_map(static fn (string $percentile): string => sprintf('%.2f', $row['latency_ms'][$percentile]), ['p50', 'p99', 'p99.9', 'p100']),
+        ], $this->facts['streams'] ?? []);
+        $bounds = array_map(static fn (array $bound): array => [$bound[0], $bound[1], $bound[2], $bound[3] ? 'yes' : 'NO'], $this->bounds());
+
+        return [
+            'streams' => new Table(['streams on one connection', 'calls/s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'slowest ms'], $streams),
+            'bounds' => new Table(['what', 'measured', 'wanted', 'met'], $bounds),
+        ];
+    }
+
+    /** @return array{streams: string, bounds: string} for the page */
+    public function markdown(): array
+    {
+        return array_map(static fn (Table $table): string => $table->markdown(), $this->tables());
+    }
+
+    /** @return list<string> what is not as it has to be */
+    public function failures(): array
+    {
+        $missed = array_filter($this->bounds(), static fn (array $bound): bool => !$bound[3]);
+
+        return array_values(array_map(static fn (array $bound): string => "$bound[0]: $bound[1], wanted $bound[2]", $missed));
+    }
+
+    /** @return list<array{string, string, string, bool}> what, measured, wanted, and whether it is so */
+    private function bounds(): array
+    {
+        $bounds = [];
+        foreach ($this->facts as $part => $facts) {
+            array_push($bounds, ...$this->$part($facts));
+        }
+
+        return $bounds;
+    }
+
+    /** @return list<array{string, string, string, bool}> */
+    private function streams(array $rows): array
+    {
+        return array_map(static fn (array $row): array => [
+            "no step of 40 ms with {$row['streams']} on one connection",
+            sprintf('p99.9 %.2f ms', $row['latency_ms']['p99.9']),
+            sprintf('below %d ms', self::STEP_MS),
+            $row['latency_ms']['p99.9'] < self::STEP_MS,
+        ], $rows);
+    }
+
+    /** @return list<array{string, string, string, bool}> */
+    private function tail(array $facts): array
+    {
+        return [[
+            sprintf('tail at %d%% of %s calls/s, %s at a time', round($facts['rps'] / $facts['full_rps'] * 100), number_format($facts['full_rps']), number_format($facts['at_a_time'])),
+            sprintf('p99 %.2f ms', $facts['latency_ms']['p99']),
+            sprintf('below %d ms', self::TAIL_MS),
+            $facts['latency_ms']['p99'] < self::TAIL_MS,
+        ]];
+    }
+
+    /** @return list<array{string, string, string, bool}> */
+    private function talk(array $facts): array
+    {
+        $server = $facts['server_after_mib'] - $facts['server_before_mib'];
+        $client = ($facts['late_kib'] - $facts['early_kib']) / 1024;
+
+        return [[
+            sprintf('%s messages each way in one call, %.1f s', number_format($facts['messages']), $facts['seconds']),
+            sprintf('server %.1f → %.1f MiB, client %.1f → %.1f MiB', $facts['server_before_mib'], $facts['server_after_mib'], $facts['early_kib'] / 1024, $facts['late_kib'] / 1024),
+            sprintf('at most %d MiB more', self::GROWTH_MIB),
+            max($server, $client) <= self::GROWTH_MIB,
+        ]];
+    }
+
+    /** @return list<array{string, string, string, bool}> */
+    private function link(array $rows): array
+    {
+        $bounds = [];
+        foreach ($rows as $row) {
+            foreach (['upload', 'download'] as $direction) {
+                [$near, $far] = [$row["near_{$direction}_mb_s"], $row["far_{$direction}_mb_s"]];
+                // The default is no window for such a distance: it is here to show what the option is for.
+                $counts = $row['stream_window'] > 1 << 20;
+                $bounds[] = [
+                    sprintf('%s over a round trip of %d ms, window of %s KiB', $direction, $row['round_trip_ms'], number_format($row['stream_window'] / 1024)),
+                    sprintf('%.1f MB/s; %.1f without the distance', $far, $near),
+                    $counts ? sprintf('%d MB/s, or %d%%', self::FAR_MB_S, self::FAR_SHARE * 100) : '',
+                    !$counts || $far >= min(self::FAR_MB_S, self::FAR_SHARE * $near),
+                ];
+            }
+        }
+
+        return $bounds;
+    }
+
+    /** @return list<array{string, string, string, bool}> */
+    private function idle(array $facts): array
+    {
+        return [[number_format($facts['connections']) . ' idle connections', sprintf('%.1f KiB each', $facts['kib_each']), sprintf('at most %d KiB', self::IDLE_KIB), $facts['kib_each'] <= self::IDLE_KIB]];
+    }
+
+    /** @return list<array{string, string, string, bool}> */
+    private function soak(array $facts): array
+    {
+        $resident = $facts['resident_mib'];
+        // The first third is warm-up.
+        $warm = $resident[intdiv(count($resident), 3)];
+        $late = end($resident);
+
+        return [[
+            sprintf('%d s of calls of every kind, %s of them', $facts['seconds'], number_format($facts['calls'])),
+            sprintf('%.1f → %.1f MiB', $warm, $late),
+            sprintf('at most %d MiB more', self::GROWTH_MIB),
+            $late - $warm <= self::GROWTH_MIB,
+        ]];
+    }
+}

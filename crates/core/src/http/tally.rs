@@ -1,0 +1,43 @@
+use std::cell::Cell;
+use std::time::SystemTime;
+
+/// How many calls of gRPC a server, or one of its connections, has had.
+#[derive(Debug, Default)]
+pub struct Tally {
+    started: Cell<u64>,
+    succeeded: Cell<u64>,
+    failed: Cell<u64>,
+    last_started: Cell<Option<SystemTime>>,
+}
+
+impl Tally {
+    pub fn start(&self, now: SystemTime) {
+        self.started.set(self.started.get() + 1);
+        self.last_started.set(Some(now));
+    }
+
+    pub fn end(&self, has_succeeded: bool) {
+        let count = match has_succeeded {
+            true => &self.succeeded,
+            false => &self.failed,
+        };
+        count.set(count.get() + 1);
+    }
+
+    pub fn started(&self) -> u64 {
+        self.started.get()
+    }
+
+    pub fn succeeded(&self) -> u64 {
+        self.succeeded.get()
+    }
+
+    /// Those that the client has left among them.
+    pub fn failed(&self) -> u64 {
+        self.failed.get()
+    }
+
+    pub fn last_started(&self) -> Option<SystemTime> {
+        self.last_started.get()
+    }
+}

@@ -1,0 +1,146 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc\Internal\Json;
+
+use Weft\Grpc\Call;
+use Weft\Grpc\Status;
+use Weft\Grpc\StatusException;
+use Weft\Protobuf\DecodingFailed;
+use Weft\Protobuf\Descriptor\FieldDescriptorProto;
+use Weft\Protobuf\EncodingFailed;
+use Weft\Protobuf\Internal\Names;
+use Weft\Protobuf\Json;
+use Weft\Protobuf\Message;
+use Weft\Protobuf\WellKnown\Any;
+
+/**
+ * One way to call a method by HTTP with JSON.
+ *
+ * @internal
+ */
+final class Binding
+{
+    /**
+     * @param string $verb of HTTP; `*` is every one
+     * @param string $path `/v1/users/{id}`
+     * @param string $body name of the field of the request that the body is; `*` is all of it, `''` none
+     * @param string $responseBody the property of the response that is sent; `''` is all of it
+     * @param class-string<Message> $request
+     */
+    public function __construct(
+        public readonly string $verb,
+        public readonly string $path,
+        private readonly string $body,
+        private readonly string $responseBody,
+        private readonly string $request,
+        private readonly Messages $messages,
+    ) {
+    }
+
+    /** @throws StatusException it is no request of the method */
+    public function request(Call $call): Message
+    {
+        $parameters = new Parameters($this->messages, $this->request::typeName());
+        if ($this->body !== '*') {
+            $parameters->addQuery($call->query());
+        } elseif ($call->query() !== '') {
+            throw new StatusException(Status::InvalidArgument, "{$call->method()} takes its request from the body, not from the query \"{$call->query()}\"");
+        }
+        // The path goes last: what it says nobody overrides.
+        foreach ($call->variables() as $field => $value) {
+            $parameters->add($field, $value);
+        }
+        try {
+            $message = Json::decode($this->request, $this->content($call));
+            $paths = $parameters->paths();
+            if ($paths !== []) {
+                $other = Json::decode($this->request, $parameters->json());
+                foreach ($paths as $path) {
+                    self::copy($other, $message, $path);
+                }
+            }
+        } catch (DecodingFailed $error) {
+            // Names of classes are nothing to those who call.
+            $place = \preg_replace('/^Cannot decode \S+: /', '', $error->getMessage());
+            throw new StatusException(Status::InvalidArgument, "the request is no {$this->request::typeName()}: $place", previous: $error);
+        }
+
+        return $message;
+    }
+
+    /** The answer of a method that has one. */
+    public function response(Message $message): string
+    {
+        if ($this->responseBody === '') {
+            return Json::encode($message);
+        }
+        $field = $this->messages->path($message::typeName(), $this->responseBody)[0] ?? null;
+        $whole = \json_decode(Json::encode($message), flags: \JSON_BIGINT_AS_STRING | \JSON_THROW_ON_ERROR);
+
+        return (string) \json_encode($whole->{$field?->jsonName} ?? null, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION);
+    }
+
+    /** One of the answers of a method that streams: a line. */
+    public function line(Message $message): string
+    {
+        return '{"result":' . $this->response($message) . "}\n";
+    }
+
+    /** @return string a list in JSON */
+    public static function details(\Throwable $error): string
+    {
+        $details = [];
+        foreach ($error instanceof StatusException ? $error->details : [] as $detail) {
+            $any = $detail instanceof Any ? $detail : Any::pack($detail);
+            try {
+                $details[] = Json::encode($any);
+            } catch (EncodingFailed) {
+                // Nobody here knows its type.
+                $details[] = (string) \json_encode(['@type' => $any->typeUrl, 'value' => \base64_encode($any->value)], \JSON_UNESCAPED_SLASHES);
+            }
+        }
+
+        return '[' . \implode(',', $details) . ']';
+    }
+
+    /** The body as the whole request in JSON. */
+    private function content(Call $call): string
+    {
+        $json = $call->message();
+        if ($json === '') {
+            return '{}';
+        }
+        if ($this->body === '*') {
+            return $json;
+        }
+        if ($this->body === '') {
+            throw new StatusException(Status::InvalidArgument, "{$call->method()} takes no body");
+        }
+        // It must be one value: put between braces, more could name other fields.
+        \json_decode($json, flags: \JSON_BIGINT_AS_STRING);
+        if (\json_last_error() !== \JSON_ERROR_NONE) {
+            throw new StatusException(Status::InvalidArgument, 'The body is no JSON: ' . \json_last_error_msg());
+        }
+
+        return '{"' . $this->body . '":' . $json . '}';
+    }
+
+    /** @param non-empty-list<FieldDescriptorProto> $path */
+    private static function copy(object $from, object $to, array $path): void
+    {
+        $names = \array_map(static fn(FieldDescriptorProto $field): string => Names::property((string) $field->name), $path);
+        $last = \array_pop($names);
+        foreach ($names as $name) {
+            if ($to->$name === null || $from->$name === null) {
+                $to->$name = $from->$name;
+
+                return;
+            }
+            $from = $from->$name;
+            $to = $to->$name;
+        }
+        $to->$last = $from->$last;
+    }
+}

@@ -1,0 +1,99 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc\Internal\Json;
+
+use Weft\Grpc\Api\HttpRule;
+use Weft\Grpc\Internal\Method;
+use Weft\Grpc\Internal\Services;
+use Weft\Grpc\InvalidService;
+use Weft\Protobuf\Codec;
+use Weft\Protobuf\Descriptor\FileDescriptorProto;
+use Weft\Protobuf\Descriptor\MethodOptions;
+use Weft\Grpc\Api\HttpOptions;
+
+/**
+ * What `google.api.http` in the .proto files of some services says.
+ *
+ * @internal
+ */
+final class Bindings
+{
+    /** @var list<Method> a method for each way to call one, with its binding */
+    public readonly array $methods;
+    /** @var list<array{string, string, int, bool}> for the extension: method of HTTP, path, index of the method, whether the server streams */
+    public readonly array $rules;
+
+    /** @throws InvalidService a rule is malformed, or its method has messages that are not of `Weft\Protobuf\Message` */
+    public function __construct(Services $services)
+    {
+        $files = $services->files();
+        $messages = new Messages($files);
+        $annotations = self::annotations($files);
+        $methods = $rules = [];
+        foreach ($services->methods as $index => $method) {
+            $rule = $annotations[$method->path] ?? null;
+            foreach ($rule === null ? [] : [$rule, ...$rule->additionalBindings] as $one) {
+                $binding = self::binding($one, $method, $messages);
+                $methods[] = $method->boundTo($binding);
+                $rules[] = [$binding->verb, $binding->path, $index, $method->serverStreams];
+            }
+        }
+        $this->methods = $methods;
+        $this->rules = $rules;
+    }
+
+    private static function binding(HttpRule $rule, Method $method, Messages $messages): Binding
+    {
+        if (!$method->coded) {
+            throw new InvalidService("$method->path cannot be called with JSON: $method->request is no class that Weft has generated");
+        }
+        [$verb, $path] = match ($rule->patternCase()) {
+            'get' => ['GET', $rule->get],
+            'put' => ['PUT', $rule->put],
+            'post' => ['POST', $rule->post],
+            'delete' => ['DELETE', $rule->delete],
+            'patch' => ['PATCH', $rule->patch],
+            'custom' => [$rule->custom?->kind, $rule->custom?->path],
+            default => throw new InvalidService("google.api.http of $method->path has no path"),
+        };
+        $fields = \preg_match_all('/\{([\w.]+)/', (string) $path, $found) > 0 ? $found[1] : [];
+        if ($rule->body !== '' && $rule->body !== '*') {
+            $fields[] = $rule->body;
+        }
+        foreach ($fields as $field) {
+            $messages->path($method->request::typeName(), $field)
+                ?? throw new InvalidService("google.api.http of $method->path names the field \"$field\", which {$method->request::typeName()} has not");
+        }
+        if ($rule->responseBody !== '' && $messages->path($method->response::typeName(), $rule->responseBody) === null) {
+            throw new InvalidService("google.api.http of $method->path names the field \"$rule->responseBody\", which {$method->response::typeName()} has not");
+        }
+
+        return new Binding((string) $verb, (string) $path, $rule->body, $rule->responseBody, $method->request, $messages);
+    }
+
+    /**
+     * @param list<class-string<\Weft\Protobuf\File>> $files
+     *
+     * @return array<string, HttpRule> by path of the method
+     */
+    private static function annotations(array $files): array
+    {
+        $rules = [];
+        foreach ($files as $file) {
+            $descriptor = Codec::decode(FileDescriptorProto::class, $file::descriptor());
+            $prefix = ($descriptor->package ?? '') === '' ? '' : "$descriptor->package.";
+            foreach ($descriptor->service as $service) {
+                foreach ($service->method as $method) {
+                    $options = Codec::decode(HttpOptions::class, Codec::encode($method->options ?? new MethodOptions()));
+                    if ($options->http !== null) {
+                        $rules["/$prefix$service->name/$method->name"] = $options->http;
+                    }
+                }
+            }
+        }
+
+        return $rules;
+    }
+}

@@ -1,0 +1,80 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc\Internal\Json;
+
+use Weft\Protobuf\Codec;
+use Weft\Protobuf\Descriptor\DescriptorProto;
+use Weft\Protobuf\Descriptor\FieldDescriptorProto;
+use Weft\Protobuf\Descriptor\FieldDescriptorProto\Label;
+use Weft\Protobuf\Descriptor\FieldDescriptorProto\Type;
+use Weft\Protobuf\Descriptor\FileDescriptorProto;
+use Weft\Protobuf\File;
+use Weft\Protobuf\FileSet;
+
+/**
+ * The fields of the messages in some files and in what those import.
+ *
+ * @internal
+ */
+final class Messages
+{
+    /** @var array<string, array<string, FieldDescriptorProto>> by full name of the message, then by name of the field and its name in JSON */
+    private array $fields = [];
+
+    /** @param list<class-string<File>> $files */
+    public function __construct(array $files)
+    {
+        foreach (FileSet::descriptors(...$files) as $descriptor) {
+            $file = Codec::decode(FileDescriptorProto::class, $descriptor);
+            $prefix = ($file->package ?? '') === '' ? '' : "$file->package.";
+            foreach ($file->messageType as $message) {
+                $this->add($prefix, $message);
+            }
+        }
+    }
+
+    /**
+     * The fields along a path such as `user.address.city`; all but the last are messages.
+     *
+     * @param string $message full name
+     *
+     * @return non-empty-list<FieldDescriptorProto>|null null where there is no such path
+     */
+    public function path(string $message, string $path): ?array
+    {
+        $fields = [];
+        foreach (\explode('.', $path) as $name) {
+            if ($fields !== []) {
+                $last = \end($fields);
+                if ($last->type !== Type::MESSAGE || $last->label === Label::REPEATED) {
+                    return null;
+                }
+                $message = \ltrim((string) $last->typeName, '.');
+            }
+            $fields[] = $this->fields[$message][$name] ?? null;
+            if (\end($fields) === null) {
+                return null;
+            }
+        }
+
+        return $fields;
+    }
+
+    private function add(string $prefix, DescriptorProto $message): void
+    {
+        $name = $prefix . $message->name;
+        $this->fields[$name] = [];
+        foreach ($message->field as $field) {
+            $this->fields[$name][(string) $field->jsonName] = $field;
+        }
+        // Should one be called as another is in JSON, its own name goes first.
+        foreach ($message->field as $field) {
+            $this->fields[$name][(string) $field->name] = $field;
+        }
+        foreach ($message->nestedType as $nested) {
+            $this->add("$name.", $nested);
+        }
+    }
+}

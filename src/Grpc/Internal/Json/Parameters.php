@@ -1,0 +1,94 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc\Internal\Json;
+
+use Weft\Grpc\Status;
+use Weft\Grpc\StatusException;
+use Weft\Protobuf\Descriptor\FieldDescriptorProto;
+use Weft\Protobuf\Descriptor\FieldDescriptorProto\Label;
+use Weft\Protobuf\Descriptor\FieldDescriptorProto\Type;
+
+/**
+ * What the path and the query of a request say of its message.
+ *
+ * @internal
+ */
+final class Parameters
+{
+    /** Messages that are one value in JSON; it is a string of any of them, or a bool. */
+    private const VALUES = [
+        '.google.protobuf.Timestamp', '.google.protobuf.Duration', '.google.protobuf.FieldMask', '.google.protobuf.DoubleValue',
+        '.google.protobuf.FloatValue', '.google.protobuf.Int64Value', '.google.protobuf.UInt64Value', '.google.protobuf.Int32Value',
+        '.google.protobuf.UInt32Value', '.google.protobuf.StringValue', '.google.protobuf.BytesValue', self::BOOL_VALUE,
+    ];
+    private const BOOL_VALUE = '.google.protobuf.BoolValue';
+
+    /** @var array<string, mixed> as JSON has the message */
+    private array $tree = [];
+    /** @var array<string, non-empty-list<FieldDescriptorProto>> by path */
+    private array $paths = [];
+
+    /** @param string $message full name */
+    public function __construct(private readonly Messages $messages, private readonly string $message)
+    {
+    }
+
+    /** @throws StatusException the message has no such field, or the value is none of it */
+    public function add(string $path, string $value): void
+    {
+        $fields = $this->messages->path($this->message, $path)
+            ?? throw new StatusException(Status::InvalidArgument, "$this->message has no field \"$path\"");
+        $this->paths[$path] = $fields;
+        $tree = &$this->tree;
+        foreach (\array_slice($fields, 0, -1) as $field) {
+            $tree[(string) $field->jsonName] ??= [];
+            $tree = &$tree[(string) $field->jsonName];
+        }
+        $last = \end($fields);
+        $value = self::value($last, $path, $value);
+        if ($last->label === Label::REPEATED) {
+            $tree[(string) $last->jsonName][] = $value;
+        } else {
+            $tree[(string) $last->jsonName] = $value;
+        }
+    }
+
+    /** @param string $query `a=1&b.c=2`, without the question mark */
+    public function addQuery(string $query): void
+    {
+        foreach ($query === '' ? [] : \explode('&', $query) as $pair) {
+            [$name, $value] = \explode('=', $pair, 2) + [1 => ''];
+            if ($name !== '') {
+                $this->add(\urldecode($name), \urldecode($value));
+            }
+        }
+    }
+
+    /** @return list<non-empty-list<FieldDescriptorProto>> the fields along each path, in the order they were added */
+    public function paths(): array
+    {
+        return \array_values($this->paths);
+    }
+
+    public function json(): string
+    {
+        return (string) \json_encode((object) $this->tree, \JSON_INVALID_UTF8_SUBSTITUTE);
+    }
+
+    private static function value(FieldDescriptorProto $field, string $path, string $value): string|bool|int
+    {
+        return match (true) {
+            $field->type === Type::BOOL, $field->typeName === self::BOOL_VALUE => match ($value) {
+                'true', '1' => true,
+                'false', '0' => false,
+                default => throw new StatusException(Status::InvalidArgument, "\"$path\" must be true or false, got \"$value\""),
+            },
+            $field->type === Type::ENUM && \preg_match('/^-?\d{1,10}$/', $value) === 1 => (int) $value,
+            $field->type === Type::GROUP,
+            $field->type === Type::MESSAGE && !\in_array($field->typeName, self::VALUES, true) => throw new StatusException(Status::InvalidArgument, "\"$path\" is a message: name one of its fields"),
+            default => $value,
+        };
+    }
+}

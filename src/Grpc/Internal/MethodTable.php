@@ -1,0 +1,81 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Grpc\Internal;
+
+use Weft\Grpc\InvalidService;
+use Weft\Grpc\Limits;
+use Weft\Grpc\MethodLimits;
+
+/**
+ * The methods of a server as the extension knows them.
+ *
+ * @internal
+ */
+final class MethodTable
+{
+    /** @var list<array{string, bool, ?int, ?float, list<int>}> path, whether the client streams, bytes of a message, seconds, gates */
+    public readonly array $methods;
+    /** @var list<array{string, int, int}> name, calls in progress and waiting */
+    public readonly array $gates;
+
+    /**
+     * @param list<Method> $methods
+     *
+     * @throws InvalidService the limits name what is not served
+     */
+    public function __construct(array $methods, Limits $limits)
+    {
+        $gates = $numbers = [];
+        foreach ($limits->methods as $name => $own) {
+            self::mustBeServed($name, $methods);
+            if ($own->inFlight !== null) {
+                $numbers[$name] = \count($gates);
+                $gates[] = [$name, $own->inFlight, $own->queue];
+            }
+        }
+        $this->gates = $gates;
+        $this->methods = \array_map(static fn(Method $method): array => self::row($method, $limits->methods, $numbers), $methods);
+    }
+
+    /**
+     * @param array<string, MethodLimits> $limits
+     * @param array<string, int> $gates
+     *
+     * @return array{string, bool, ?int, ?float, list<int>}
+     */
+    private static function row(Method $method, array $limits, array $gates): array
+    {
+        [$service, $name] = self::names($method);
+        $of = static fn(string $property): mixed => ($limits[$name] ?? null)?->$property ?? ($limits[$service] ?? null)?->$property;
+
+        return [
+            $method->path,
+            $method->clientStreams,
+            $of('messageBytes'),
+            $of('timeout'),
+            // The narrower one first: who waits there does not take the place of other methods meanwhile.
+            \array_values(\array_filter([$gates[$name] ?? null, $gates[$service] ?? null], \is_int(...))),
+        ];
+    }
+
+    /** @param list<Method> $methods */
+    private static function mustBeServed(string $name, array $methods): void
+    {
+        foreach ($methods as $method) {
+            if (\in_array($name, self::names($method), true)) {
+                return;
+            }
+        }
+        throw new InvalidService("The limits name \"$name\", and there is no such service or method: write \"api.Users\" or \"api.Users/Get\"");
+    }
+
+    /** @return array{string, string} of the service and of the method */
+    private static function names(Method $method): array
+    {
+        $name = \substr($method->path, 1);
+
+        return [\strstr($name, '/', true) ?: '', $name];
+    }
+}
