@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Grpc;
 
+use Weft\Bench\Page;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Table;
 
@@ -54,10 +55,25 @@ final class BoundsResults
         ];
     }
 
-    /** @return array{streams: string, bounds: string} for the page */
-    public function markdown(): array
+    /** Of the page. */
+    public function section(): string
     {
-        return array_map(static fn (Table $table): string => $table->markdown(), $this->tables());
+        ['streams' => $streams, 'bounds' => $bounds] = $this->tables();
+        $versions = Page::versions($this->versions);
+
+        return <<<MARKDOWN
+            ## What one server bears
+
+            Weft alone, the same server on one core, beside what was wanted. Machine: {$this->machine}. Versions: $versions.
+
+            {$bounds->markdown()}
+            How long calls of `Get` take by the number of streams that share a connection, by h2load: Nagle's algorithm or a delayed
+            acknowledgement would be a step of 40 ms.
+
+            {$streams->markdown()}
+            The distance is a proxy that holds every byte back for 25 ms, in PHP and beside the load: what passes without the distance is its
+            own limit. A stream is no faster than its window per round trip, which is what `streamWindow` is for.
+            MARKDOWN;
     }
 
     /** @return list<string> what is not as it has to be */

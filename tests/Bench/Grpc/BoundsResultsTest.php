@@ -29,8 +29,8 @@ final class BoundsResultsTest extends TestCase
         $results = new BoundsResults('a machine', [], self::FACTS);
 
         self::assertSame([], $results->failures());
-        self::assertStringContainsString('19.9 KiB each', $results->markdown()['bounds']);
-        self::assertStringContainsString('2.00', $results->markdown()['streams']);
+        self::assertMatchesRegularExpression('/^\| 10,000 idle connections +\| +19.9 KiB each \| +at most 20 KiB \| yes \|$/m', $results->section());
+        self::assertMatchesRegularExpression('/^\| 8 +\| +1,000 \| +0.10 \| +1.00 \| +2.00 \| +90.00 \|$/m', $results->section());
     }
 
     /** @dataProvider missed */
