@@ -49,16 +49,18 @@ fn a_password_is_proved_by_scram() {
 #[test]
 fn wrong_credentials_say_so_without_repeating_the_password() {
     run(async {
-        let (cause, message) = failure(altered(|c| c.password = Some("hunter2".into()))).await;
+        let (cause, message) =
+            failure(altered(|c| c.access.password = Some("hunter2".into()))).await;
         assert_eq!(cause, ConnectFailure::Authentication);
         assert!(
             message.contains("28P01") && !message.contains("hunter2"),
             "{message}"
         );
-        let (cause, message) = failure(altered(|c| c.password = None)).await;
+        let (cause, message) = failure(altered(|c| c.access.password = None)).await;
         assert_eq!(cause, ConnectFailure::Authentication);
         assert!(message.contains("the DSN has none"), "{message}");
-        let (cause, message) = failure(altered(|c| c.database = "no_such".into())).await;
+        let (cause, message) =
+            failure(altered(|c| c.access.database = Some("no_such".into()))).await;
         assert_eq!(cause, ConnectFailure::Database);
         assert!(message.contains("\"no_such\" does not exist"), "{message}");
     });
@@ -176,11 +178,11 @@ fn a_large_exchange_and_a_cancellation_work_over_tls() {
 fn a_certificate_that_is_not_trusted_or_of_another_host_is_refused() {
     run(async {
         let mut untrusted = Config::parse(&tls_url()).unwrap();
-        untrusted.ssl_root_cert = None;
+        untrusted.access.ssl_root_cert = None;
         let (cause, message) = failure(untrusted).await;
         assert_eq!(cause, ConnectFailure::Tls, "{message}");
         let mut missing = Config::parse(&tls_url()).unwrap();
-        missing.ssl_root_cert = Some("/no/such/file.pem".into());
+        missing.access.ssl_root_cert = Some("/no/such/file.pem".into());
         let (cause, message) = failure(missing).await;
         assert_eq!(cause, ConnectFailure::Tls);
         assert!(message.contains("/no/such/file.pem"), "{message}");
