@@ -49,8 +49,8 @@ $uncontended = static function () use ($rounds, $cpuMicroseconds): array {
     return [(hrtime(true) - $begin) / $rounds / 1_000, ($cpuMicroseconds() - $cpu) / $rounds];
 };
 
-/** @return array{float, float, float} hand-offs a second, median and longest wait in microseconds */
-$contended = static function () use ($rounds): array {
+/** @return array{float, float, float, float} hand-offs a second, median and longest wait, and CPU of a hand-off in microseconds */
+$contended = static function () use ($rounds, $cpuMicroseconds): array {
     $pool = new Pool(static fn (): object => new stdClass(), new PoolOptions(size: 4));
     $waits = [];
     $each = intdiv($rounds, 64);
@@ -65,12 +65,12 @@ $contended = static function () use ($rounds): array {
             $pool->return($lease);
         }
     };
-    $begin = hrtime(true);
+    [$begin, $cpu] = [hrtime(true), $cpuMicroseconds()];
     all(array_fill(0, 64, $borrower));
-    $seconds = (hrtime(true) - $begin) / 1e9;
+    [$seconds, $cpu] = [(hrtime(true) - $begin) / 1e9, $cpuMicroseconds() - $cpu];
     sort($waits);
 
-    return [64 * $each / $seconds, $waits[intdiv(count($waits), 2)] / 1_000, end($waits) / 1_000];
+    return [64 * $each / $seconds, $waits[intdiv(count($waits), 2)] / 1_000, end($waits) / 1_000, $cpu / (64 * $each)];
 };
 
 run(static function () use ($uncontended, $contended, $median): void {
@@ -79,6 +79,6 @@ run(static function () use ($uncontended, $contended, $median): void {
     printf("uncontended borrow + return        %8.3f µs, %.3f µs of CPU\n", $median(array_column($costs, 0)), $median(array_column($costs, 1)));
     $contended();
     $runs = array_map(static fn (): array => $contended(), range(1, 5));
-    printf("64 borrowers over 4 resources      %8.0f hand-offs/s\n", $median(array_column($runs, 0)));
+    printf("64 borrowers over 4 resources      %8.0f hand-offs/s, %.3f µs of CPU each\n", $median(array_column($runs, 0)), $median(array_column($runs, 3)));
     printf("  waits: median %.0f µs, longest %.0f µs\n", $median(array_column($runs, 1)), $median(array_column($runs, 2)));
 });
