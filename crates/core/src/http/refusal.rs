@@ -8,29 +8,37 @@ use hyper::{Method, Response, StatusCode, Version};
 use super::body::Body;
 use super::request_body::BodyError;
 
-/// What no handler should have to see.
-pub(super) fn refusal(head: &Parts) -> Option<Response<Body>> {
+/// Whether the client waits to be asked for the body.
+///
+/// # Errors
+/// The answer to a request that no handler should have to see.
+pub(super) fn vet(head: &Parts) -> Result<bool, Response<Body>> {
+    let (mut hosts, mut codings, mut is_odd, mut expectation) = (0, 0, false, None);
+    // Looking up each of them by its name would cost several times as much.
+    for (name, value) in &head.headers {
+        if *name == header::HOST {
+            hosts += 1;
+        } else if *name == header::TRANSFER_ENCODING {
+            codings += 1;
+            is_odd |= !value.as_bytes().eq_ignore_ascii_case(b"chunked");
+        } else if *name == header::EXPECT {
+            expectation = expectation.or(Some(value));
+        }
+    }
     // RFC 9112 §3.2: exactly one Host.
-    if head.version == Version::HTTP_11 && head.headers.get_all(header::HOST).iter().count() != 1 {
-        return Some(last(StatusCode::BAD_REQUEST));
-    }
+    let has_wrong_host = head.version == Version::HTTP_11 && hosts != 1;
     // RFC 9112 §3.2.3: a name alone is the target of CONNECT only.
-    if head.uri.path().is_empty() && head.method != Method::CONNECT {
-        return Some(last(StatusCode::BAD_REQUEST));
-    }
+    let has_no_path = head.uri.path().is_empty() && head.method != Method::CONNECT;
     // RFC 9112 §6.3: what a proxy in front of us could read as another length than we do must not be answered.
-    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
-    let is_odd = |coding: &HeaderValue| !coding.as_bytes().eq_ignore_ascii_case(b"chunked");
-    if codings.next().is_some_and(is_odd) || codings.next().is_some() {
-        return Some(last(StatusCode::BAD_REQUEST));
+    if has_wrong_host || has_no_path || is_odd || codings > 1 {
+        return Err(last(StatusCode::BAD_REQUEST));
     }
     // RFC 9110 §10.1.1
-    let expectation = head.headers.get(header::EXPECT);
-    let is_unknown = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"100-continue");
-    if expectation.is_some_and(is_unknown) {
-        return Some(last(StatusCode::EXPECTATION_FAILED));
+    match expectation {
+        None => Ok(false),
+        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => Ok(true),
+        Some(_) => Err(last(StatusCode::EXPECTATION_FAILED)),
     }
-    None
 }
 
 pub(super) fn unread(error: &BodyError) -> Response<Body> {

@@ -40,6 +40,21 @@ pub(super) struct RequestBody {
     timed_out: Cell<Option<Duration>>,
 }
 
+/// That of a request that has none; any number of them may share one.
+impl Default for RequestBody {
+    fn default() -> Self {
+        Self {
+            state: RefCell::new(State::Whole(Bytes::new())),
+            limit: 0,
+            received: Cell::default(),
+            trailers: RefCell::default(),
+            clock: Rc::default(),
+            waiting: RefCell::default(),
+            timed_out: Cell::default(),
+        }
+    }
+}
+
 enum State {
     Whole(Bytes),
     Arriving(Incoming),
@@ -50,18 +65,11 @@ enum State {
 
 impl RequestBody {
     pub(super) fn new(incoming: Incoming, limit: u64, clock: Rc<Cell<Tick>>) -> Self {
-        let state = match incoming.is_end_stream() {
-            true => State::Whole(Bytes::new()),
-            false => State::Arriving(incoming),
-        };
         Self {
-            state: RefCell::new(state),
+            state: RefCell::new(State::Arriving(incoming)),
             limit,
-            received: Cell::new(0),
-            trailers: RefCell::default(),
             clock,
-            waiting: RefCell::default(),
-            timed_out: Cell::default(),
+            ..Self::default()
         }
     }
 
@@ -152,9 +160,13 @@ impl RequestBody {
     }
 
     fn take(&self) -> Result<Incoming, BodyError> {
-        match std::mem::replace(&mut *self.state.borrow_mut(), State::Taken) {
+        let mut state = self.state.borrow_mut();
+        match std::mem::replace(&mut *state, State::Taken) {
             State::Arriving(incoming) => Ok(incoming),
-            _ => Err(BodyError::Taken),
+            other => {
+                *state = other;
+                Err(BodyError::Taken)
+            }
         }
     }
 

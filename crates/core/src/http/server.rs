@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::sync::Notify;
@@ -19,7 +19,7 @@ use super::call::{Call, Stage};
 use super::connection::{Command, Connection, InFlight, Peer, serve};
 use super::date::Date;
 use super::limits::Limits;
-use super::refusal::{close, last, plain, refusal, unread};
+use super::refusal::{close, last, plain, unread, vet};
 use super::registry::{Id, Registry};
 use super::request_body::RequestBody;
 use super::sweep::{Tick, sweep};
@@ -73,6 +73,8 @@ pub(super) struct Shared {
     /// Who waits in [`Server::next`].
     waiter: RefCell<Option<Waker>>,
     service: RefCell<Option<Rc<dyn Service>>>,
+    /// That of all requests which have none.
+    no_body: Rc<RequestBody>,
     /// Bodies of events that are being sent, by the id of their request.
     event_streams: RefCell<HashMap<Id, Rc<RefCell<Pipe>>>>,
     stopping: Cell<bool>,
@@ -93,6 +95,7 @@ impl Server {
             handed: Cell::default(),
             waiter: RefCell::default(),
             service: RefCell::default(),
+            no_body: Rc::default(),
             event_streams: RefCell::default(),
             stopping: Cell::default(),
             stop: Notify::new(),
@@ -413,8 +416,8 @@ pub(super) fn handle(connection: Rc<Connection>, request: Request<Incoming>) -> 
     let is_head = is_http2 && request.method() == Method::HEAD;
     let is_connect = is_http2 && request.method() == Method::CONNECT;
     let answer = match connection.shared.service_for(&request) {
-        Some(service) => service.call(request, connection.peer()),
-        None => Box::pin(answer(Rc::clone(&connection), request)),
+        Some(service) => Answer::Future(service.call(request, connection.peer())),
+        None => answer(&connection, request),
     };
     Handling {
         answer,
@@ -429,7 +432,7 @@ pub(super) fn handle(connection: Rc<Connection>, request: Request<Incoming>) -> 
 /// The life of a request, as a future of its connection: dropped when the client goes away. hyper and Tokio move it several
 /// times before it is polled, so it is small.
 pub(super) struct Handling {
-    answer: ServiceFuture,
+    answer: Answer,
     is_head: bool,
     is_connect: bool,
     is_http2: bool,
@@ -438,12 +441,35 @@ pub(super) struct Handling {
     connection: Rc<Connection>,
 }
 
+enum Answer {
+    /// Of a handler that has been asked. Most requests come to that at once, and need no future of their own.
+    Waiting(Waiting),
+    Future(ServiceFuture),
+    Given,
+}
+
+impl Answer {
+    fn ready(response: Response<Body>) -> Self {
+        Self::Future(Box::pin(std::future::ready(response)))
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response<Body>> {
+        let response = match self {
+            Self::Waiting(waiting) => ready!(waiting.poll(context)),
+            Self::Future(future) => ready!(future.as_mut().poll(context)),
+            Self::Given => return Poll::Pending,
+        };
+        *self = Self::Given;
+        Poll::Ready(response)
+    }
+}
+
 impl Future for Handling {
     type Output = Result<Response<Sending>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let handling = self.get_mut();
-        let mut response = ready!(handling.answer.as_mut().poll(context));
+        let mut response = ready!(handling.answer.poll(context));
         let connection = &handling.connection;
         if handling.is_head {
             without_body(&mut response);
@@ -468,7 +494,7 @@ impl Future for Handling {
 /// On HTTP/2 hyper would send the body of an answer to HEAD.
 fn without_body(response: &mut Response<Body>) {
     let body = std::mem::replace(response.body_mut(), Body::Empty);
-    if let Some(length) = hyper::body::Body::size_hint(&body).exact() {
+    if let Some(length) = body.size_hint().exact() {
         let headers = response.headers_mut();
         headers
             .entry(header::CONTENT_LENGTH)
@@ -476,48 +502,59 @@ fn without_body(response: &mut Response<Body>) {
     }
 }
 
-async fn answer(connection: Rc<Connection>, request: Request<Incoming>) -> Response<Body> {
+fn answer(connection: &Connection, request: Request<Incoming>) -> Answer {
     let shared = &connection.shared;
     let (head, incoming) = request.into_parts();
-    if let Some(refusal) = refusal(&head) {
-        return refusal;
-    }
+    let expects_continue = match vet(&head) {
+        Ok(expects_continue) => expects_continue,
+        Err(refusal) => return Answer::ready(refusal),
+    };
     if shared.is_full() {
-        return plain(StatusCode::SERVICE_UNAVAILABLE);
+        return Answer::ready(plain(StatusCode::SERVICE_UNAVAILABLE));
     }
-    let clock = Rc::clone(&shared.clock);
-    let body = Rc::new(RequestBody::new(incoming, shared.limits.body_bytes, clock));
+    let body = match incoming.is_end_stream() {
+        true => Rc::clone(&shared.no_body),
+        false => {
+            let clock = Rc::clone(&shared.clock);
+            Rc::new(RequestBody::new(incoming, shared.limits.body_bytes, clock))
+        }
+    };
     if body.is_declared_too_large() {
-        body.discard().await;
-        return last(StatusCode::PAYLOAD_TOO_LARGE);
+        return Answer::Future(Box::pin(async move {
+            body.discard().await;
+            last(StatusCode::PAYLOAD_TOO_LARGE)
+        }));
     }
-    let is_read_first = body.is_small() && !head.headers.contains_key(header::EXPECT);
+    let is_read_first = !expects_continue && body.is_small();
     let call = shared.calls.borrow_mut().insert(|id| {
-        let peer = connection.peer();
-        Call::new(id, head, Rc::clone(&body), peer, shared.clock.get())
+        let body = Rc::clone(&body);
+        Call::new(id, head, body, connection.peer(), shared.clock.get())
     });
-    let waiting = Waiting { shared, call };
-    if is_read_first && let Err(error) = Rc::clone(&body).read().await {
-        body.discard().await;
-        return unread(&error);
+    let mut waiting = Waiting {
+        shared: Rc::clone(shared),
+        call,
+    };
+    if !is_read_first {
+        waiting.queue();
+        return Answer::Waiting(waiting);
     }
-    waiting.queue();
-    let id = waiting.call.id;
-    let mut response = waiting.await;
-    if let Body::Stream(stream) = response.body_mut() {
-        let events = stream.watched_by(shared, id);
-        shared.stream_began(id, events);
-    }
-    response
+    Answer::Future(Box::pin(async move {
+        if let Err(error) = Rc::clone(&body).read().await {
+            body.discard().await;
+            return unread(&error);
+        }
+        waiting.queue();
+        poll_fn(|context| waiting.poll(context)).await
+    }))
 }
 
 /// A request in the registry, from its arrival to its answer.
-struct Waiting<'a> {
-    shared: &'a Rc<Shared>,
+struct Waiting {
+    shared: Rc<Shared>,
     call: Rc<Call>,
 }
 
-impl Waiting<'_> {
+impl Waiting {
     fn queue(&self) {
         if self.call.is_open() {
             self.shared
@@ -527,21 +564,22 @@ impl Waiting<'_> {
             self.shared.wake();
         }
     }
-}
 
-impl Future for Waiting<'_> {
-    type Output = Response<Body>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Body>> {
-        if let Some(response) = self.call.answer.borrow_mut().take() {
-            return Poll::Ready(response);
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response<Body>> {
+        let Some(mut response) = self.call.answer.borrow_mut().take() else {
+            self.call.waker.set(Some(context.waker().clone()));
+            return Poll::Pending;
+        };
+        if let Body::Stream(stream) = response.body_mut() {
+            let id = self.call.id;
+            let events = stream.watched_by(&self.shared, id);
+            self.shared.stream_began(id, events);
         }
-        self.call.waker.set(Some(context.waker().clone()));
-        Poll::Pending
+        Poll::Ready(response)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiting {
     fn drop(&mut self) {
         self.shared.end(&self.call);
     }

@@ -19,6 +19,20 @@ const HELD: usize = 16 << 10;
 /// What an idle connection keeps for the next time.
 const KEPT: usize = 1 << 10;
 
+/// Short answers are written in one piece: a list of pieces costs the kernel more than copying them.
+const GATHERED: usize = 512;
+
+/// All of them together, where there is room for that.
+fn gather<'a>(pieces: &[io::IoSlice<'_>], room: &'a mut [u8; GATHERED]) -> Option<&'a [u8]> {
+    let mut length = 0;
+    for piece in pieces {
+        let end = length + piece.len();
+        room.get_mut(length..end)?.copy_from_slice(piece);
+        length = end;
+    }
+    Some(&room[..length])
+}
+
 /// What hyper reads and writes: the connection's socket, which notes when something moves.
 pub(super) struct Socket {
     stream: Stream,
@@ -194,7 +208,11 @@ impl Write for Socket {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let socket = self.get_mut();
-        let result = Pin::new(&mut socket.stream).poll_write_vectored(context, pieces);
+        let mut gathered = [0; GATHERED];
+        let result = match gather(pieces, &mut gathered) {
+            Some(bytes) => Pin::new(&mut socket.stream).poll_write(context, bytes),
+            None => Pin::new(&mut socket.stream).poll_write_vectored(context, pieces),
+        };
         socket.written(result)
     }
 

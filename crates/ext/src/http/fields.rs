@@ -1,5 +1,7 @@
 //! Header fields and status between PHP and core.
 
+use std::cell::RefCell;
+
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
 
@@ -61,22 +63,63 @@ pub fn final_status(status: i64) -> PhpResult<StatusCode> {
     Ok(code)
 }
 
+thread_local! {
+    /// Fields whose value stands in PHP's code, by the address of PHP's string: they are the same in most answers. Checked by
+    /// content, for an address may be used again.
+    static CONSTANT: RefCell<[Option<(HeaderName, HeaderValue)>; 16]> = const { RefCell::new([const { None }; 16]) };
+}
+
+/// `IS_STR_INTERNED` of `zend_refcounted_h` (Zend/zend_types.h).
+const INTERNED: u32 = 1 << 6;
+
+/// A field with one value.
+fn field(key: &[u8], value: &Zval) -> PhpResult<(HeaderName, HeaderValue)> {
+    let constant = value.zend_str().filter(|text| {
+        // SAFETY: every string has this header.
+        unsafe { text.gc.u.type_info & INTERNED != 0 }
+    });
+    let Some(text) = constant else {
+        let name = header_name(key)?;
+        let value = header_value(&name, value)?;
+        return Ok((name, value));
+    };
+    let place = (std::ptr::from_ref(text) as usize >> 4) % 16;
+    CONSTANT.with_borrow_mut(|fields| match &fields[place] {
+        Some((name, value))
+            if name.as_str().as_bytes() == key && value.as_bytes() == text.as_bytes() =>
+        {
+            Ok((name.clone(), value.clone()))
+        }
+        _ => {
+            let name = header_name(key)?;
+            let value = header_value(&name, value)?;
+            fields[place] = Some((name.clone(), value.clone()));
+            Ok((name, value))
+        }
+    })
+}
+
+fn header_name(key: &[u8]) -> PhpResult<HeaderName> {
+    let name = HeaderName::from_bytes(key).map_err(|_| {
+        let key = String::from_utf8_lossy(key);
+        Failure::new("usage", format!("\"{key}\" is no name of a header field"))
+    })?;
+    Ok(name)
+}
+
 /// `[name => value]` or `[name => [value, …]]`.
 pub fn header_map(headers: &ZendHashTable) -> PhpResult<HeaderMap> {
     let mut map = HeaderMap::with_capacity(headers.len() + 2);
     let mut entries = headers.iter();
     while let Some((key, value)) = entries.next_zval() {
         let key = key.zend_str().map(ZendStr::as_bytes).unwrap_or_default();
-        let name = HeaderName::from_bytes(key).map_err(|_| {
-            let key = String::from_utf8_lossy(key);
-            Failure::new("usage", format!("\"{key}\" is no name of a header field"))
-        })?;
         match value.array() {
             None => {
-                let value = header_value(&name, value)?;
+                let (name, value) = field(key, value)?;
                 map.append(name, value);
             }
             Some(values) => {
+                let name = header_name(key)?;
                 for value in values.values() {
                     map.append(&name, header_value(&name, value)?);
                 }
