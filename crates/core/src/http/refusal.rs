@@ -11,8 +11,8 @@ use super::request_body::BodyError;
 /// Whether the client waits to be asked for the body.
 ///
 /// # Errors
-/// The answer to a request that no handler should have to see.
-pub(super) fn vet(head: &Parts) -> Result<bool, Response<Body>> {
+/// The status of the [`last`] answer to a request that no handler should have to see.
+pub(super) fn vet(head: &Parts) -> Result<bool, StatusCode> {
     let (mut hosts, mut codings, mut is_odd, mut expectation) = (0, 0, false, None);
     // Looking up each of them by its name would cost several times as much.
     for (name, value) in &head.headers {
@@ -31,13 +31,13 @@ pub(super) fn vet(head: &Parts) -> Result<bool, Response<Body>> {
     let has_no_path = head.uri.path().is_empty() && head.method != Method::CONNECT;
     // RFC 9112 §6.3: what a proxy in front of us could read as another length than we do must not be answered.
     if has_wrong_host || has_no_path || is_odd || codings > 1 {
-        return Err(last(StatusCode::BAD_REQUEST));
+        return Err(StatusCode::BAD_REQUEST);
     }
     // RFC 9110 §10.1.1
     match expectation {
         None => Ok(false),
         Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => Ok(true),
-        Some(_) => Err(last(StatusCode::EXPECTATION_FAILED)),
+        Some(_) => Err(StatusCode::EXPECTATION_FAILED),
     }
 }
 

@@ -507,7 +507,7 @@ fn answer(connection: &Connection, request: Request<Incoming>) -> Answer {
     let (head, incoming) = request.into_parts();
     let expects_continue = match vet(&head) {
         Ok(expects_continue) => expects_continue,
-        Err(refusal) => return Answer::ready(refusal),
+        Err(status) => return Answer::ready(last(status)),
     };
     if shared.is_full() {
         return Answer::ready(plain(StatusCode::SERVICE_UNAVAILABLE));
