@@ -31,3 +31,4 @@ foreach (['Psr/Log', 'Psr/Container', 'Symfony/Component/Console', 'Symfony/Comp
 }
 
 require_once __DIR__ . '/src/Runtime/functions.php';
+require_once __DIR__ . '/src/extension.php';

@@ -25,6 +25,16 @@ final class ProgramTest extends TestCase
         self::assertStringContainsString('version = "' . Version::LIBRARY . '"', $cargo);
     }
 
+    public function testAProgramWithoutTheExtensionIsToldWhatIsMissing(): void
+    {
+        $program = 'require $argv[1]; Weft\Sql\Database::connect("sqlite::memory:");';
+        $command = [\PHP_BINARY, '-n', '-d', 'display_errors=1', '-r', $program, \dirname(__DIR__, 2) . '/autoload.php'];
+        \exec(\implode(' ', \array_map('escapeshellarg', $command)) . ' 2>&1', $output, $code);
+
+        self::assertSame(255, $code);
+        self::assertStringContainsString('is a class of the PHP extension weft, which is not loaded', \implode("\n", $output));
+    }
+
     public function testListNamesTheCommands(): void
     {
         self::assertMatchesRegularExpression('/^  doctor +Check PHP/m', Weft::run(['list'])->output);
