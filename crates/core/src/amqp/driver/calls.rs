@@ -1,0 +1,154 @@
+//! Calls of this side, their answers, and channels that open and close.
+
+use std::sync::Arc;
+
+use super::super::channel::Channel;
+use super::super::codec::method::{self, CloseReason, MethodId, Reply};
+use super::super::link::{Answer, Command, Role, refused};
+use super::Driver;
+use super::violation::{CHANNEL_ERROR, COMMAND_INVALID, Violation, violation};
+
+impl Driver {
+    pub(super) fn execute(&mut self, command: Command) {
+        match command {
+            Command::Open {
+                channel: number,
+                role,
+                reply,
+            } => {
+                let mut channel = Channel::new(role);
+                channel.waiting.push_back((method::CHANNEL_OPEN_OK, reply));
+                let index = usize::from(number);
+                if self.channels.len() <= index {
+                    self.channels.resize_with(index + 1, || None);
+                }
+                self.channels[index] = Some(channel);
+                let open = method::bare(number, method::CHANNEL_OPEN);
+                self.control.extend_from_slice(&open);
+            }
+            Command::Call {
+                channel,
+                frame,
+                expected,
+                reply,
+            } => self.call(channel, &frame, expected, reply),
+            Command::CloseConnection => {
+                for channel in self.channels.iter().flatten() {
+                    if let Role::Consumer(consumer) = &channel.role {
+                        consumer.collect_all(&mut self.control);
+                    }
+                }
+                let close = method::close(0, 200, "");
+                self.control.extend_from_slice(&close);
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        number: u16,
+        frame: &[u8],
+        expected: MethodId,
+        reply: tokio::sync::oneshot::Sender<Answer>,
+    ) {
+        let Some(Some(channel)) = self.channels.get_mut(usize::from(number)) else {
+            // Closed by the broker meanwhile; closing it once more is done, anything else is refused.
+            let _ = reply.send(match expected {
+                method::CHANNEL_CLOSE_OK => Ok(Reply::Done),
+                _ => Err(CloseReason {
+                    code: CHANNEL_ERROR,
+                    text: "the broker has closed the channel".into(),
+                    method: 0,
+                }),
+            });
+            return;
+        };
+        if let Role::Consumer(consumer) = &channel.role {
+            consumer.collect_all(&mut self.control);
+        }
+        self.control.extend_from_slice(frame);
+        channel.waiting.push_back((expected, reply));
+        channel.closing |= expected == method::CHANNEL_CLOSE_OK;
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        number: u16,
+        method: MethodId,
+        reply: Reply,
+    ) -> Result<(), Violation> {
+        // What was delivered before, for instance before a cancel-ok, is there when the caller continues.
+        self.hand_over(number)?;
+        let channel = self.open_channel(number)?;
+        match channel.waiting.pop_front() {
+            Some((expected, waiting)) if expected == method => {
+                let _ = waiting.send(Ok(reply));
+                Ok(())
+            }
+            _ => Err(violation(
+                COMMAND_INVALID,
+                format!("an answer ({method:#010x}) nobody asked for on channel {number}"),
+            )),
+        }
+    }
+
+    pub(super) fn answer_close(&mut self, number: u16) {
+        let slot = self.channels.get_mut(usize::from(number));
+        if let Some(channel) = slot.and_then(Option::take) {
+            for (_, waiting) in channel.waiting {
+                let _ = waiting.send(Ok(Reply::Done));
+            }
+        }
+    }
+
+    pub(super) fn channel_closed(&mut self, number: u16, reason: CloseReason) {
+        let _ = self.hand_over(number);
+        let slot = self.channels.get_mut(usize::from(number));
+        let Some(channel) = slot.and_then(Option::take) else {
+            return;
+        };
+        let was_closing = channel.closing;
+        for (expected, waiting) in channel.waiting {
+            let answer: Answer = match expected {
+                method::CHANNEL_CLOSE_OK => Ok(Reply::Done),
+                _ => Err(reason.clone()),
+            };
+            let _ = waiting.send(answer);
+        }
+        if !was_closing {
+            self.restart_role(channel.role, &reason);
+        }
+        // After this nothing may be sent on the channel until it is opened again.
+        let close_ok = method::bare(number, method::CHANNEL_CLOSE_OK);
+        self.control.extend_from_slice(&close_ok);
+    }
+
+    fn restart_role(&mut self, role: Role, reason: &CloseReason) {
+        match role {
+            Role::Publisher(publisher) if publisher.go_offline() => {
+                let error = refused("publish".into(), reason);
+                // What is not written yet would be passed over by the broker.
+                publisher.put_back(self.shared.outbox.extract(publisher.channel));
+                publisher.refuse(&error, &reason.text);
+                self.shared.restart_publisher(&self.link, publisher, error);
+            }
+            Role::Consumer(consumer) if consumer.is_online() => {
+                let error = refused(format!("consume queue \"{}\"", consumer.queue()), reason);
+                if consumer.go_offline() {
+                    self.shared.restart_consumer(&self.link, consumer, error);
+                }
+            }
+            // Whoever is opening the channel was told by its call.
+            _ => {}
+        }
+    }
+
+    pub(super) fn consumer_cancelled(&mut self, number: u16) {
+        if let Some(Some(channel)) = self.channels.get(usize::from(number))
+            && let Role::Consumer(consumer) = &channel.role
+        {
+            self.shared
+                .resume_cancelled_consumer(&self.link, Arc::clone(consumer));
+        }
+    }
+}
