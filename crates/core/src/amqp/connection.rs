@@ -1,20 +1,16 @@
-use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::oneshot;
 
 use super::config::Config;
 use super::consumer::{ConsumeOptions, Consumer, ConsumerShared};
+use super::handle::{Handle, joined};
 use super::handshake::Server;
 use super::link::Link;
-use super::lock::lock;
 use super::message::check_short;
-use super::outbox::Outbox;
 use super::publisher::{Publisher, PublisherOptions, PublisherShared};
-use super::registry::Registry;
-use super::signal::Signal;
-use super::status::{Event, Events, Status};
+use super::shared::{Phase, Shared};
+use super::status::{Event, Status};
 use super::topology::{Queue, QueueState, Topology};
 use super::{ConnectFailure, Error, declare, io_thread, recovery};
 
@@ -186,12 +182,12 @@ impl Connection {
     }
 
     pub fn status(&self) -> Status {
-        lock(&self.handle.shared.status).clone()
+        self.handle.shared.status()
     }
 
     /// What the broker said of itself, last time it was connected.
     pub fn server(&self) -> Server {
-        lock(&self.handle.shared.server).clone()
+        self.handle.shared.server()
     }
 
     /// The next thing to log; `None` once the connection is closed. The last 256 unread events are kept.
@@ -251,231 +247,4 @@ async fn declare_all(
         shared.registry().remember_binding(binding);
     }
     Ok(states)
-}
-
-async fn joined<T>(task: tokio::task::JoinHandle<Result<T, Error>>) -> Result<T, Error> {
-    match task.await {
-        Ok(result) => result,
-        Err(error) => Err(Error::usage(format!("an AMQP task ended early: {error}"))),
-    }
-}
-
-/// What users hold; the connection closes when the last of them is gone.
-pub(super) struct Handle {
-    shared: Arc<Shared>,
-    runtime: tokio::runtime::Handle,
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.shared.request_close();
-    }
-}
-
-impl Handle {
-    /// Runs `attempt` on the current link, and again on the next one if that link was lost meanwhile.
-    pub(super) async fn on_link<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
-    where
-        F: Fn(Link) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
-    {
-        self.shared.on_link(attempt).await
-    }
-
-    /// Runs `attempt` with a channel for this one purpose; it ends even if the caller stops waiting.
-    async fn on_control_channel<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: Fn(Arc<Shared>, Link, u16) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<T, Error>> + Send,
-    {
-        let shared = Arc::clone(&self.shared);
-        let task = self.runtime.spawn(async move {
-            let channel = shared.take_channel().await?;
-            let result = shared
-                .on_link(|link| control(&shared, link, channel, &attempt))
-                .await;
-            shared.registry().release_channel(channel);
-            result
-        });
-        joined(task).await
-    }
-
-    pub(super) fn retire_publisher(&self, publisher: &Arc<PublisherShared>) {
-        let shared = Arc::clone(&self.shared);
-        let publisher = Arc::clone(publisher);
-        self.runtime
-            .spawn(async move { shared.end_publisher(publisher).await });
-    }
-
-    pub(super) fn retire_consumer(&self, consumer: &Arc<ConsumerShared>) {
-        consumer.retire();
-        let shared = Arc::clone(&self.shared);
-        let consumer = Arc::clone(consumer);
-        self.runtime
-            .spawn(async move { shared.end_consumer(&consumer).await });
-    }
-
-    /// The link, unless the connection is being restored or closed.
-    pub(super) fn current_link(&self) -> Option<Link> {
-        match &*self.shared.phase.borrow() {
-            Phase::Up(link) => Some(link.clone()),
-            _ => None,
-        }
-    }
-
-    pub(super) fn disconnected(&self) -> Error {
-        Error::ConnectionLost {
-            target: self.shared.config.target(),
-            message: "it is being restored".into(),
-        }
-    }
-}
-
-async fn control<T, F, Fut>(
-    shared: &Arc<Shared>,
-    link: Link,
-    channel: u16,
-    attempt: &F,
-) -> Result<T, Error>
-where
-    F: Fn(Arc<Shared>, Link, u16) -> Fut,
-    Fut: Future<Output = Result<T, Error>>,
-{
-    link.open_control(channel).await?;
-    let result = attempt(Arc::clone(shared), link.clone(), channel).await;
-    link.close_channel(channel).await?;
-    result
-}
-
-/// Where a connection is in its life.
-#[derive(Clone)]
-pub(super) enum Phase {
-    Connecting,
-    Up(Link),
-    Closed(Error),
-}
-
-/// What the I/O thread and all handles of one connection share.
-pub(super) struct Shared {
-    pub(super) config: Config,
-    pub(super) signal: Arc<Signal>,
-    pub(super) outbox: Arc<Outbox>,
-    pub(super) phase: watch::Sender<Phase>,
-    pub(super) events: Events,
-    status: Mutex<Status>,
-    server: Mutex<Server>,
-    registry: Mutex<Registry>,
-    /// Attempts the last reconnect took.
-    pub(super) attempts: AtomicU32,
-    closing: AtomicBool,
-    close_requested: Notify,
-}
-
-impl Shared {
-    fn new(config: Config) -> Self {
-        let signal = Arc::new(Signal::default());
-        Self {
-            config,
-            outbox: Arc::new(Outbox::new(Arc::clone(&signal))),
-            signal,
-            phase: watch::Sender::new(Phase::Connecting),
-            events: Events::default(),
-            status: Mutex::new(Status::Connecting {
-                attempt: 1,
-                last_error: None,
-            }),
-            server: Mutex::default(),
-            registry: Mutex::default(),
-            attempts: AtomicU32::new(0),
-            closing: AtomicBool::new(false),
-            close_requested: Notify::new(),
-        }
-    }
-
-    pub(super) fn registry(&self) -> MutexGuard<'_, Registry> {
-        lock(&self.registry)
-    }
-
-    pub(super) fn set_status(&self, status: Status) {
-        *lock(&self.status) = status;
-    }
-
-    pub(super) fn set_server(&self, server: &Server) {
-        server.clone_into(&mut lock(&self.server));
-    }
-
-    pub(super) fn closed_error(&self) -> Error {
-        Error::Closed {
-            target: self.config.target(),
-        }
-    }
-
-    fn request_close(&self) {
-        self.closing.store(true, Ordering::Release);
-        self.close_requested.notify_one();
-    }
-
-    pub(super) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
-    }
-
-    pub(super) async fn close_requested(&self) {
-        while !self.is_closing() {
-            self.close_requested.notified().await;
-        }
-    }
-
-    /// A link younger than `generation`, as soon as there is one.
-    async fn link_after(&self, generation: u64) -> Result<Link, Error> {
-        let mut phase = self.phase.subscribe();
-        let usable = |phase: &Phase| match phase {
-            Phase::Connecting => false,
-            Phase::Up(link) => link.generation() > generation,
-            Phase::Closed(_) => true,
-        };
-        match phase.wait_for(usable).await.as_deref() {
-            Ok(Phase::Up(link)) => Ok(link.clone()),
-            Ok(Phase::Closed(error)) => Err(error.clone()),
-            _ => Err(self.closed_error()),
-        }
-    }
-
-    pub(super) async fn on_link<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
-    where
-        F: Fn(Link) -> Fut,
-        Fut: Future<Output = Result<T, Error>>,
-    {
-        let mut generation = 0;
-        loop {
-            let link = self.link_after(generation).await?;
-            generation = link.generation();
-            match attempt(link).await {
-                Err(Error::ConnectionLost { .. }) => {}
-                other => return other,
-            }
-        }
-    }
-
-    pub(super) async fn take_channel(&self) -> Result<u16, Error> {
-        let link = self.link_after(0).await?;
-        self.registry().take_channel(link.limits().channel_max)
-    }
-
-    /// Enters `register` into the registry if `link` is still the newest; otherwise the next link has to be used.
-    pub(super) fn commit(
-        &self,
-        link: &Link,
-        register: impl FnOnce(&mut Registry),
-    ) -> Result<(), Error> {
-        let mut registry = self.registry();
-        if registry.generation == link.generation() {
-            register(&mut registry);
-            return Ok(());
-        }
-        Err(Error::ConnectionLost {
-            target: self.config.target(),
-            message: "it ended while a channel was opened".into(),
-        })
-    }
 }

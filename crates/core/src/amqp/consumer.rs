@@ -7,7 +7,7 @@ use super::Error;
 use super::acks::{AckWindow, Collect};
 use super::channel::Arrived;
 use super::codec::{FieldTable, method};
-use super::connection::Handle;
+use super::handle::Handle;
 use super::link::Link;
 use super::lock::lock;
 use super::message::{Delivery, DeliveryTag};

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use super::Error;
 use super::codec::{frame, method, outgoing};
 use super::confirms::{MessageId, Returned, Unconfirmed, Verdict};
-use super::connection::Handle;
+use super::handle::Handle;
 use super::link::Link;
 use super::lock::lock;
 use super::message::Message;

@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::connection::{Phase, Shared};
 use super::consumer::ConsumerShared;
 use super::driver::{Driver, Ended};
 use super::handshake::{self, Opened};
 use super::link::Link;
 use super::publisher::PublisherShared;
 use super::registry::DeclaredQueue;
+use super::shared::{Phase, Shared};
 use super::status::{Event, Status};
 use super::topology::Binding;
 use super::{Error, declare};

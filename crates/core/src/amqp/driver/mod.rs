@@ -21,9 +21,9 @@ use tokio::time::Sleep;
 use super::Error;
 use super::channel::Channel;
 use super::codec::outgoing;
-use super::connection::Shared;
 use super::handshake::{Limits, Opened};
 use super::link::{Link, Role};
+use super::shared::Shared;
 use crate::net::Stream;
 use heartbeat::Heartbeat;
 

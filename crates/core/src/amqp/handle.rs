@@ -1,0 +1,103 @@
+use std::future::Future;
+use std::sync::Arc;
+
+use super::Error;
+use super::consumer::ConsumerShared;
+use super::link::Link;
+use super::publisher::PublisherShared;
+use super::shared::{Phase, Shared};
+
+/// What users hold; the connection closes when the last of them is gone.
+pub(super) struct Handle {
+    pub(super) shared: Arc<Shared>,
+    pub(super) runtime: tokio::runtime::Handle,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.request_close();
+    }
+}
+
+impl Handle {
+    /// Runs `attempt` on the current link, and again on the next one if that link was lost meanwhile.
+    pub(super) async fn on_link<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
+    where
+        F: Fn(Link) -> Fut,
+        Fut: Future<Output = Result<T, Error>>,
+    {
+        self.shared.on_link(attempt).await
+    }
+
+    /// Runs `attempt` with a channel for this one purpose; it ends even if the caller stops waiting.
+    pub(super) async fn on_control_channel<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Fn(Arc<Shared>, Link, u16) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, Error>> + Send,
+    {
+        let shared = Arc::clone(&self.shared);
+        let task = self.runtime.spawn(async move {
+            let channel = shared.take_channel().await?;
+            let result = shared
+                .on_link(|link| control(&shared, link, channel, &attempt))
+                .await;
+            shared.registry().release_channel(channel);
+            result
+        });
+        joined(task).await
+    }
+
+    pub(super) fn retire_publisher(&self, publisher: &Arc<PublisherShared>) {
+        let shared = Arc::clone(&self.shared);
+        let publisher = Arc::clone(publisher);
+        self.runtime
+            .spawn(async move { shared.end_publisher(publisher).await });
+    }
+
+    pub(super) fn retire_consumer(&self, consumer: &Arc<ConsumerShared>) {
+        consumer.retire();
+        let shared = Arc::clone(&self.shared);
+        let consumer = Arc::clone(consumer);
+        self.runtime
+            .spawn(async move { shared.end_consumer(&consumer).await });
+    }
+
+    /// The link, unless the connection is being restored or closed.
+    pub(super) fn current_link(&self) -> Option<Link> {
+        match &*self.shared.phase.borrow() {
+            Phase::Up(link) => Some(link.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn disconnected(&self) -> Error {
+        Error::ConnectionLost {
+            target: self.shared.config.target(),
+            message: "it is being restored".into(),
+        }
+    }
+}
+
+async fn control<T, F, Fut>(
+    shared: &Arc<Shared>,
+    link: Link,
+    channel: u16,
+    attempt: &F,
+) -> Result<T, Error>
+where
+    F: Fn(Arc<Shared>, Link, u16) -> Fut,
+    Fut: Future<Output = Result<T, Error>>,
+{
+    link.open_control(channel).await?;
+    let result = attempt(Arc::clone(shared), link.clone(), channel).await;
+    link.close_channel(channel).await?;
+    result
+}
+
+pub(super) async fn joined<T>(task: tokio::task::JoinHandle<Result<T, Error>>) -> Result<T, Error> {
+    match task.await {
+        Ok(result) => result,
+        Err(error) => Err(Error::usage(format!("an AMQP task ended early: {error}"))),
+    }
+}

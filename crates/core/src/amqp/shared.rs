@@ -1,0 +1,155 @@
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::{Notify, watch};
+
+use super::Error;
+use super::config::Config;
+use super::handshake::Server;
+use super::link::Link;
+use super::lock::lock;
+use super::outbox::Outbox;
+use super::registry::Registry;
+use super::signal::Signal;
+use super::status::{Events, Status};
+
+/// Where a connection is in its life.
+#[derive(Clone)]
+pub(super) enum Phase {
+    Connecting,
+    Up(Link),
+    Closed(Error),
+}
+
+/// What the I/O thread and all handles of one connection share.
+pub(super) struct Shared {
+    pub(super) config: Config,
+    pub(super) signal: Arc<Signal>,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) phase: watch::Sender<Phase>,
+    pub(super) events: Events,
+    status: Mutex<Status>,
+    server: Mutex<Server>,
+    registry: Mutex<Registry>,
+    /// Attempts the last reconnect took.
+    pub(super) attempts: AtomicU32,
+    closing: AtomicBool,
+    close_requested: Notify,
+}
+
+impl Shared {
+    pub(super) fn new(config: Config) -> Self {
+        let signal = Arc::new(Signal::default());
+        Self {
+            config,
+            outbox: Arc::new(Outbox::new(Arc::clone(&signal))),
+            signal,
+            phase: watch::Sender::new(Phase::Connecting),
+            events: Events::default(),
+            status: Mutex::new(Status::Connecting {
+                attempt: 1,
+                last_error: None,
+            }),
+            server: Mutex::default(),
+            registry: Mutex::default(),
+            attempts: AtomicU32::new(0),
+            closing: AtomicBool::new(false),
+            close_requested: Notify::new(),
+        }
+    }
+
+    pub(super) fn registry(&self) -> MutexGuard<'_, Registry> {
+        lock(&self.registry)
+    }
+
+    pub(super) fn status(&self) -> Status {
+        lock(&self.status).clone()
+    }
+
+    pub(super) fn set_status(&self, status: Status) {
+        *lock(&self.status) = status;
+    }
+
+    pub(super) fn server(&self) -> Server {
+        lock(&self.server).clone()
+    }
+
+    pub(super) fn set_server(&self, server: &Server) {
+        server.clone_into(&mut lock(&self.server));
+    }
+
+    pub(super) fn closed_error(&self) -> Error {
+        Error::Closed {
+            target: self.config.target(),
+        }
+    }
+
+    pub(super) fn request_close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.close_requested.notify_one();
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    pub(super) async fn close_requested(&self) {
+        while !self.is_closing() {
+            self.close_requested.notified().await;
+        }
+    }
+
+    /// A link younger than `generation`, as soon as there is one.
+    async fn link_after(&self, generation: u64) -> Result<Link, Error> {
+        let mut phase = self.phase.subscribe();
+        let usable = |phase: &Phase| match phase {
+            Phase::Connecting => false,
+            Phase::Up(link) => link.generation() > generation,
+            Phase::Closed(_) => true,
+        };
+        match phase.wait_for(usable).await.as_deref() {
+            Ok(Phase::Up(link)) => Ok(link.clone()),
+            Ok(Phase::Closed(error)) => Err(error.clone()),
+            _ => Err(self.closed_error()),
+        }
+    }
+
+    pub(super) async fn on_link<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
+    where
+        F: Fn(Link) -> Fut,
+        Fut: Future<Output = Result<T, Error>>,
+    {
+        let mut generation = 0;
+        loop {
+            let link = self.link_after(generation).await?;
+            generation = link.generation();
+            match attempt(link).await {
+                Err(Error::ConnectionLost { .. }) => {}
+                other => return other,
+            }
+        }
+    }
+
+    pub(super) async fn take_channel(&self) -> Result<u16, Error> {
+        let link = self.link_after(0).await?;
+        self.registry().take_channel(link.limits().channel_max)
+    }
+
+    /// Enters `register` into the registry if `link` is still the newest; otherwise the next link has to be used.
+    pub(super) fn commit(
+        &self,
+        link: &Link,
+        register: impl FnOnce(&mut Registry),
+    ) -> Result<(), Error> {
+        let mut registry = self.registry();
+        if registry.generation == link.generation() {
+            register(&mut registry);
+            return Ok(());
+        }
+        Err(Error::ConnectionLost {
+            target: self.config.target(),
+            message: "it ended while a channel was opened".into(),
+        })
+    }
+}
