@@ -30,8 +30,8 @@ final class GenerateProtoCommand extends Command
 
                 <info>weft proto:generate api/*.proto --out src/Generated --psr4 'App\Generated'</info>
 
-                writes the class App\Generated\Api\User to src/Generated/Api/User.php. Namespaces come from the option
-                php_namespace of the file, or from its package.
+                writes the class App\Generated\Api\User to src/Generated/Api/User.php where the file has the option
+                php_namespace = "App\\Generated\\Api"; without it the namespace comes from its package.
                 TEXT);
     }
 
@@ -43,12 +43,12 @@ final class GenerateProtoCommand extends Command
             return self::INVALID;
         }
         try {
-            $count = (new ProtoGeneration($input->getOption('proto-path'), $out, $input->getOption('psr4')))->run($input->getArgument('files'));
+            [$count, $notes] = (new ProtoGeneration($input->getOption('proto-path'), $out, $input->getOption('psr4')))->run($input->getArgument('files'));
         } catch (ProtoGenerationFailed $e) {
             $output->writeln($e->getMessage(), OutputInterface::OUTPUT_RAW);
             return self::FAILURE;
         }
-        $output->writeln("{$count} classes in {$out}");
+        $output->writeln(["{$count} classes in {$out}", ...$notes], OutputInterface::OUTPUT_RAW);
 
         return self::SUCCESS;
     }

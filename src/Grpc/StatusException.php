@@ -13,7 +13,8 @@ use Weft\Grpc\Internal\Details;
 final class StatusException extends \RuntimeException implements GrpcException
 {
     /**
-     * @param string $message for the other side to read, any Unicode text
+     * @param Status $status any but Ok
+     * @param string $message for the other side to read, any Unicode text; bytes that are none arrive as U+FFFD
      * @param list<object> $details messages of generated classes, sent as `google.rpc.Status` in `grpc-status-details-bin`; on the
      *     client's side `Weft\Protobuf\WellKnown\Any`
      * @param array<string, string|list<string>> $metadata trailing metadata
@@ -25,6 +26,9 @@ final class StatusException extends \RuntimeException implements GrpcException
         public readonly array $metadata = [],
         ?\Throwable $previous = null,
     ) {
+        if ($status === Status::Ok) {
+            throw new \ValueError("A call that ends with Ok has not failed: return its answer instead of throwing \"$message\"");
+        }
         parent::__construct($message, $status->value, $previous);
     }
 

@@ -12,6 +12,18 @@ final class ConnectionTest extends GrpcTestCase
     private const ENHANCE_YOUR_CALM = 11;
     private const EVERY_STREAM = 0x7fff_ffff;
 
+    public function testTimesMayBeEndless(): void
+    {
+        $times = implode(', ', array_map(static fn(string $name): string => "$name: INF", [
+            'headerTimeout', 'bodyTimeout', 'idleTimeout', 'writeTimeout', 'deadline', 'pingInterval', 'pingTimeout', 'minPingInterval', 'maxAge', 'ageGrace',
+        ]));
+        $server = $this->serve(arguments: ", connections: new \Weft\Http\Limits($times), limits: new Limits(methods: ['api.Users' => new \Weft\Grpc\MethodLimits(timeout: INF)])");
+
+        self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
+        self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228, '-H', 'grpc-timeout: 99999999H'));
+        self::assertSame([0, "ended\n"], $server->stop());
+    }
+
     public function testAClientThatPingsTooOftenIsToldToCalmDownAndDisconnected(): void
     {
         $wire = new Wire($this->serve()->connect());

@@ -41,6 +41,33 @@ final class HandlerTest extends GrpcTestCase
         }
     }
 
+    public function testAMessageThatIsNoUtf8KeepsItsStatusAndItsDetails(): void
+    {
+        $server = $this->serve('"get" => static fn() => throw new StatusException(Status::NotFound, "no \\xfcser", [new User(7)])');
+
+        $answer = $server->post(self::GET, self::USER_228);
+
+        self::assertStatus(Status::NotFound, $answer, "no \u{FFFD}ser");
+        $details = Codec::decode(RpcStatus::class, (string) base64_decode((string) $answer->field('grpc-status-details-bin')));
+        self::assertSame("no \u{FFFD}ser", $details->message);
+        self::assertSame('', $server->log());
+    }
+
+    public function testInDevelopmentAMessageThatIsNoUtf8IsShownToo(): void
+    {
+        $server = $this->serve('"get" => static fn() => throw new LogicException("\\xfc")', app: 'debug: true');
+
+        self::assertStatus(Status::Unknown, $server->post(self::GET, self::USER_228), "LogicException: \u{FFFD}");
+    }
+
+    public function testOkIsNothingToThrow(): void
+    {
+        $server = $this->serve('"get" => static fn() => throw new StatusException(Status::Ok, "fine")');
+
+        self::assertStatus(Status::Unknown, $server->post(self::GET, self::USER_228), 'the handler failed');
+        self::assertTrue($server->awaitLog('ValueError: A call that ends with Ok has not failed: return its answer instead of throwing "fine"'));
+    }
+
     public function testAnythingElseThrownIsUnknownWithALogLineAndNothingOfItForTheClient(): void
     {
         $server = $this->serve('"get" => static fn() => throw new LogicException("secret")');

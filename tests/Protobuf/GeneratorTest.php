@@ -71,6 +71,14 @@ final class GeneratorTest extends TestCase
             'syntax = "proto2"; package p; message A { optional int32 a_b = 1; optional int32 aB = 2; }',
             'bad.proto: p.A has two fields that would both become $aB; aB is one of them',
         ];
+        yield 'oneofs that become the same method' => [
+            'syntax = "proto3"; package p; message A { oneof a_b { int32 c = 1; } oneof aB { int32 d = 2; } }',
+            'bad.proto: the oneofs aB and a_b of p.A would both become the method aBCase()',
+        ];
+        yield 'methods that become the same' => [
+            'syntax = "proto3"; package p; message A {} service S { rpc GetA(A) returns (A); rpc get_a(A) returns (A); }',
+            'bad.proto: p.S.get_a and GetA would both become the method geta()',
+        ];
         yield 'a namespace that is none' => [
             'syntax = "proto3"; package p; option php_namespace = "1-2"; message A {}',
             'bad.proto: the option php_namespace = "1-2" is no PHP namespace',
@@ -87,6 +95,29 @@ final class GeneratorTest extends TestCase
         self::assertSame(1, $code, $output);
         self::assertStringContainsString($problem, $output);
         self::assertDirectoryDoesNotExist("{$this->folder}/out");
+    }
+
+    public function testClassesThatAnAutoloaderWouldNotFindAreNamedWithWhatToDo(): void
+    {
+        file_put_contents("{$this->folder}/api.proto", 'syntax = "proto3"; package api; message User {}');
+        [$code, $output] = $this->generate(['api.proto'], $this->folder, 'App\Generated');
+
+        self::assertSame(0, $code, $output);
+        self::assertSame(<<<TEXT
+            2 classes in {$this->folder}/out
+            The classes of api.proto are in Api, not in App\Generated: with option php_namespace = "App\\\\Generated\\\\Api"; they would be
+
+            TEXT, $output);
+        self::assertFileExists("{$this->folder}/out/Api/User.php");
+    }
+
+    public function testTwoClassesOfTheSamePathAreRefused(): void
+    {
+        file_put_contents("{$this->folder}/a.proto", 'syntax = "proto3"; package api; message User {}');
+        file_put_contents("{$this->folder}/b.proto", 'syntax = "proto3"; package b; option php_namespace = "App\\\\Api"; message User {}');
+        [$code, $output] = $this->generate(['a.proto', 'b.proto'], $this->folder, 'App');
+
+        self::assertSame([1, "b.proto: two classes would both be written to Api/User.php; give the files php_namespace options below App\n"], [$code, $output]);
     }
 
     public function testAMissingProtocIsNamedAndSoIsThePackageThatHasIt(): void

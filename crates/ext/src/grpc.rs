@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use ext_php_rs::convert::IntoZval;
 use ext_php_rs::prelude::*;
@@ -21,7 +21,7 @@ use crate::failure::{Detail, Failure};
 use crate::http::HttpServer;
 use crate::process::Process;
 use crate::protobuf;
-use crate::runtime::{Payload, start};
+use crate::runtime::{Payload, seconds, start};
 
 /// The class of the library that extends ours: calls are made as instances of it.
 const CALL: &str = "Weft\\Grpc\\Call";
@@ -129,7 +129,7 @@ fn methods(given: &ZendHashTable) -> PhpResult<Vec<Method>> {
             path: given.get_index(0)?.string()?,
             client_streams: given.get_index(1)?.bool()?,
             message_bytes: given.get_index(2)?.long().map(size),
-            timeout: given.get_index(3)?.double().map(duration),
+            timeout: given.get_index(3)?.double().map(seconds),
             gates: gates.values().filter_map(Zval::long).map(size).collect(),
         })
     };
@@ -169,10 +169,6 @@ fn gates(given: &ZendHashTable) -> Vec<GateLimits> {
 
 fn size(number: i64) -> usize {
     usize::try_from(number).unwrap_or(0)
-}
-
-fn duration(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 fn limits(given: &ZendHashTable) -> Limits {
@@ -320,11 +316,13 @@ impl GrpcCall {
     pub fn finish(
         &self,
         status: i64,
-        message: String,
+        message: &Zval,
         trailers: &ZendHashTable,
         details: Option<String>,
     ) -> PhpResult<bool> {
         Process::refuse_after_fork()?;
+        // What a handler throws may have been written in any encoding.
+        let message = String::from_utf8_lossy(bytes_of(message)?).into_owned();
         let code = Code::new(status).ok_or_else(|| {
             let message = format!("there is no status {status}: it must be 0 to 16");
             Failure::new("usage", message)
@@ -396,8 +394,13 @@ pub fn header_map(given: &ZendHashTable) -> PhpResult<HeaderMap> {
     let mut entries = Vec::with_capacity(given.len());
     let mut all = given.iter();
     while let Some((key, value)) = all.next_zval() {
-        let name = key.zend_str().map(ZendStr::as_bytes).unwrap_or_default();
-        let name = String::from_utf8_lossy(name).into_owned();
+        // PHP makes an integer of the name "7".
+        let name = match key.zend_str() {
+            Some(name) => String::from_utf8_lossy(name.as_bytes()).into_owned(),
+            None => key
+                .long()
+                .map_or_else(String::new, |number| number.to_string()),
+        };
         match value.array() {
             Some(values) => {
                 for value in values.values() {

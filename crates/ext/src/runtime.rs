@@ -58,7 +58,9 @@ fn from_php(id: i64) -> OpId {
 }
 
 pub fn seconds(value: f64) -> Duration {
-    Duration::try_from_secs_f64(value.max(0.0)).unwrap_or(Duration::MAX)
+    // `Instant` panics where something is added that it cannot hold.
+    const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+    Duration::try_from_secs_f64(value.max(0.0)).map_or(FOREVER, |time| time.min(FOREVER))
 }
 
 #[php_function]

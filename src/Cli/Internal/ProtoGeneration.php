@@ -10,6 +10,7 @@ use Weft\Protobuf\Compiler\CodeGeneratorResponse;
 use Weft\Protobuf\Descriptor\FileDescriptorProto;
 use Weft\Protobuf\Descriptor\FileDescriptorSet;
 use Weft\Protobuf\Internal\Generator\Plugin;
+use Weft\Protobuf\Internal\Generator\SourceFile;
 
 /**
  * Lets protoc read .proto files, and the generator make classes of what it read. Imports are generated too, unless they come
@@ -32,17 +33,17 @@ final class ProtoGeneration
     /**
      * @param list<string> $files
      *
-     * @return int how many classes were written
+     * @return array{int, list<string>} how many classes were written, and what is to be said about them
      */
-    public function run(array $files): int
+    public function run(array $files): array
     {
         $descriptors = $this->parse($files);
         $generate = \array_filter(
-            \array_map(static fn(FileDescriptorProto $file): string => self::isOwn($file) ? '' : $file->name ?? '', $descriptors),
-            static fn(string $name): bool => $name !== '' && !\str_starts_with($name, 'google/protobuf/'),
+            $descriptors,
+            static fn(FileDescriptorProto $file): bool => !self::isOwn($file) && !\str_starts_with($file->name ?? '', 'google/protobuf/'),
         );
         $request = new CodeGeneratorRequest(
-            fileToGenerate: \array_values($generate),
+            fileToGenerate: \array_map(static fn(FileDescriptorProto $file): string => $file->name ?? '', \array_values($generate)),
             parameter: $this->psr4 === '' ? '' : "psr4={$this->psr4}",
             protoFile: $descriptors,
         );
@@ -54,7 +55,28 @@ final class ProtoGeneration
             $this->write("{$this->out}/{$file->name}", $file->content ?? '');
         }
 
-        return \count($response->file);
+        return [\count($response->file), $this->outsiders($generate)];
+    }
+
+    /**
+     * @param array<FileDescriptorProto> $files
+     *
+     * @return list<string> about each whose classes an autoloader will not find by the namespace of the folder
+     */
+    private function outsiders(array $files): array
+    {
+        $root = \trim($this->psr4, '\\');
+        $notes = [];
+        foreach ($files as $descriptor) {
+            $file = new SourceFile($descriptor);
+            if ($root !== '' && !\str_starts_with("{$file->namespace}\\", "{$root}\\")) {
+                $wanted = \strtr(SourceFile::qualified($root, $file->namespace), ['\\' => '\\\\']);
+                $namespace = $file->namespace === '' ? 'no namespace' : $file->namespace;
+                $notes[] = "The classes of {$file->name} are in {$namespace}, not in {$root}: with option php_namespace = \"{$wanted}\"; they would be";
+            }
+        }
+
+        return $notes;
     }
 
     /**

@@ -14,6 +14,7 @@ use Weft\Native\GrpcChannel;
 use Weft\Native\GrpcClientCall;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\DecodingFailed;
+use Weft\Runtime\Internal\Blocking;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
 
@@ -68,7 +69,7 @@ final class Http2Channel implements Channel
             throw new \ValueError("streamWindow must be from 65535 to 2147483647, got $streamWindow");
         }
         foreach ($options as $name => $value) {
-            if ($value !== null && $value <= 0) {
+            if ($value !== null && (\is_nan($value) || $value <= 0)) {
                 throw new \ValueError("$name must be greater than 0, got $value");
             }
         }
@@ -134,7 +135,13 @@ final class Http2Channel implements Channel
     public function clientStreaming(string $method, iterable $requests, string $response, ?float $timeout, array $metadata): object
     {
         $call = $this->open($method, $metadata, $this->attempts($method, $timeout));
-        self::send($call, $requests);
+        try {
+            self::send($call, $requests);
+        } catch (\Throwable $error) {
+            // The trace of what was thrown may hold the call, which otherwise ends where nobody does.
+            self::cancel($call);
+            throw $error;
+        }
 
         return self::only($call, $response);
     }
@@ -206,8 +213,17 @@ final class Http2Channel implements Channel
         } catch (StatusException $status) {
             throw self::withDetails($status, $call);
         } finally {
-            $call->cancel();
+            self::cancel($call);
             $sender?->cancel('its call has ended');
+        }
+    }
+
+    private static function cancel(GrpcClientCall $call): void
+    {
+        $call->cancel();
+        if (Scheduler::$current === null) {
+            // No loop would tell the server before the next call.
+            Blocking::flush();
         }
     }
 

@@ -23,7 +23,10 @@ final class Details
     {
         $details = \array_map(static fn(object $detail): Any => $detail instanceof Any ? $detail : Any::pack($detail), $exception->details);
 
-        return Codec::encode(new RpcStatus(code: $exception->status->value, message: $exception->getMessage(), details: $details));
+        // Bytes that are no UTF-8 are replaced, as in `grpc-message`.
+        $message = (string) \json_decode((string) \json_encode($exception->getMessage(), \JSON_INVALID_UTF8_SUBSTITUTE));
+
+        return Codec::encode(new RpcStatus(code: $exception->status->value, message: $message, details: $details));
     }
 
     /** @return list<Any> what a server said; empty where that is no `google.rpc.Status` */

@@ -30,7 +30,7 @@ final class Names
         $name = \preg_replace_callback('/_+(.?)/', static fn(array $m): string => \strtoupper($m[1]), $field);
 
         return match (true) {
-            $name === 'this', $name === 'unknownFields' => "{$name}_",
+            $name === 'this', $name === 'GLOBALS', $name === 'unknownFields' => "{$name}_",
             $name === '' || \strspn($name, '0123456789', 0, 1) === 1 => "_{$name}",
             default => $name,
         };

@@ -61,6 +61,12 @@ final class Blocking
         return Native\take($op);
     }
 
+    /** Lets go on what can without waiting, such as a connection that has something to send. */
+    public static function flush(): void
+    {
+        self::remember(Native\poll(0.0));
+    }
+
     /** The error for a place where nothing can be suspended, null where the fiber or the loop has come to its end. */
     public static function refusal(\FiberError $refused): ?\Error
     {

@@ -79,7 +79,7 @@ fn values<'a>(
 fn belongs_to_the_protocol(name: &str) -> bool {
     match name {
         "content-type" | "te" | "content-length" | "date" | "host" | "connection"
-        | "transfer-encoding" => true,
+        | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade" => true,
         DETAILS | PUSHBACK => false,
         name => name.starts_with("grpc-"),
     }

@@ -28,7 +28,10 @@ final class Code
             return $class;
         }
 
-        return \str_starts_with($class, "{$this->namespace}\\") ? \substr($class, \strlen($this->namespace) + 1) : "\\{$class}";
+        $relative = \str_starts_with($class, "{$this->namespace}\\") ? \substr($class, \strlen($this->namespace) + 1) : '';
+
+        // `namespace\Name` is a word of the language.
+        return $relative === '' || \stripos($relative, 'namespace\\') === 0 ? "\\{$class}" : $relative;
     }
 
     public function shortName(): string

@@ -16,14 +16,16 @@ final class EnumWriter
 {
     public static function body(Type $type, EnumDescriptorProto $enum, Code $code): string
     {
-        $text = Code::doc([$type->file->comment($type->path) ?: "The enum {$type->name}."])
+        $deprecated = $enum->options?->deprecated === true ? ['', '@deprecated'] : [];
+        $text = Code::doc([$type->file->comment($type->path) ?: "The enum {$type->name}.", ...$deprecated])
             . "enum {$code->shortName()}: int\n{\n";
         $cases = self::cases($enum);
         $numbers = [];
         foreach ($enum->value as $index => $value) {
             $case = $cases[$value->name ?? ''];
             $number = $value->number ?? 0;
-            $text .= Code::doc([$type->file->comment([...$type->path, 2, $index])], '    ');
+            $deprecated = $value->options?->deprecated === true ? ['@deprecated'] : [];
+            $text .= Code::doc([$type->file->comment([...$type->path, 2, $index]), ...$deprecated], '    ');
             $text .= isset($numbers[$number])
                 ? "    public const {$case} = self::{$numbers[$number]};\n"
                 : "    case {$case} = {$number};\n";

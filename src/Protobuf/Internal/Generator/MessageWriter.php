@@ -74,16 +74,23 @@ final class MessageWriter
     private static function oneofs(Type $type, DescriptorProto $message, array $properties): string
     {
         $text = '';
+        $methods = [];
         foreach ($message->oneofDecl as $index => $oneof) {
             $members = \array_filter($properties, static fn(Property $property): bool => $property->oneof === $index);
             if ($members === []) {
                 continue;
             }
+            $method = \lcfirst(Names::property($oneof->name ?? '')) . 'Case';
+            $key = \strtolower($method);
+            if (isset($methods[$key])) {
+                throw new GenerationFailed("{$type->file->name}: the oneofs {$oneof->name} and {$methods[$key]} of {$type->name} would both become the method {$method}()");
+            }
+            $methods[$key] = $oneof->name;
             $names = \array_map(static fn(Property $property): string => Code::string($property->name), $members);
             $arms = \array_map(static fn(Property $property): string => "            \$this->{$property->name} !== null => '{$property->name}',\n", $members);
             $comment = $type->file->comment([...$type->path, 8, $index]);
             $text .= Code::doc([...($comment === '' ? [] : [$comment, '']), '@return ' . \implode('|', $names) . '|null the one property that is set'], '    ')
-                . '    public function ' . \lcfirst(Names::property($oneof->name ?? '')) . "Case(): ?string\n    {\n"
+                . "    public function {$method}(): ?string\n    {\n"
                 . "        return match (true) {\n" . \implode('', $arms) . "            default => null,\n        };\n    }\n\n";
         }
 

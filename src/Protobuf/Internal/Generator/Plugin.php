@@ -45,11 +45,16 @@ final class Plugin
         $files = [];
         foreach ($request->fileToGenerate as $name) {
             foreach (self::texts($catalogue, $catalogue->file($name)) as [$code, $body]) {
-                $files[] = new File(name: $code->path($root), content: $code->text($body));
+                $path = $code->path($root);
+                // The classes `Api\User` and `$root\Api\User` share a path.
+                if (isset($files[\strtolower($path)])) {
+                    throw new GenerationFailed("{$name}: two classes would both be written to {$path}; give the files php_namespace options below {$root}");
+                }
+                $files[\strtolower($path)] = new File(name: $path, content: $code->text($body));
             }
         }
 
-        return $files;
+        return \array_values($files);
     }
 
     /** @return iterable<array{Code, string}> */

@@ -49,7 +49,7 @@ final class ServiceWriter
         $table = $table === '' ? '[]' : "[\n{$table}    ]";
         $name = Code::string($this->name);
 
-        return Code::doc([$this->file->comment([6, $this->index]) ?: "The service {$this->name}; implement it to serve it."])
+        return Code::doc([$this->file->comment([6, $this->index]) ?: "The service {$this->name}; implement it to serve it.", ...$this->deprecation()])
             . "interface {$code->shortName()}\n{\n"
             . "    final public const SERVICE = {$name};\n"
             . "    /** @var class-string<\\Weft\\Protobuf\\File> */\n"
@@ -81,9 +81,15 @@ final class ServiceWriter
                 . "        return \$this->channel->{$call}({$path}, {$argument}, {$response}::class, \$timeout, \$metadata);\n    }\n";
         }
 
-        return "/** Calls the service {$this->name}. */\n"
+        return Code::doc(["Calls the service {$this->name}.", ...$this->deprecation()])
             . "final class {$code->shortName()}\n{\n"
             . "    public function __construct(private readonly \\Weft\\Grpc\\Client\\Channel \$channel)\n    {\n    }\n{$functions}}\n";
+    }
+
+    /** @return list<string> */
+    private function deprecation(): array
+    {
+        return $this->service->options?->deprecated === true ? ['', '@deprecated'] : [];
     }
 
     /** @return array{string, string} */

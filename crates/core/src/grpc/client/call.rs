@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,7 +18,7 @@ use super::failure::{is_unprocessed, status_of};
 use crate::grpc::call::{ACCEPT_ENCODING, ENCODING};
 use crate::grpc::encoding::{ACCEPTED, Encoding};
 use crate::grpc::inbound::Inbound;
-use crate::grpc::metadata::timeout_value;
+use crate::grpc::metadata::{content_type, timeout_value};
 use crate::grpc::outbound::{Closed, Outbound};
 use crate::grpc::status::{Code, Status};
 use crate::grpc::web::Protocol;
@@ -270,9 +271,14 @@ impl Inner {
             drop(headers);
             return self.finish(status);
         }
+        let is_grpc = Protocol::of(content_type(&headers)) == Some(Protocol::Grpc);
+        let kind = headers.get(header::CONTENT_TYPE).cloned();
         drop(headers);
         if head.status != StatusCode::OK {
             return self.finish(of_http(head.status));
+        }
+        if !is_grpc {
+            return self.finish(no_grpc(kind.as_ref()));
         }
         self.has_begun.set(true);
         let inbound = Inbound::new(body, encoding, false, limit, status_of);
@@ -356,6 +362,16 @@ fn of_http(status: StatusCode) -> Status {
         _ => Code::UNKNOWN,
     };
     Status::new(code, format!("the server answered with HTTP {status}"))
+}
+
+/// doc/PROTOCOL-HTTP2.md of grpc/grpc leaves the status open; this is what gRPC's other clients make of it.
+fn no_grpc(kind: Option<&HeaderValue>) -> Status {
+    let kind = kind.map_or(Cow::Borrowed("none"), |kind| {
+        String::from_utf8_lossy(kind.as_bytes())
+    });
+    let message =
+        format!("the server answered with the content type {kind}, which is none of gRPC");
+    Status::new(Code::UNKNOWN, message)
 }
 
 /// The body of a request: the messages of a call.

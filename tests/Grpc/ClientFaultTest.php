@@ -1,0 +1,323 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Grpc;
+
+use Weft\Examples\Users\GetUserRequest;
+use Weft\Examples\Users\ListUserRequest;
+use Weft\Examples\Users\User;
+use Weft\Examples\Users\UsersClient;
+use Weft\Grpc\Client\Balancing;
+use Weft\Grpc\Client\Http2Channel;
+use Weft\Grpc\Client\ServiceConfig;
+use Weft\Grpc\Status;
+use Weft\Grpc\StatusException;
+
+use function Weft\async;
+use function Weft\delay;
+use function Weft\run;
+use function Weft\timeout;
+
+require_once __DIR__ . '/../../examples/users/autoload.php';
+
+/** What a caller sees where servers, networks and its own code do not do what they should. */
+final class ClientFaultTest extends GrpcTestCase
+{
+    /** Says which call has begun, and ends it only when its process is killed. */
+    private const HANGS = '"get" => static function ($request) { say("effect $request->id;"); delay(60); }';
+
+    public function testACallThatReachedAServerIsNotMadeAgainWhenThatDies(): void
+    {
+        $first = $this->serve(self::HANGS);
+        $second = $this->serve(self::HANGS);
+        $client = $this->client([$first->address, $second->address]);
+
+        $failure = self::failure(static fn() => run(static function () use ($client, $first): void {
+            $call = async(static fn() => $client->get(new GetUserRequest(7)));
+            async(static function () use ($first): void {
+                while (!str_contains($first->log(), 'effect 7;')) {
+                    delay(0.01);
+                }
+                $first->kill();
+            });
+            $call->await();
+        }));
+
+        self::assertSame(Status::Unavailable, $failure->status);
+        self::assertStringContainsString('the connection was lost', $failure->getMessage());
+        self::assertSame(1, substr_count($first->log() . $second->log(), 'effect'));
+    }
+
+    public function testAStreamWhoseServerDiesFailsBehindItsMessages(): void
+    {
+        $server = $this->serve('"list" => static function () { yield new User(1); yield new User(2); say("sent"); delay(60); }');
+        $client = $this->client($server->address);
+        $ids = [];
+
+        $failure = self::failure(static function () use ($client, $server, &$ids): void {
+            foreach ($client->list(new ListUserRequest()) as $user) {
+                $ids[] = $user->id;
+                if ($user->id === 2) {
+                    $server->kill();
+                }
+            }
+        });
+
+        self::assertSame([[1, 2], Status::Unavailable], [$ids, $failure->status]);
+    }
+
+    public function testLeavingTheLoopOverAStreamCancelsItsCall(): void
+    {
+        $server = $this->serve('"list" => static function () { try { for ($i = 1; true; $i++) { yield new User($i); delay(0.01); } } finally { say("left"); } }');
+        $client = $this->client($server->address);
+
+        $start = microtime(true);
+        foreach ($client->list(new ListUserRequest()) as $user) {
+            break;
+        }
+
+        self::assertTrue($server->awaitLog('left'));
+        self::assertLessThan(5.0, microtime(true) - $start, 'it was cancelled, not left to its deadline');
+    }
+
+    public function testRequestsThatThrowCancelTheCallAndAreWhatTheCallerSees(): void
+    {
+        $server = $this->serve('"import" => static function ($requests) { try { foreach ($requests as $one) { say("got $one->id"); } } finally { say("import ended"); } return new ImportSummary(); }');
+        $client = $this->client($server->address);
+        $broken = static function () use ($server): \Generator {
+            yield new User(1);
+            while (!str_ends_with($server->log(), "got 1\n")) {
+                delay(0.01);
+            }
+            throw new \DomainException('no more users');
+        };
+        $start = microtime(true);
+        $import = static function () use ($client, $broken): void {
+            try {
+                $client->import($broken());
+                self::fail('imported');
+            } catch (\DomainException $error) {
+                self::assertSame('no more users', $error->getMessage());
+            }
+        };
+
+        $import();
+        self::assertTrue($server->awaitLog("got 1\nimport ended\n"), $server->log());
+        run(static function () use ($import, $server): void {
+            $import();
+            // The loop tells the server as it goes on.
+            delay(0.01);
+            self::assertTrue($server->awaitLog(str_repeat("got 1\nimport ended\n", 2)), $server->log());
+        });
+        self::assertLessThan(5.0, microtime(true) - $start, 'it was cancelled, not left to its deadline');
+    }
+
+    public function testRequestsThatThrowEndACallThatStreamsBothWays(): void
+    {
+        $client = $this->client($this->serve()->address);
+        $broken = static function (): \Generator {
+            yield new GetUserRequest(1);
+            throw new \DomainException('no more requests');
+        };
+        $ids = [];
+
+        try {
+            run(static function () use ($client, $broken, &$ids): void {
+                timeout(5.0, static function () use ($client, $broken, &$ids): void {
+                    foreach ($client->lookup($broken()) as $user) {
+                        $ids[] = $user->id;
+                    }
+                });
+            });
+            self::fail('it ended well');
+        } catch (\DomainException $error) {
+            self::assertSame('no more requests', $error->getMessage());
+            delay(0.01);
+        }
+        self::assertContains($ids, [[], [1]]);
+    }
+
+    public function testAConnectionThatGetsTooOldIsReplacedAndItsCallsGoOn(): void
+    {
+        $server = $this->serve(
+            '"get" => static function ($request) { delay($request->id / 1000); return new User($request->id); }',
+            ', connections: new \Weft\Http\Limits(maxAge: 0.5, ageGrace: 10.0)',
+        );
+        $client = $this->client($server->address);
+
+        $ids = run(static function () use ($client): array {
+            $long = async(static fn() => $client->get(new GetUserRequest(2_500))->id);
+            $ids = [];
+            for ($i = 0; $i < 200; $i++) {
+                $ids[] = $client->get(new GetUserRequest(10))->id;
+            }
+
+            return [$long->await(), array_sum($ids)];
+        });
+
+        self::assertSame([2_500, 2_000], $ids);
+    }
+
+    public function testANameThatDoesNotExistIsNamed(): void
+    {
+        foreach (Balancing::cases() as $balancing) {
+            $client = $this->client('nowhere.invalid:9090', new ServiceConfig($balancing));
+            $failure = self::failure(static fn() => $client->get(new GetUserRequest()));
+
+            self::assertSame(Status::Unavailable, $failure->status);
+            self::assertStringContainsString('nowhere.invalid', $failure->getMessage());
+        }
+    }
+
+    public function testAServerWhoseNameDoesNotExistIsPassedOver(): void
+    {
+        $server = $this->serve();
+        foreach (Balancing::cases() as $balancing) {
+            $client = $this->client(['nowhere.invalid:9090', '127.0.0.1:1', $server->address], new ServiceConfig($balancing));
+
+            self::assertSame(5, $client->get(new GetUserRequest(5))->id, $balancing->name);
+        }
+    }
+
+    public function testAMessageOverTheLimitEndsItsCallOnly(): void
+    {
+        $server = $this->serve('"get" => static fn($request) => new User(name: str_repeat("a", $request->id))');
+        $client = new UsersClient(Http2Channel::to($server->address, messageBytes: 1_000));
+
+        $failure = self::failure(static fn() => $client->get(new GetUserRequest(1_001)));
+
+        self::assertSame([Status::ResourceExhausted, 'a message has 1004 bytes, the limit is 1000'], [$failure->status, $failure->getMessage()]);
+        self::assertSame(900, \strlen($client->get(new GetUserRequest(900))->name));
+    }
+
+    /** @return iterable<string, array{string, Status, string}> */
+    public function otherAnswers(): iterable
+    {
+        yield 'a page' => ['Response::text("hello")', Status::Unknown, 'the server answered with the content type text/plain; charset=utf-8, which is none of gRPC'];
+        yield 'not found' => ['Response::text("no", 404)', Status::Unimplemented, 'the server answered with HTTP 404 Not Found'];
+        yield 'overload' => ['Response::text("no", 503)', Status::Unavailable, 'the server answered with HTTP 503 Service Unavailable'];
+    }
+
+    /** @dataProvider otherAnswers */
+    public function testAnAnswerThatIsNoneOfGrpcIsAStatusThatSaysSo(string $answer, Status $status, string $message): void
+    {
+        $program = (string) tempnam(sys_get_temp_dir(), 'weft-http');
+        $autoload = var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        file_put_contents($program, <<<PHP
+            <?php
+            require $autoload;
+            use Weft\Http\Response;
+            \$app = new Weft\App();
+            \$app->http('127.0.0.1:0')->post('/api.Users/Get', static fn() => $answer);
+            \$app->run(static function (array \$addresses): void { echo \$addresses[0], "\\n"; });
+            PHP);
+        $server = GrpcProcess::launch([$program], $program);
+        $client = $this->client($server->address);
+
+        try {
+            $failure = self::failure(static fn() => $client->get(new GetUserRequest()));
+        } finally {
+            $server->stop();
+        }
+
+        self::assertSame([$status, $message], [$failure->status, $failure->getMessage()]);
+    }
+
+    /** @return iterable<string, array{float}> */
+    public function endlessTimes(): iterable
+    {
+        yield 'infinite' => [INF];
+        yield 'beyond all clocks' => [PHP_FLOAT_MAX];
+        yield 'a thousand years' => [1_000 * 365 * 86_400.0];
+    }
+
+    /** @dataProvider endlessTimes */
+    public function testATimeoutMayBeBeyondAllClocks(float $seconds): void
+    {
+        $server = $this->serve('"get" => static fn($request, Call $call) => new User((int) ($call->timeLeft() > 1e8))');
+        $client = new UsersClient(Http2Channel::to($server->address, connectTimeout: $seconds, pingInterval: $seconds, pingTimeout: $seconds));
+
+        self::assertSame(1, $client->get(new GetUserRequest(), timeout: $seconds)->id);
+    }
+
+    public function testADeadlineThatIsOverFailsAtOnce(): void
+    {
+        $server = $this->serve();
+        $client = $this->client($server->address);
+
+        foreach ([0.0, -1.0] as $timeout) {
+            self::assertSame(Status::DeadlineExceeded, self::failure(static fn() => $client->get(new GetUserRequest(), timeout: $timeout))->status);
+        }
+    }
+
+    /** @return iterable<string, array{array<mixed>, string}> */
+    public function wrongMetadata(): iterable
+    {
+        yield 'upper case' => [['Upper' => 'a'], '"Upper" is no name of metadata'];
+        yield 'a colon' => [[':path' => '/'], '":path" is no name of metadata'];
+        yield 'a space' => [['a b' => 'a'], '"a b" is no name of metadata'];
+        yield 'one of the protocol' => [['grpc-timeout' => '1S'], 'the metadata "grpc-timeout" belongs to the protocol'];
+        yield 'one of the connection' => [['upgrade' => 'h2c'], 'the metadata "upgrade" belongs to the protocol'];
+        yield 'bytes in text' => [['a' => "\xff"], 'the metadata "a" must be printable ASCII'];
+        yield 'a line' => [['a' => "x\r\nb: y"], 'the metadata "a" must be printable ASCII'];
+        yield 'a number' => [['a' => 5], 'the metadata "a" must be a string or a list of strings'];
+    }
+
+    /**
+     * @dataProvider wrongMetadata
+     *
+     * @param array<mixed> $metadata
+     */
+    public function testMetadataThatCannotTravelIsRefusedBeforeTheCall(array $metadata, string $message): void
+    {
+        $client = $this->client('127.0.0.1:1');
+
+        try {
+            $client->get(new GetUserRequest(), metadata: $metadata);
+            self::fail('sent');
+        } catch (\Error $error) {
+            self::assertStringContainsString($message, $error->getMessage());
+        }
+    }
+
+    public function testMetadataMayHaveANumberForItsName(): void
+    {
+        $server = $this->serve('"get" => static fn($request, Call $call) => new User(name: $call->value("7"))');
+
+        self::assertSame('seven', $this->client($server->address)->get(new GetUserRequest(), metadata: ['7' => 'seven'])->name);
+    }
+
+    public function testWhatIsLeftOfADeadlineIsWhatTheNextServerGets(): void
+    {
+        $last = $this->serve('"get" => static fn($request, Call $call) => new User((int) ($call->timeLeft() * 1000))');
+        $middle = $this->serve(
+            '"get" => static function ($request, Call $call) {
+                delay(0.3);
+                $client = new \Weft\Examples\Users\UsersClient(\Weft\Grpc\Client\Http2Channel::to("' . $last->address . '"));
+                return $client->get($request, timeout: $call->timeLeft());
+            }',
+        );
+
+        $left = $this->client($middle->address)->get(new GetUserRequest(), timeout: 2.0)->id;
+
+        self::assertGreaterThan(200, $left);
+        self::assertLessThanOrEqual(1_700, $left);
+    }
+
+    /** @param string|list<string> $addresses */
+    private function client(string|array $addresses, ?ServiceConfig $config = null): UsersClient
+    {
+        return new UsersClient(Http2Channel::to($addresses, timeout: 10.0, config: $config));
+    }
+
+    private static function failure(\Closure $call): StatusException
+    {
+        try {
+            $call();
+        } catch (StatusException $failure) {
+            return $failure;
+        }
+        self::fail('the call did not fail');
+    }
+}
