@@ -5,6 +5,6 @@ declare(strict_types=1);
 namespace Weft\Bench;
 
 /** A benchmark cannot go on. The message names what is missing or what went wrong. */
-final class BenchmarkException extends \RuntimeException
+class BenchmarkException extends \RuntimeException
 {
 }

@@ -46,7 +46,8 @@ final class Program
      * @param float $timeout seconds after which the program is ended
      * @param \Closure(float): void $tick called about every 20 ms with the seconds since the start
      *
-     * @throws BenchmarkException when it cannot start, exceeds the time or exits with another code than 0
+     * @throws TimedOut when it exceeds the time
+     * @throws BenchmarkException when it cannot start or exits with another code than 0
      */
     public static function run(array $command, array $environment, string $log, float $timeout, \Closure $tick): Usage
     {
@@ -73,7 +74,7 @@ final class Program
             $elapsed = microtime(true) - $started;
             if ($elapsed > $timeout) {
                 $this->end();
-                throw new BenchmarkException(sprintf('did not end within %d s, log: %s', $timeout, $this->log));
+                throw new TimedOut(sprintf('did not end within %d s, log: %s', $timeout, $this->log));
             }
             $tick($elapsed);
         }

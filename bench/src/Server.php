@@ -27,7 +27,8 @@ final class Server
      * @param int $port it is up when it accepts connections there
      * @param float $timeout seconds it may take to do so
      *
-     * @throws BenchmarkException when it ends or does not accept in time; with the end of its log
+     * @throws TimedOut when it does not accept in time; with the end of its log
+     * @throws BenchmarkException when it ends before; with the same
      */
     public static function start(array $command, array $environment, string $log, int $port, float $timeout = 20.0): self
     {
@@ -82,7 +83,7 @@ final class Server
                 throw new BenchmarkException("ended before it accepted connections, log {$this->log}: {$this->logTail()}");
             }
             if (microtime(true) > $deadline) {
-                throw new BenchmarkException("accepts no connections on port $port after $timeout s, log {$this->log}: {$this->logTail()}");
+                throw new TimedOut("accepts no connections on port $port after $timeout s, log {$this->log}: {$this->logTail()}");
             }
             usleep(20_000);
         }

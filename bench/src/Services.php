@@ -33,13 +33,21 @@ final class Services
         }
     }
 
-    /** Stops those that {@see start()} has started, and no other. */
-    public function stop(): void
+    /**
+     * Stops those that {@see start()} has started, and no other. One that does not stop costs no result: it is named on the error stream.
+     *
+     * @param list<string> $needed names of those that go on
+     */
+    public function stop(array $needed = []): void
     {
-        foreach ($this->started as $name) {
-            $this->run('stop', $name);
+        foreach (array_diff($this->started, $needed) as $name) {
+            try {
+                $this->run('stop', $name);
+            } catch (BenchmarkException $failure) {
+                fwrite(STDERR, "{$failure->getMessage()}\n");
+            }
         }
-        $this->started = [];
+        $this->started = array_values(array_intersect($this->started, $needed));
     }
 
     /**

@@ -14,6 +14,7 @@ use Weft\Bench\Load\Wrk;
 use Weft\Bench\Percentile;
 use Weft\Bench\Port;
 use Weft\Bench\Server;
+use Weft\Bench\TimedOut;
 
 require_once __DIR__ . '/../../bench/autoload.php';
 
@@ -67,7 +68,8 @@ final class LoadTest extends TestCase
 
     public function testAToolThatDoesNotEndIsEnded(): void
     {
-        $this->expectExceptionMessage('exited with code 124');
+        $this->expectException(TimedOut::class);
+        $this->expectExceptionMessage('sleep 60 did not end within 0.1 s');
 
         Tool::output(['sleep', '60'], 0.1);
     }

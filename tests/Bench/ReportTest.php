@@ -20,6 +20,12 @@ final class ReportTest extends TestCase
     private const PHONE = 360;
     private const DESKTOP = 1280;
 
+    /** What a run that failed has. */
+    private const IDENTITY = [
+        'system', 'mode', 'transport', 'persistent', 'confirms', 'case', 'protocol', 'connections', 'preset', 'tool', 'call', 'concurrency', 'pool',
+        'ceiling_rps', 'published_rps', 'published_error_percent', 'curve', 'series', 'x', 'x_label', 'y_label',
+    ];
+
     private static string $folder;
     private static Chromium $browser;
 
@@ -97,6 +103,61 @@ final class ReportTest extends TestCase
             self::assertContains($name, $rows);
         }
         self::assertStringContainsString('4.00 (3.90–4.10)', self::$browser->evaluate('document.querySelector("#bus table").innerText'));
+    }
+
+    public function testWhatEachContenderPromisesStandsBesideItsTime(): void
+    {
+        $this->open('all.html', self::DESKTOP, 'light');
+
+        $table = self::$browser->evaluate('[...document.querySelectorAll("#bus table")].find((table) => table.ariaLabel === "What each contender promises").innerText');
+        self::assertStringContainsString("weft plain\ttransient, durable classic queue\toff\tan event can be out without its row", $table);
+        self::assertStringContainsString("weft safe\ttransient, quorum queue\ton\tnothing", $table);
+        self::assertStringContainsString("weft postgres\ton disk, in PostgreSQL\tthe commit is one\tnothing", $table);
+        self::assertStringContainsString('go (transient, no confirms)', self::$browser->evaluate('document.querySelector("#bus figure").textContent'));
+    }
+
+    public function testResultsThatArePublishedByThemselvesHaveTheirPlaceAndOrigin(): void
+    {
+        $this->open('all.html', self::DESKTOP, 'light');
+
+        $matrix = self::$browser->evaluate('[...document.querySelectorAll("#bus h3")].find((title) => title.textContent.startsWith("Persistent")).parentElement.innerText');
+        self::assertStringContainsString('persistent, confirms on', $matrix);
+        self::assertStringContainsString('Machine, versions and command', $matrix);
+        $bounds = self::$browser->evaluate('[...document.querySelectorAll("#grpc h3")].find((title) => title.textContent.startsWith("What one")).parentElement.innerText');
+        self::assertStringContainsString("10,000 idle connections\t20.4 KiB each\tat most 20 KiB\tNO", $bounds);
+        self::assertStringContainsString('commands in flight', self::$browser->evaluate('document.querySelector("#scale").innerText'));
+    }
+
+    public function testAPageWithoutOneFinishedRunSaysWhatFailed(): void
+    {
+        $folder = self::$folder . '/failed';
+        mkdir($folder);
+        Results::write($folder);
+        array_map(unlink(...), ["$folder/rinha.json", "$folder/grpc-bounds.json", "$folder/bus-noop.json"]);
+        foreach (glob("$folder/*.json") as $file) {
+            $fields = json_decode((string) file_get_contents($file), true);
+            $none = static fn (array $run): array => ['failed' => 'out of luck'] + array_intersect_key($run, array_flip(self::IDENTITY)) + array_map(static fn (): null => null, $run);
+            file_put_contents($file, json_encode(['runs' => array_map($none, $fields['runs'])] + $fields));
+        }
+        (new HtmlPage(dirname(__DIR__, 2)))->write(Sources::folder($folder), self::$folder . '/failed.html');
+        $this->open('failed.html', self::DESKTOP, 'light');
+
+        self::assertSame([], $this->complaints());
+        foreach (['bus', 'http', 'grpc', 'pool'] as $id) {
+            self::assertStringContainsString('out of luck', self::$browser->evaluate("document.querySelector('#$id').innerText"), $id);
+        }
+    }
+
+    public function testBoundsAloneHaveAPage(): void
+    {
+        $folder = self::$folder . '/alone';
+        mkdir($folder);
+        copy(self::$folder . '/grpc-bounds.json', "$folder/grpc-bounds.json");
+        (new HtmlPage(dirname(__DIR__, 2)))->write(Sources::folder($folder), self::$folder . '/alone.html');
+        $this->open('alone.html', self::DESKTOP, 'light');
+
+        self::assertSame([], $this->complaints());
+        self::assertStringContainsString('What one server of Weft bears', self::$browser->evaluate('document.querySelector("#grpc").innerText'));
     }
 
     public function testABenchmarkWithoutChartsOfItsOwnIsATable(): void

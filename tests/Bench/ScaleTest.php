@@ -6,6 +6,7 @@ namespace Weft\Tests\Bench;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\Page;
 use Weft\Bench\Scale\Curve;
 use Weft\Bench\Scale\Options;
 use Weft\Bench\Scale\Point;
@@ -45,6 +46,22 @@ final class ScaleTest extends TestCase
         self::assertFalse($results->isPerfect());
         self::assertStringContainsString("| 1 | 1,100 (1,000–1,200) | 900 |\n| 64 | 9,000 | – |\n", $table);
         self::assertStringStartsWith('| connections | 1 worker, requests per second | 2 workers, requests per second |', $table);
+    }
+
+    public function testThePublishedPageHasEveryCurve(): void
+    {
+        $file = (string) tempnam(sys_get_temp_dir(), 'weft-scale');
+        $point = new Point(Curve::Tasks, 'resident', 10, static fn (): array => []);
+        (new Results('a box', ['weft' => '1a2b3c4'], [Results::run($point, 'resident', 12.5), Results::failed($point, 'killed', 'a.log')]))->save($file);
+        $results = Results::load($file);
+        unlink($file);
+        (new Page(dirname(__DIR__, 2) . '/bench/scale/README.template.md', $file))->make($results->markdown(), false);
+        $page = (string) file_get_contents($file);
+        unlink($file);
+
+        self::assertStringContainsString('Machine: a box. Versions: weft 1a2b3c4.', $page);
+        self::assertMatchesRegularExpression('/^## ' . preg_quote(Curve::Tasks->title(), '/') . '\n\n\| waiting tasks \|.*\n.*\n\| 10 +\| +12.50 \|$/m', $page);
+        self::assertSame([Curve::Tasks->title() . ', resident, 10: killed; log: a.log'], $results->failures());
     }
 
     public function testEveryCurveHasFewerValuesInAShortRun(): void

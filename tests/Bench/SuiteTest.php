@@ -110,6 +110,53 @@ final class SuiteTest extends TestCase
         self::assertStringEndsWith("stop rabbitmq\n", (string) file_get_contents("{$this->root}/services.log"));
     }
 
+    public function testAServerThatNobodyNeedsAnyMoreIsStoppedBeforeTheNextBenchmark(): void
+    {
+        $this->benchmark('bus', 'true');
+        $this->benchmark('grpc', "cat {$this->root}/services.log");
+
+        [$code, $output] = $this->runSuite('--only=bus,grpc');
+
+        self::assertSame(0, $code, $output);
+        self::assertStringContainsString("stop rabbitmq\n", (string) file_get_contents("{$this->root}/bench/out/logs/grpc.log"));
+    }
+
+    public function testAServerThatDoesNotStopCostsNoResult(): void
+    {
+        $this->script('scripts/services', str_replace('[ "$1" !=', '[ "$1" != stop ] || exit 1' . "\n" . '[ "$1" !=', self::SERVICES));
+        $this->benchmark('bus', 'true');
+
+        [$code, $output] = $this->runSuite('--only=bus');
+
+        self::assertSame(0, $code, $output);
+        self::assertStringContainsString('scripts/services stop rabbitmq exited with code 1', $output);
+        self::assertMatchesRegularExpression('/^bus .* finished /m', $output);
+    }
+
+    public function testItSaysHowLongItIsLikelyToTake(): void
+    {
+        $this->benchmark('bus', 'true');
+        $this->benchmark('grpc', 'true');
+
+        [, $first] = $this->runSuite('--only=bus,grpc');
+        [, $second] = $this->runSuite('--only=bus,grpc');
+
+        self::assertStringContainsString('=== bus, about 19 min; then grpc, about 12 min', $first);
+        self::assertMatchesRegularExpression('/=== bus, about \d s; then grpc, about \d s/', $second);
+    }
+
+    public function testWhatEndedBeforeASignalIsKept(): void
+    {
+        $this->benchmark('grpc', 'true');
+        $this->benchmark('rinha', 'kill -INT $PPID; sleep 60');
+
+        [$code, $output] = $this->runSuite('--only=grpc,rinha');
+
+        self::assertSame(128 + SIGINT, $code, $output);
+        self::assertStringContainsString("what ended before is in {$this->root}/bench/out", $output);
+        self::assertSame(['grpc'], array_column(json_decode((string) file_get_contents("{$this->root}/bench/out/suite.json"), true)['runs'], 'benchmark'));
+    }
+
     public function testABenchmarkThatDoesNotExistIsRefused(): void
     {
         [$code, $output] = $this->runSuite('--only=redis');

@@ -26,6 +26,9 @@ export function figure(caption, draw) {
     return node;
 }
 
+/** In place of a chart. */
+const nothing = (caption) => element('p', { class: 'note' }, `${caption}: no run has this number.`);
+
 /** Long names stand above their bars where there is no room beside them. */
 function rowsOf(width, names) {
     const beside = Math.max(...names.map((name) => name.length)) * 7 + 20;
@@ -54,6 +57,9 @@ function rowsOf(width, names) {
  */
 export function bars(caption, rows, unit, format = short) {
     const shown = rows.filter((row) => row.spread !== null);
+    if (shown.length === 0) {
+        return nothing(caption);
+    }
     return figure(caption, (width) => {
         const layout = rowsOf(width, shown.map((row) => row.name));
         return Plot.plot({
@@ -92,6 +98,9 @@ export function bars(caption, rows, unit, format = short) {
  * @param parts their names, at most three
  */
 export function stacks(caption, rows, parts, unit) {
+    if (rows.length === 0) {
+        return nothing(caption);
+    }
     const fills = ['var(--series-1)', 'url(#part-2)', 'url(#part-3)'];
     const pieces = rows.flatMap((row) => parts.map((part) => ({ name: row.name, part, value: row.parts[part] ?? 0 })));
     const total = (row) => parts.reduce((sum, part) => sum + (row.parts[part] ?? 0), 0);
@@ -265,13 +274,16 @@ export function peak(timeline, name) {
  * @param rows [{ name, values: [{ label, ratio }] }]
  */
 export function ratios(caption, rows, unit, symbols) {
+    if (rows.length === 0) {
+        return nothing(caption);
+    }
     const dots = rows.flatMap(({ name, values }) => values.map((value) => ({ name, ...value })));
     const labels = Object.keys(symbols);
     const chart = figure(caption, (width) => {
         const layout = rowsOf(width, rows.map((row) => row.name));
         return Plot.plot({
             ...layout.plot,
-            x: { type: 'log', label: `${unit} →`, labelOffset: 38, grid: true, tickFormat: (value) => `${brief(value)}×`, ticks: width < narrow ? 3 : 5 },
+            x: { type: 'log', label: `${unit} →`, labelOffset: 38, inset: 8, grid: true, tickFormat: (value) => `${brief(value)}×`, ticks: width < narrow ? 3 : 5 },
             marks: [
                 Plot.ruleX([1], { stroke: 'var(--text)', strokeDasharray: '4 3' }),
                 layout.label(rows),

@@ -1,8 +1,8 @@
 // The results inside the page, and the arithmetic on repeated runs.
 
-const { from, titles, tiles, results, references } = JSON.parse(document.getElementById('data').textContent);
+const { from, titles, tiles, bounds, results, references } = JSON.parse(document.getElementById('data').textContent);
 
-export { from, references, results, tiles, titles };
+export { bounds, from, references, results, tiles, titles };
 
 export const finished = (run) => run.failed === undefined;
 
@@ -32,6 +32,14 @@ export function groupBy(runs, key) {
 export function middleRun(runs, field) {
     const sorted = runs.filter(finished).sort((a, b) => a[field] - b[field]);
     return sorted[sorted.length >> 1];
+}
+
+/** How much less a unit of work costs Weft than the cheapest peer; null when one of them has no run. */
+export function cheaper(runs, field) {
+    const costs = [...groupBy(runs, (run) => run.system)].map(([name, own]) => ({ name, cost: spread(own, field) })).filter(({ cost }) => cost);
+    const weft = costs.find(({ name }) => name === 'weft');
+    const peer = costs.filter(({ name }) => !name.startsWith('weft')).sort((a, b) => a.cost.median - b.cost.median)[0];
+    return weft && peer ? { ratio: peer.cost.median / weft.cost.median, peer: peer.name } : null;
 }
 
 export function number(value, decimals = 0) {

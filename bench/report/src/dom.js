@@ -14,13 +14,13 @@ export function element(name, attributes = {}, ...children) {
     return node;
 }
 
-/** The first column is text and names its row, the others are aligned right. */
-export function table(caption, header, rows) {
+/** The first column is text and names its row, the others are aligned right, unless kind is 'words'. */
+export function table(caption, header, rows, kind = null) {
     const head = element('tr', {}, header.map((cell) => element('th', { scope: 'col' }, cell)));
     const body = rows.map((row) => element('tr', {}, row.map((cell, column) => column === 0
         ? element('th', { scope: 'row' }, cell)
-        : element('td', {}, cell))));
-    const content = element('table', { 'aria-label': caption }, element('thead', {}, head), element('tbody', {}, body));
+        : element('td', { 'data-column': header[column] }, cell))));
+    const content = element('table', { 'aria-label': caption, class: kind }, element('thead', {}, head), element('tbody', {}, body));
     // Scrolls by itself where it is too wide, with the keyboard too; what it is stays where it is.
     const scrolled = element('div', { tabindex: '0', role: 'region', 'aria-label': caption }, content);
     return element('div', { class: 'table' }, element('p', {}, caption), scrolled);
@@ -34,4 +34,19 @@ export function choice(label, options, selected, changed) {
         option,
     )));
     return element('label', { class: 'choice' }, element('span', {}, label), select);
+}
+
+/** Where a results file comes from. */
+export function origin({ machine, versions, date, command }) {
+    return element(
+        'details',
+        {},
+        element('summary', {}, 'Machine, versions and command'),
+        table('Where these numbers come from', ['', ''], [
+            ['machine', machine],
+            ['date', date ?? 'not recorded'],
+            ['command', command ?? 'not recorded'],
+            ...Object.entries(versions),
+        ]),
+    );
 }

@@ -1,4 +1,4 @@
-import { element, table } from './dom.js';
+import { element, origin } from './dom.js';
 import { finished, from, number, results, tiles, titles } from './data.js';
 import { patterns } from './systems.js';
 import * as bus from './sections/bus.js';
@@ -12,7 +12,7 @@ import * as scale from './sections/scale.js';
 const sections = [bus, other('bus-noop'), http, grpc, pool, rinha, scale];
 const more = { 'bus-noop': 'Messages without work', scale: 'Scale' };
 const title = ({ id }) => titles[id] ?? more[id];
-const there = ({ id }) => results[id] !== undefined;
+const there = ({ id, files = [id] }) => files.some((name) => results[name] !== undefined);
 
 document.body.prepend(patterns());
 const byId = (id) => document.getElementById(id);
@@ -43,9 +43,9 @@ function section(benchmark) {
         'section',
         { id, 'aria-labelledby': `${id}-title` },
         element('h2', { id: `${id}-title` }, title(benchmark)),
-        failures(results[id]),
+        ...results[id] ? [failures(results[id])] : [],
         benchmark.section(),
-        origin(results[id]),
+        ...results[id] ? [origin(results[id])] : [],
     );
 }
 
@@ -62,20 +62,6 @@ function failures({ runs }) {
         { class: 'failures' },
         element('p', {}, `✗ ${number(failed.length)} of ${number(runs.length)} runs failed:`),
         element('ul', {}, failed.slice(0, 20).map((run) => element('li', {}, `${name(run)}: ${run.failed}${log(run)}`))),
-    );
-}
-
-function origin({ machine, versions, date, command }) {
-    return element(
-        'details',
-        {},
-        element('summary', {}, 'Machine, versions and command'),
-        table('Where these numbers come from', ['', ''], [
-            ['machine', machine],
-            ['date', date ?? 'not recorded'],
-            ['command', command ?? 'not recorded'],
-            ...Object.entries(versions),
-        ]),
     );
 }
 

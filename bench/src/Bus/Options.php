@@ -23,7 +23,7 @@ final class Options
           --persistent  messages survive a restart of the broker (delivery mode 2), for everyone
           --matrix      instead of the race: weft, go, pure-php and symfony-messenger each with transient and
                         persistent messages, without and with publisher confirms; into bench/out/bus-matrix.json
-          --timeout     seconds after which a run is ended and counts as failed, 1200
+          --timeout     seconds after which a run is ended and counts as failed, its other ones too, 600
           --extension   libweft.so, target/release/libweft.so
           --out         where the results go, bench/out/bus.json
 
@@ -63,7 +63,7 @@ final class Options
             'only' => '',
             'persistent' => '',
             'matrix' => '',
-            'timeout' => '1200',
+            'timeout' => '600',
             'extension' => "$root/target/release/libweft.so",
             'out' => "$root/bench/out/" . ($matrix ? 'bus-matrix.json' : 'bus.json'),
         ]);

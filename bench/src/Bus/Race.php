@@ -30,7 +30,7 @@ final class Race
     }
 
     /**
-     * A contender that fails is recorded and takes part in the next round again.
+     * A contender that fails is recorded and takes part in the next round again, unless it took too long.
      *
      * @return list<Run> in the order they ran
      */

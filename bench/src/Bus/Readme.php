@@ -26,7 +26,7 @@ final class Readme
 
     private static function matrix(Results $matrix): string
     {
-        return "\n\n## Persistent messages and publisher confirms\n\n"
+        return "\n\n## Persistent messages and publisher confirms\n\nMachine: {$matrix->machine}. Versions: " . Page::versions($matrix->versions) . ".\n\n"
             . 'Seconds for ' . number_format(self::commands($matrix)) . " commands and their events.\n\n{$matrix->matrix()->markdown()}\n";
     }
 

@@ -6,6 +6,7 @@ namespace Weft\Bench\Bus;
 
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Program;
+use Weft\Bench\TimedOut;
 
 /** One contender works off all messages on empty servers, and is judged. */
 final class Turn
@@ -22,6 +23,8 @@ final class Turn
     }
 
     /**
+     * A contender that does not end in time has had its turns: another round would cost as long again.
+     *
      * @param string $log file that receives its error stream
      * @param (\Closure(float): void)|null $tick called every 20 ms with the seconds since the start
      */
@@ -31,6 +34,10 @@ final class Turn
             $contender->unavailable === null || throw new BenchmarkException($contender->unavailable);
 
             return $this->measure($contender, $log, $tick);
+        } catch (TimedOut $failure) {
+            $contender->unavailable = "{$failure->getMessage()}; it was not started again";
+
+            return Run::failed($contender, $failure->getMessage(), $log);
         } catch (BenchmarkException | \PDOException $failure) {
             return Run::failed($contender, $failure->getMessage(), $log);
         }

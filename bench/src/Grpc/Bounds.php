@@ -70,13 +70,19 @@ final class Bounds
         foreach (array_diff($parts, self::PARTS) as $part) {
             throw new BenchmarkException("there is no part '$part', there are: " . implode(' ', self::PARTS));
         }
-        $facts = [];
-        foreach ($parts as $part) {
-            fwrite(STDERR, "$part\n");
-            $facts[$part] = $this->$part();
+        $facts = $failed = [];
+        foreach ($parts as $number => $part) {
+            $left = array_slice($parts, $number + 1);
+            fwrite(STDERR, $part . ($left === [] ? '' : '; then ' . implode(', ', $left)) . "\n");
+            try {
+                $facts[$part] = $this->$part();
+            } catch (BenchmarkException $failure) {
+                fwrite(STDERR, "FAILED: {$failure->getMessage()}\n");
+                $failed[$part] = $failure->getMessage();
+            }
         }
         $versions = ['weft' => Versions::weft($this->root), 'php' => PHP_VERSION, 'h2load' => Versions::of('h2load --version')];
-        $results = new BoundsResults(Machine::describe(Spread::of([DiskFlush::microseconds($this->out)])), $versions, $facts);
+        $results = new BoundsResults(Machine::describe(Spread::of([DiskFlush::microseconds($this->out)])), $versions, $facts, $failed);
         $results->save($this->line->text('out'));
 
         return $results;

@@ -22,21 +22,30 @@ final class BoundsResults
     /**
      * @param array<string, string> $versions by product
      * @param array<string, array<array-key, mixed>> $facts by part
+     * @param array<string, string> $failed why a part has no facts
      */
-    public function __construct(public readonly string $machine, public readonly array $versions, private readonly array $facts)
-    {
+    public function __construct(
+        public readonly string $machine,
+        public readonly array $versions,
+        private readonly array $facts,
+        private readonly array $failed = [],
+    ) {
     }
 
     public static function load(string $path): self
     {
-        $fields = ResultsFile::load($path);
+        return self::of(ResultsFile::load($path));
+    }
 
-        return new self($fields['machine'], $fields['versions'], $fields['runs']);
+    /** @param array<string, mixed> $fields of a results file */
+    public static function of(array $fields): self
+    {
+        return new self($fields['machine'], $fields['versions'], $fields['runs'], $fields['failed'] ?? []);
     }
 
     public function save(string $path): void
     {
-        ResultsFile::save($path, ['machine' => $this->machine, 'versions' => $this->versions, 'runs' => $this->facts]);
+        ResultsFile::save($path, ['machine' => $this->machine, 'versions' => $this->versions, 'runs' => $this->facts, 'failed' => $this->failed]);
     }
 
     /** @return array{streams: Table, bounds: Table} */
@@ -47,12 +56,17 @@ final class BoundsResults
             number_format($row['rps']),
             ...array_map(static fn (string $percentile): string => sprintf('%.2f', $row['latency_ms'][$percentile]), ['p50', 'p99', 'p99.9', 'p100']),
         ], $this->facts['streams'] ?? []);
-        $bounds = array_map(static fn (array $bound): array => [$bound[0], $bound[1], $bound[2], $bound[3] ? 'yes' : 'NO'], $this->bounds());
 
         return [
             'streams' => new Table(['streams on one connection', 'calls/s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'slowest ms'], $streams),
-            'bounds' => new Table(['what', 'measured', 'wanted', 'met'], $bounds),
+            'bounds' => new Table(['what', 'measured', 'wanted', 'met'], $this->rows()),
         ];
+    }
+
+    /** @return array{bounds: list<list<string>>, streams: list<array<string, mixed>>} for the page of all results */
+    public function toArray(): array
+    {
+        return ['bounds' => $this->rows(), 'streams' => $this->facts['streams'] ?? []];
     }
 
     /** Of the page. */
@@ -84,12 +98,21 @@ final class BoundsResults
         return array_values(array_map(static fn (array $bound): string => "$bound[0]: $bound[1], wanted $bound[2]", $missed));
     }
 
+    /** @return list<list<string>> what, measured, wanted, and whether it is met; nothing may be wanted */
+    private function rows(): array
+    {
+        return array_map(static fn (array $bound): array => [$bound[0], $bound[1], $bound[2], $bound[2] === '' ? '' : ($bound[3] ? 'yes' : 'NO')], $this->bounds());
+    }
+
     /** @return list<array{string, string, string, bool}> what, measured, wanted, and whether it is so */
     private function bounds(): array
     {
         $bounds = [];
         foreach ($this->facts as $part => $facts) {
             array_push($bounds, ...$this->$part($facts));
+        }
+        foreach ($this->failed as $part => $reason) {
+            $bounds[] = [$part, "failed: $reason", 'to be measured', false];
         }
 
         return $bounds;

@@ -14,10 +14,10 @@ final class Options
         usage: bench/grpc/run [--short] [--rounds=N] [--long=N] [--seconds=N] [--tools=NAME,…] [--only=NAME,…]
                               [--extension=FILE] [--out=FILE]
 
-          --short      one round, long turns of 20000 calls, canned ones of one second
-          --rounds     rounds, 3; in each every contender takes its turn, in another order
-          --long       calls of a long turn, 100000
-          --seconds    of a turn with a canned body, 3
+          --short      one round, long turns of 5000 calls
+          --rounds     rounds, 4; in each every contender takes its turn, in another order
+          --long       calls of a long turn, 20000
+          --seconds    of a turn with a canned body, 1
           --tools      ghz,h2load; both by default
           --only       contenders: weft weft-google-protobuf go node; all of them by default
           --extension  libweft.so, target/release/libweft.so
@@ -53,9 +53,9 @@ final class Options
         $short = in_array('--short', $arguments, true);
         $line = CommandLine::parse($arguments, [
             'short' => '',
-            'rounds' => $short ? '1' : '3',
-            'long' => $short ? '20000' : '100000',
-            'seconds' => $short ? '1' : '3',
+            'rounds' => $short ? '1' : '4',
+            'long' => $short ? '5000' : '20000',
+            'seconds' => '1',
             'tools' => 'ghz,h2load',
             'only' => '',
             'extension' => "$root/target/release/libweft.so",

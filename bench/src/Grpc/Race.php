@@ -10,6 +10,7 @@ use Weft\Bench\Load\Ghz;
 use Weft\Bench\Load\H2load;
 use Weft\Bench\Load\Load;
 use Weft\Bench\Progress;
+use Weft\Bench\TimedOut;
 
 /** Calls the contenders in turn, and lets another one begin each time. */
 final class Race
@@ -65,6 +66,8 @@ final class Race
 
             return Run::finished($contender->system, $preset, $load, $cpu, $server->tree->residentMib());
         } catch (BenchmarkException $failure) {
+            $failure instanceof TimedOut && $contender->hung($failure);
+
             return Run::failed($contender->system, $preset, $failure->getMessage(), $contender->log());
         }
     }

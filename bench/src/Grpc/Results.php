@@ -60,7 +60,7 @@ final class Results
         }, $groups);
     }
 
-    /** @return array{tables: string} for the page */
+    /** @return array{tables: string, rounds: string} for the page */
     public function markdown(): array
     {
         $tables = '';
@@ -68,7 +68,9 @@ final class Results
             $tables .= "### $preset\n\n{$table->markdown()}\n";
         }
 
-        return ['tables' => $tables];
+        $rounds = max(array_count_values(array_map(static fn (Run $run): string => "{$run->system()} {$run->preset()}", $this->runs)));
+
+        return ['tables' => $tables, 'rounds' => (string) $rounds];
     }
 
     /** @return list<string> */

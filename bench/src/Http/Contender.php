@@ -7,6 +7,7 @@ namespace Weft\Bench\Http;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Port;
 use Weft\Bench\Server;
+use Weft\Bench\TimedOut;
 
 /** One server in the comparison: how to start it, and it while it runs. */
 final class Contender
@@ -14,7 +15,10 @@ final class Contender
     /** Why it cannot run at all; each of its runs then counts as failed with this reason. */
     public ?string $unavailable = null;
 
+    private const MOST_HANGS = 2;
+
     private ?Server $server = null;
+    private int $hangs = 0;
     private int $starts = 0;
     private string $log = '';
     private int $port = 0;
@@ -85,6 +89,13 @@ final class Contender
         $port = $protocol === Protocol::Http1 ? $this->port : $this->http2Port;
 
         return "http://127.0.0.1:$port{$workload->path()}";
+    }
+
+    /** It is ended, to be started anew for its next turn; the second time it has had its turns: each costs as long again. */
+    public function hung(TimedOut $failure): void
+    {
+        $this->stop();
+        $this->unavailable = ++$this->hangs < self::MOST_HANGS ? null : "{$failure->getMessage()}; it was not started again";
     }
 
     public function stop(): void

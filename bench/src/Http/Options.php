@@ -14,9 +14,9 @@ final class Options
         usage: bench/http/run [--short] [--rounds=N] [--seconds=N] [--connections=N,…] [--cases=NAME,…]
                               [--protocols=NAME,…] [--only=NAME,…] [--idle=N] [--extension=FILE] [--out=FILE]
 
-          --short        one round of one second with 64 connections: the shape of the table in two minutes
-          --rounds       rounds, 3; in each every contender takes its turn, in another order
-          --seconds      load in each turn, 3
+          --short        one round with 64 connections: the shape of the table in two minutes
+          --rounds       rounds, 4; in each every contender takes its turn, in another order
+          --seconds      load in each turn, 1
           --connections  1,64,256
           --cases        hello,json,query,body,static
           --protocols    http/1.1,h2
@@ -59,8 +59,8 @@ final class Options
         $short = in_array('--short', $arguments, true);
         $line = CommandLine::parse($arguments, [
             'short' => '',
-            'rounds' => $short ? '1' : '3',
-            'seconds' => $short ? '1' : '3',
+            'rounds' => $short ? '1' : '4',
+            'seconds' => '1',
             'connections' => $short ? '64' : '1,64,256',
             'cases' => implode(',', array_column(Workload::cases(), 'value')),
             'protocols' => implode(',', array_column(Protocol::cases(), 'value')),

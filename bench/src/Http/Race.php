@@ -10,11 +10,14 @@ use Weft\Bench\Load\IdleConnections;
 use Weft\Bench\Load\Load;
 use Weft\Bench\Load\Wrk;
 use Weft\Bench\Progress;
+use Weft\Bench\TimedOut;
 
 /** Puts the contenders under the same load in turn, and lets another one begin in each round. */
 final class Race
 {
     private const SETTLE_MICROSECONDS = 300_000;
+    /** The end of its output. */
+    private const CURL_TIMED_OUT = ' 28';
 
     /** @var array<string, true> answers that were checked already */
     private array $checked = [];
@@ -111,6 +114,8 @@ final class Race
         try {
             return $this->measure($contender, $workload, $protocol, $connections, $seconds);
         } catch (BenchmarkException $failure) {
+            $failure instanceof TimedOut && $contender->hung($failure);
+
             return Run::failed($contender->system, $workload, $protocol, $connections, $failure->getMessage(), $contender->log());
         }
     }
@@ -141,10 +146,11 @@ final class Race
         if (isset($this->checked[$contender->system . $url])) {
             return;
         }
-        [$version, $expected] = $protocol === Protocol::Http1 ? ['--http1.1', '200 1.1'] : ['--http2-prior-knowledge', '200 2'];
-        $format = '\n%{http_code} %{http_version}';
+        [$version, $expected] = $protocol === Protocol::Http1 ? ['--http1.1', '200 1.1 0'] : ['--http2-prior-knowledge', '200 2 0'];
+        $format = '\n%{http_code} %{http_version} %{exitcode}';
         $command = ['curl', '--silent', '--show-error', '--max-time', '10', $version, '--write-out', $format, $url];
         $output = (string) shell_exec(implode(' ', array_map(escapeshellarg(...), $command)) . ' 2>&1');
+        !str_ends_with($output, self::CURL_TIMED_OUT) || throw new TimedOut("did not answer $url: $output, log {$contender->log()}");
         if (!str_ends_with($output, "\n$expected") || !$workload->accepts(substr($output, 0, -strlen("\n$expected")))) {
             $seen = json_encode(substr($output, 0, 100) . ' … ' . substr($output, -100), JSON_INVALID_UTF8_SUBSTITUTE);
             throw new BenchmarkException("answers $url wrongly: $seen, log {$contender->log()}");

@@ -15,7 +15,7 @@ final class Options
         usage: bench/pool/run [--short] [--rounds=N] [--seconds=N] [--database=mysql|postgres] [--extension=FILE] [--out=FILE]
 
           --short      one round of two seconds
-          --rounds     rounds of the five presets, 3
+          --rounds     rounds of the five presets, 4
           --seconds    of load in each turn, 10
           --database   mysql, the server at WEFT_MYSQL_DSN, or postgres, the one at DATABASE_URL
           --extension  libweft.so, target/release/libweft.so
@@ -50,7 +50,7 @@ final class Options
         $short = in_array('--short', $arguments, true);
         $line = CommandLine::parse($arguments, [
             'short' => '',
-            'rounds' => $short ? '1' : '3',
+            'rounds' => $short ? '1' : '4',
             'seconds' => $short ? '2' : '10',
             'database' => 'mysql',
             'extension' => "$root/target/release/libweft.so",

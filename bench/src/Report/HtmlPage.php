@@ -6,6 +6,7 @@ namespace Weft\Bench\Report;
 
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Build;
+use Weft\Bench\Grpc\BoundsResults;
 
 /** The page of all results: one HTML file with its charts, its script and the raw results in it, made by bench/report. */
 final class HtmlPage
@@ -19,7 +20,13 @@ final class HtmlPage
     public function write(Sources $sources, string $path): void
     {
         $results = $sources->load();
-        $data = ['from' => $sources->name, 'titles' => Summary::TITLES, 'tiles' => (new Summary($results))->tiles(), 'results' => $results];
+        $data = [
+            'from' => $sources->name,
+            'titles' => Summary::TITLES,
+            'tiles' => (new Summary($results))->tiles(),
+            'bounds' => isset($results['grpc-bounds']) ? BoundsResults::of($results['grpc-bounds'])->toArray() : null,
+            'results' => $results,
+        ];
         Build::npm("{$this->root}/bench/report");
         $process = proc_open(['node', "{$this->root}/bench/report/build.mjs", $path], [['pipe', 'r']], $pipes)
             ?: throw new BenchmarkException('cannot start node');

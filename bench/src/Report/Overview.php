@@ -41,7 +41,7 @@ final class Overview
     public function more(): string
     {
         $links = '';
-        foreach (['grpc', 'pool'] as $benchmark) {
+        foreach (['grpc', 'pool', 'scale'] as $benchmark) {
             $links .= isset($this->results[$benchmark]) ? ", [$benchmark]($benchmark/README.md)" : '';
         }
 

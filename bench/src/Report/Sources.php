@@ -10,7 +10,7 @@ use Weft\Bench\ResultsFile;
 /** Where the results of the benchmarks are: in the repository as published, or in a folder as the runners leave them. */
 final class Sources
 {
-    private const NAMES = ['bus', 'bus-matrix', 'bus-noop', 'pool', 'http', 'grpc', 'rinha', 'scale', 'suite'];
+    private const NAMES = ['bus', 'bus-matrix', 'bus-noop', 'pool', 'http', 'grpc', 'grpc-bounds', 'rinha', 'scale', 'suite'];
 
     /** @param array<string, string> $files by benchmark */
     private function __construct(public readonly string $name, private readonly array $files)
@@ -25,6 +25,7 @@ final class Sources
             $files[$name] = match ($name) {
                 'bus-matrix' => "$root/bench/bus/matrix.json",
                 'bus-noop' => "$root/bench/noop/results.json",
+                'grpc-bounds' => "$root/bench/grpc/bounds.json",
                 default => "$root/bench/$name/results.json",
             };
         }

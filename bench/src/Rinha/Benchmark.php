@@ -43,7 +43,7 @@ final class Benchmark
     private function measure(Stack $stack, Gatling $gatling, Data $data): Results
     {
         $limits = $stack->isLimited() ? 'within 1.5 processors and 3.0 GB' : 'WITHOUT LIMITS: ' . $this->reason();
-        fwrite(STDERR, sprintf("%.0f seconds of load, %s\n", 205 * $this->options->scale, $limits));
+        fwrite(STDERR, sprintf("%.0f seconds of load, %s\n", Gatling::LOAD_SECONDS * $this->options->scale, $limits));
         $stack->beginMeasurement();
         $started = microtime(true);
         $folder = $gatling->run($stack->url(), $data, $this->options->scale);

@@ -5,10 +5,16 @@ declare(strict_types=1);
 namespace Weft\Bench\Rinha;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\TimedOut;
 
 /** The load generator: the project in bench/rinha/gatling, built by Maven. */
 final class Gatling
 {
+    /** Of a whole run. */
+    public const LOAD_SECONDS = 205;
+    /** For the virtual machine's start, requests that wait for their time-out of a minute, and the report. */
+    private const START_SECONDS = 180;
+
     /**
      * @param string $project folder with the pom.xml
      * @param string $out where the program, its results and its report go
@@ -27,7 +33,7 @@ final class Gatling
     }
 
     /**
-     * @param float $scale 1 is 205 seconds
+     * @param float $scale 1 is {@see self::LOAD_SECONDS}
      *
      * @return string folder with simulation.log and index.html
      *
@@ -37,8 +43,9 @@ final class Gatling
     {
         $folder = "{$this->out}/gatling";
         exec('rm -rf ' . escapeshellarg($folder));
+        $timeout = self::LOAD_SECONDS * $scale + self::START_SECONDS;
         $command = [
-            'java', '-Xms1g', '-Xmx1g', '-cp', "{$this->out}/maven/classes:" . trim(file_get_contents("{$this->out}/maven/classpath")),
+            'timeout', '--foreground', '--kill-after=5', (string) $timeout, 'java', '-Xms1g', '-Xmx1g', '-cp', "{$this->out}/maven/classes:" . trim(file_get_contents("{$this->out}/maven/classpath")),
             "-Drinha.url=$url", "-Drinha.payloads={$data->payloads}", "-Drinha.terms={$data->terms}", "-Drinha.scale=$scale",
             // It would report each run to its makers.
             '-Dgatling.http.enableGA=false',
@@ -47,6 +54,7 @@ final class Gatling
         $line = implode(' ', array_map(escapeshellarg(...), $command));
         exec("$line >" . escapeshellarg("{$this->out}/gatling.log") . ' 2>&1', result_code: $code);
         $results = glob("$folder/*/simulation.log");
+        !in_array($code, [124, 137], true) || throw new TimedOut("Gatling did not end within $timeout s, log: {$this->out}/gatling.log");
         if ($code !== 0 || $results === []) {
             throw new BenchmarkException("Gatling exited with code $code, log: {$this->out}/gatling.log");
         }

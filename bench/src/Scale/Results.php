@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Scale;
 
+use Weft\Bench\Failure;
+use Weft\Bench\Page;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Spread;
 use Weft\Bench\Table;
@@ -32,14 +34,41 @@ final class Results
             + ['failed' => $reason, 'log' => $log];
     }
 
+    public static function load(string $path): self
+    {
+        $fields = ResultsFile::load($path);
+
+        return new self($fields['machine'], $fields['versions'], $fields['runs']);
+    }
+
     public function save(string $path): void
     {
         ResultsFile::save($path, ['machine' => $this->machine, 'versions' => $this->versions, 'runs' => $this->runs]);
     }
 
+    /** @return array{tables: string, machine: string, versions: string} for the page */
+    public function markdown(): array
+    {
+        $tables = '';
+        foreach ($this->tables() as $curve => $table) {
+            $tables .= "## $curve\n\n{$table->markdown()}\n";
+        }
+
+        return ['tables' => $tables, 'machine' => $this->machine, 'versions' => Page::versions($this->versions)];
+    }
+
+    /** @return list<string> */
+    public function failures(): array
+    {
+        return array_values(array_map(
+            static fn (array $run): string => "{$run['curve']}, {$run['series']}, {$run['x']}: " . Failure::describe($run),
+            array_filter($this->runs, static fn (array $run): bool => isset($run['failed'])),
+        ));
+    }
+
     public function isPerfect(): bool
     {
-        return array_filter($this->runs, static fn (array $run): bool => isset($run['failed'])) === [];
+        return $this->failures() === [];
     }
 
     /** @return array<string, Table> by curve, a row for each value and a column for each line */

@@ -16,18 +16,18 @@ final class Console
     /**
      * @param string $name of the benchmark
      * @param list<string> $left names of those that come after it
-     * @param float|null $expected seconds it took the last time; null: nobody knows
-     * @param float|null $expectedLeft seconds those after it took the last time
+     * @param float $expected seconds it is likely to take
+     * @param float $expectedLeft seconds those after it are likely to take together
      */
     public function __construct(
         private readonly string $name,
         private readonly array $left,
-        private readonly ?float $expected,
-        private readonly ?float $expectedLeft,
+        private readonly float $expected,
+        private readonly float $expectedLeft,
     ) {
         $this->isTerminal = stream_isatty(STDERR);
         $this->started = microtime(true);
-        fwrite(STDERR, "\n=== $name" . ($left === [] ? '' : '; then ' . implode(', ', $left)) . "\n");
+        fwrite(STDERR, "\n=== $name, about " . Duration::format($expected) . "{$this->after()}\n");
     }
 
     public function say(string $text): void
@@ -51,10 +51,12 @@ final class Console
     private function line(): string
     {
         $elapsed = microtime(true) - $this->started;
-        $of = $this->expected === null ? '' : ' of about ' . Duration::format($this->expected);
-        $after = $this->left === [] ? '' : '; then ' . implode(', ', $this->left)
-            . ($this->expectedLeft === null ? '' : ', about ' . Duration::format($this->expectedLeft));
 
-        return sprintf('%s, running for %d s%s%s', $this->name, $elapsed, $of, $after);
+        return sprintf('%s, running for %d s of about %s%s', $this->name, $elapsed, Duration::format($this->expected), $this->after());
+    }
+
+    private function after(): string
+    {
+        return $this->left === [] ? '' : '; then ' . implode(', ', $this->left) . ', about ' . Duration::format($this->expectedLeft);
     }
 }

@@ -13,6 +13,22 @@ enum Entry: string
     case Grpc = 'grpc';
     case Rinha = 'rinha';
 
+    /**
+     * What it takes on the machine of bench/README.md, with its servers' start.
+     *
+     * @param bool $matrix of the bus, in place of its race
+     */
+    public function usualSeconds(bool $short, bool $matrix = false): float
+    {
+        return match ($this) {
+            self::Bus => ($matrix ? 3.0 : 1.0) * ($short ? 60.0 : 1130.0),
+            self::Pool => $short ? 30.0 : 250.0,
+            self::Http => $short ? 110.0 : 830.0,
+            self::Grpc => $short ? 110.0 : 680.0,
+            self::Rinha => $short ? 55.0 : 240.0,
+        };
+    }
+
     /** @return list<string> of scripts/services, what it needs */
     public function services(): array
     {

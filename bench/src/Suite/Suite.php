@@ -38,12 +38,18 @@ final class Suite
         $runs = [];
         try {
             foreach ($this->options->entries as $position => $entry) {
-                $runs[] = $this->attempt($entry, array_slice($this->options->entries, $position + 1));
+                $left = array_slice($this->options->entries, $position + 1);
+                $runs[] = $this->attempt($entry, $left);
+                // A server that nobody needs any more would only disturb those who come after it.
+                $this->services->stop(array_merge(...array_map(static fn (Entry $entry): array => $entry->services(), $left)));
             }
+        } catch (Interrupted $interrupted) {
+            fwrite(STDERR, "what ended before is in {$this->out}; bench/report/build --from={$this->out} makes the page of it\n");
+            throw $interrupted;
         } finally {
             $this->services->stop();
+            $runs === [] || $this->save($runs);
         }
-        $this->save($runs);
         echo "\n", $this->table($runs)->text();
         $this->makePage();
         $failed = array_filter($runs, static fn (array $run): bool => $run['exit_code'] !== 0) !== [];
@@ -76,7 +82,7 @@ final class Suite
      */
     private function attempt(Entry $entry, array $left): array
     {
-        $log = "{$this->out}/logs/{$entry->value}.log";
+        $log = "{$this->out}/logs/{$this->name($entry)}.log";
         $command = ["{$this->root}/bench/{$entry->value}/run", ...$this->arguments($entry)];
         $started = microtime(true);
         try {
@@ -90,7 +96,7 @@ final class Suite
         }
 
         return [
-            'benchmark' => $entry->value,
+            'benchmark' => $this->name($entry),
             'command' => implode(' ', $command),
             'short' => $this->options->short,
             'seconds' => round(microtime(true) - $started, 1),
@@ -103,10 +109,8 @@ final class Suite
     /** @param list<Entry> $left */
     private function watch(Child $child, Entry $entry, array $left): int
     {
-        $expected = $this->secondsLastTime();
-        $after = array_map(static fn (Entry $entry): ?float => $expected[$entry->value] ?? null, $left);
-        $names = array_map(static fn (Entry $entry): string => $entry->value, $left);
-        $console = new Console($entry->value, $names, $expected[$entry->value] ?? null, in_array(null, $after, true) ? null : array_sum($after));
+        $names = array_map($this->name(...), $left);
+        $console = new Console($this->name($entry), $names, $this->expectedSeconds($entry), array_sum(array_map($this->expectedSeconds(...), $left)));
         try {
             $code = $child->await($console->say(...));
             $console->finish();
@@ -124,18 +128,29 @@ final class Suite
     {
         return array_keys(array_filter([
             '--short' => $this->options->short,
-            '--matrix' => $this->options->matrix && $entry === Entry::Bus,
+            '--matrix' => $this->isMatrix($entry),
             "--extension={$this->options->extension}" => true,
         ]));
     }
 
-    /** @return array<string, float> by benchmark, of the last time in the same mode */
-    private function secondsLastTime(): array
+    /** What it is called in results and logs. */
+    private function name(Entry $entry): string
+    {
+        return $this->isMatrix($entry) ? "{$entry->value}-matrix" : $entry->value;
+    }
+
+    private function isMatrix(Entry $entry): bool
+    {
+        return $this->options->matrix && $entry === Entry::Bus;
+    }
+
+    /** What it took the last time in the same mode, or what it usually takes. */
+    private function expectedSeconds(Entry $entry): float
     {
         $last = json_decode((string) @file_get_contents("{$this->out}/suite.json"), true)['runs'] ?? [];
         $same = array_filter($last, fn (array $run): bool => $run['short'] === $this->options->short && $run['exit_code'] < 2);
 
-        return array_column($same, 'seconds', 'benchmark');
+        return array_column($same, 'seconds', 'benchmark')[$this->name($entry)] ?? $entry->usualSeconds($this->options->short, $this->isMatrix($entry));
     }
 
     /**

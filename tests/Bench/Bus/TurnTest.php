@@ -55,6 +55,19 @@ final class TurnTest extends TestCase
         self::assertLessThan(10.0, microtime(true) - $started);
     }
 
+    public function testOneThatHangsIsNotStartedAgain(): void
+    {
+        $contender = $this->contender('echo >>' . escapeshellarg("{$this->log}.starts") . '; sleep 60');
+        $turn = $this->turn(0.3);
+
+        $runs = [$turn->take($contender, $this->log), $turn->take($contender, $this->log)];
+        $starts = file_get_contents("{$this->log}.starts");
+        unlink("{$this->log}.starts");
+
+        self::assertSame("\n", $starts);
+        self::assertSame("{$runs[0]->failure()}; it was not started again", $runs[1]->failure());
+    }
+
     public function testOneThatCouldNotBeBuiltIsMarkedWithoutBeingStarted(): void
     {
         $contender = $this->contender('touch ' . escapeshellarg("{$this->log}.started"));

@@ -29,6 +29,7 @@ final class Results
                 ['system' => 'php-builtin', 'connections' => 10_000, 'kib_per_connection' => null, 'failed' => 'closes every connection'],
             ]],
             'grpc' => ['runs' => self::grpc()],
+            'grpc-bounds' => ['runs' => self::bounds()],
             'pool' => ['runs' => self::pool()],
             'rinha' => self::rinha(),
             'scale' => ['runs' => self::scale()],
@@ -122,14 +123,14 @@ final class Results
     {
         $runs = [];
         foreach (['Get' => 1.0, 'List' => 5.0] as $call => $factor) {
-            foreach ([[100, 1, '1,000'], [100, 8, '100,000']] as [$concurrency, $connections, $calls]) {
-                foreach (['weft' => 10.0, 'weft-google-protobuf' => 14.0, 'go' => 15.0, 'node' => 70.0] as $system => $cost) {
+            foreach ([['1,000 calls, ghz', 1, 3.0], ['20,000 calls, ghz', 8, 1.2], ['1 s, h2load', 1, 1.0], ['1 s, h2load', 8, 1.1]] as [$load, $connections, $handicap]) {
+                foreach (['weft' => 10.0 * $handicap, 'weft-google-protobuf' => 14.0, 'go' => 16.5, 'node' => 70.0] as $system => $cost) {
                     $runs[] = [
                         'system' => $system,
-                        'preset' => "$call, $concurrency at a time on $connections connections, $calls calls, ghz",
-                        'tool' => 'ghz',
+                        'preset' => "$call, 100 at a time on $connections connections, $load",
+                        'tool' => explode(', ', $load)[1],
                         'call' => $call,
-                        'concurrency' => $concurrency,
+                        'concurrency' => 100,
                         'connections' => $connections,
                         'cpu_us_per_call' => $cost * $factor,
                     ] + self::served($cost * $factor);
@@ -138,6 +139,17 @@ final class Results
         }
 
         return $runs;
+    }
+
+    /** @return array<string, array<array-key, mixed>> */
+    private static function bounds(): array
+    {
+        $latency = Latency::of(range(1, 1000), 0.01)->toArray();
+
+        return [
+            'streams' => array_map(static fn (int $streams): array => ['streams' => $streams, 'rps' => 9_000.0, 'latency_ms' => $latency], [1, 8, 64]),
+            'idle' => ['connections' => 10_000, 'kib_each' => 20.4],
+        ];
     }
 
     /** @return list<array<string, mixed>> */

@@ -33,6 +33,17 @@ final class BoundsResultsTest extends TestCase
         self::assertMatchesRegularExpression('/^\| 8 +\| +1,000 \| +0.10 \| +1.00 \| +2.00 \| +90.00 \|$/m', $results->section());
     }
 
+    public function testAPartThatCouldNotBeMeasuredIsNotKept(): void
+    {
+        $file = (string) tempnam(sys_get_temp_dir(), 'weft-bounds');
+        (new BoundsResults('a machine', [], self::FACTS, ['talk' => 'the client is gone']))->save($file);
+        $results = BoundsResults::load($file);
+        unlink($file);
+
+        self::assertSame(['talk: failed: the client is gone, wanted to be measured'], $results->failures());
+        self::assertContains(['talk', 'failed: the client is gone', 'to be measured', 'NO'], $results->toArray()['bounds']);
+    }
+
     /** @dataProvider missed */
     public function testABoundThatIsNotKeptIsNamed(string $failure, string $part, array $changed): void
     {

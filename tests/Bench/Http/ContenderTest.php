@@ -7,6 +7,7 @@ namespace Weft\Tests\Bench\Http;
 use PHPUnit\Framework\TestCase;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Http\Contender;
+use Weft\Bench\TimedOut;
 
 require_once __DIR__ . '/../../../bench/autoload.php';
 
@@ -61,6 +62,20 @@ final class ContenderTest extends TestCase
             self::assertSame('npm ci exited with code 1: it needs npm', $failure->getMessage());
         }
         self::assertSame([], glob("{$this->logs}/*"));
+    }
+
+    public function testOneThatHangsIsStartedAnewOnce(): void
+    {
+        $this->contender = $this->contender(['{port}']);
+        $first = $this->contender->server([], [], $this->logs);
+
+        $this->contender->hung(new TimedOut('did not answer'));
+        self::assertFalse(posix_kill($first->pid, 0), 'it is left behind');
+        self::assertNotSame($first, $this->contender->server([], [], $this->logs));
+        $this->contender->hung(new TimedOut('did not answer'));
+
+        $this->expectExceptionMessage('did not answer; it was not started again');
+        $this->contender->server([], [], $this->logs);
     }
 
     /** @param list<string> $arguments */

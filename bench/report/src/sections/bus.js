@@ -1,5 +1,5 @@
 import { bars, peak, stacks, timelines } from '../charts.js';
-import { choice, element, table } from '../dom.js';
+import { choice, element, origin, table } from '../dom.js';
 import { finished, groupBy, middleRun, number, range, references, results, spread } from '../data.js';
 
 /** The name the table of bench/bus has. */
@@ -14,30 +14,65 @@ const groups = (runs) => [...groupBy(runs, contender)].sort(([a], [b]) => rank(a
 const commands = (runs) => Math.max(...runs.filter(finished).map((run) => run.rows));
 
 export const id = 'bus';
+export const files = ['bus', 'bus-matrix'];
 
 export function section() {
-    const runs = results.bus.runs;
+    return [
+        ...results.bus ? race(results.bus.runs) : [],
+        results['bus-matrix'] ? matrix(results['bus-matrix']) : null,
+    ];
+}
+
+function race(runs) {
+    if (!runs.some(finished)) {
+        return [];
+    }
     const total = number(commands(runs));
     return [
         element('p', {}, `One process takes ${total} commands off a queue, stores each in a transaction of its own, publishes an event for each, and drains the events.`
             + ' weft plain, go, pure-php and symfony-messenger give the same guarantees: no confirms, transient messages, the event published before the commit.'),
         times(runs, total),
         timesTable(runs),
+        guaranteesTable(runs),
         overTime(runs),
         element('div', { class: 'pair' }, rates(runs), cpu(runs)),
         element('div', { class: 'pair' }, published(runs), memory(runs)),
-        results['bus-matrix'] ? matrix(results['bus-matrix'].runs) : null,
     ];
 }
 
+/** What a contender promises: whoever promises less has less to do. */
+function guarantees({ system, mode, transport, persistent, confirms }) {
+    if (transport !== 'rabbitmq') {
+        return { brief: 'durable, once', messages: `on disk, in ${transport === 'sqlite' ? 'SQLite' : 'PostgreSQL'}`, confirms: 'the commit is one', crash: 'nothing: message, row and event share a commit' };
+    }
+    const messages = persistent ? 'persistent' : 'transient';
+    if (mode === 'safe' || mode === 'batch-safe') {
+        return { brief: `${messages}, confirms, once`, messages: `${messages}, quorum queue`, confirms: 'on', crash: 'nothing: inbox and outbox share the commit of the row' };
+    }
+    return {
+        brief: `${messages}, ${confirms ? 'confirms' : 'no confirms'}`,
+        messages: `${messages}, durable classic queue`,
+        confirms: confirms ? 'on' : 'off',
+        crash: system === 'weft' && confirms ? 'an event can get lost after its row' : 'an event can be out without its row',
+    };
+}
+
+function guaranteesTable(runs) {
+    return table('What each contender promises', ['contender', 'messages', 'publisher confirms', 'what a crash leaves behind'], groups(runs).map(([name, [run]]) => {
+        const { messages, confirms, crash } = guarantees(run);
+        return [name, messages, confirms, crash];
+    }), 'words');
+}
+
 function times(runs, total) {
-    return bars(`Seconds for ${total} commands and their events (less is better)`, rows(runs, 'seconds'), 'seconds', (value) => number(value, 2));
+    const promised = groups(runs).map(([name, own]) => ({ name: `${name} (${guarantees(own[0]).brief})`, look: name, spread: spread(own, 'seconds') }));
+    return bars(`Seconds for ${total} commands and their events (less is better)`, promised, 'seconds', (value) => number(value, 2));
 }
 
 const rows = (runs, field) => groups(runs).map(([name, own]) => ({ name, spread: spread(own, field) }));
 
 function timesTable(runs) {
-    return table('The bus in numbers: median (lowest–highest)', ['contender', 'seconds', 'filling/s', 'commands/s', 'events/s', 'rows', 'lost', 'duplicates'], groups(runs).map(([name, own]) => [
+    return table('The bus in numbers: median (lowest–highest)', ['contender', 'seconds', 'filling/s', 'commands/s', 'events/s', 'rows', 'lost', 'twice'], groups(runs).map(([name, own]) => [
         name,
         range(spread(own, 'seconds'), (value) => number(value, 2)),
         range(spread(own, 'fill_per_s'), number),
@@ -68,7 +103,7 @@ function overTime(runs) {
             ...['published', 'delivered', 'acknowledged'].map((series) => number(peak(timeline, series))),
             number(seconds, 2),
         ])),
-        element('p', { class: 'note' }, 'Of each contender the run with the median time; RabbitMQ\'s own counters, read about five times a second. weft embedded has no broker to ask.'),
+        element('p', { class: 'note' }, 'Of each contender the run with the median time; RabbitMQ\'s own counters, read about five times a second. weft embedded and weft postgres have no broker to ask.'),
     );
 }
 
@@ -130,18 +165,22 @@ function published(runs) {
     );
 }
 
-function matrix(runs) {
+function matrix(result) {
+    const { runs } = result;
+    if (!runs.some(finished)) {
+        return null;
+    }
     const cell = (run) => `${run.persistent ? 'persistent' : 'transient'}, confirms ${run.confirms ? 'on' : 'off'}`;
     const holder = element('div');
     const cells = [...groupBy(runs, cell).keys()];
     const systems = [...groupBy(runs, (run) => run.system)];
     const show = (wanted) => holder.replaceChildren(
-        bars(`Seconds with ${wanted}`, systems.map(([name, own]) => ({ name, spread: spread(own.filter((run) => cell(run) === wanted), 'seconds') })), 'seconds', (value) => number(value, 2)),
+        bars(`Seconds for ${number(commands(runs))} commands with ${wanted} (less is better)`, systems.map(([name, own]) => ({ name, spread: spread(own.filter((run) => cell(run) === wanted), 'seconds') })), 'seconds', (value) => number(value, 2)),
         table('Seconds in every cell, median (lowest–highest)', ['contender', ...cells], systems.map(([name, own]) => [
             name,
             ...cells.map((each) => range(spread(own.filter((run) => cell(run) === each), 'seconds'), (value) => number(value, 2))),
         ])),
     );
     show(cells[0]);
-    return element('div', {}, element('h3', {}, 'Persistent messages and publisher confirms'), choice('Messages', cells, cells[0], show), holder);
+    return element('div', {}, element('h3', {}, 'Persistent messages and publisher confirms'), choice('Messages', cells, cells[0], show), holder, origin(result));
 }

@@ -1,23 +1,60 @@
-import { bars, percentiles } from '../charts.js';
-import { choice, element, table } from '../dom.js';
-import { groupBy, middleRun, number, range, references, results, spread } from '../data.js';
+import { bars, percentiles, ratios } from '../charts.js';
+import { choice, element, origin, table } from '../dom.js';
+import { bounds, cheaper, groupBy, middleRun, number, range, references, results, spread } from '../data.js';
 
 export const id = 'grpc';
+export const files = ['grpc', 'grpc-bounds'];
 
 const order = ['weft', 'weft-google-protobuf', 'go', 'node'];
 const systems = (runs) => [...groupBy(runs, (run) => run.system)].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
 const presets = () => [...groupBy(results.grpc.runs, (run) => run.preset)];
 
 export function section() {
+    return [
+        ...results.grpc ? race() : [],
+        bounds ? bears(bounds, results['grpc-bounds']) : null,
+    ];
+}
+
+function race() {
     const all = presets();
     const holder = element('div');
     const show = (name) => holder.replaceChildren(...preset(name, all.find(([each]) => each === name)[1]));
-    show(all[0][0]);
+    // What the tile speaks of, where it was measured: a core that is kept busy.
+    const [first] = all.find(([, [run]]) => run.tool === 'h2load') ?? all[0];
+    show(first);
     return [
         element('p', {}, 'One process of each server on one core. Get returns a user, List streams ten. ghz decodes every answer and is slower than the servers; h2load sends one canned request and decodes nothing.'),
-        choice('Load', all.map(([name]) => name), all[0][0], show),
+        overview(all),
+        choice('Load', all.map(([name]) => name), first, show),
         holder,
     ];
+}
+
+function overview(all) {
+    // What lasts a tenth of a second is shorter than the clock of CPU time needs.
+    const long = all.filter(([name]) => !name.endsWith(', 1,000 calls, ghz')).sort(([, [a]], [, [b]]) => b.tool.localeCompare(a.tool));
+    const name = ({ call, tool, concurrency, connections }) => `${call}, ${tool}, ${concurrency} on ${connections} connection${connections === 1 ? '' : 's'}`;
+    const rows = long.map(([, runs]) => ({ name: name(runs[0]), ...cheaper(runs, 'cpu_us_per_call') })).filter(({ ratio }) => ratio !== undefined);
+    const symbol = { 'CPU of a call': 'circle' };
+    return element(
+        'div',
+        { class: 'pair' },
+        ratios('Calls per CPU second: Weft against the best peer (right of 1 is better)', rows.map(({ name: load, ratio }) => ({ name: load, values: [{ label: 'CPU of a call', ratio }] })), 'times the best peer', symbol),
+        table('Weft\'s calls per CPU second, times the best peer\'s', ['load: calls at a time', 'times'], rows.map(({ name: load, ratio, peer }) => [load, `${number(ratio, 2)} (${peer})`])),
+    );
+}
+
+function bears({ bounds: rows, streams }, result) {
+    const series = streams.map(({ streams: count, latency_ms: latency }, i) => ({ name: `${count} stream${count === 1 ? '' : 's'}`, look: ['weft plain', 'go', 'weft safe'][i % 3], latency }));
+    return element(
+        'div',
+        {},
+        element('h3', {}, 'What one server of Weft bears'),
+        table('Measured, beside what was wanted', ['what', 'measured', 'wanted', 'met'], rows, 'words'),
+        series.length === 0 ? null : percentiles('Latency by percentile: Get, by the number of streams that share a connection', series),
+        origin(result),
+    );
 }
 
 function preset(name, runs) {

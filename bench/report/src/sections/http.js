@@ -1,20 +1,12 @@
 import { bars, percentiles, ratios } from '../charts.js';
 import { choice, element, table } from '../dom.js';
-import { groupBy, middleRun, number, range, results, spread } from '../data.js';
+import { cheaper, groupBy, middleRun, number, range, results, spread } from '../data.js';
 
 export const id = 'http';
 
 const order = ['weft', 'go', 'node', 'php-fpm', 'php-builtin'];
 const of = (wanted) => results.http.runs.filter((run) => Object.entries(wanted).every(([field, value]) => run[field] === value));
 const systems = (runs) => [...groupBy(runs, (run) => run.system)].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
-
-/** How much less CPU a request costs Weft than the cheapest peer. */
-function ratio(runs) {
-    const costs = systems(runs).map(([name, own]) => ({ name, cpu: spread(own, 'cpu_us_per_request') })).filter(({ cpu }) => cpu);
-    const weft = costs.find(({ name }) => name === 'weft');
-    const peer = costs.filter(({ name }) => name !== 'weft').sort((a, b) => a.cpu.median - b.cpu.median)[0];
-    return weft && peer && { value: peer.cpu.median / weft.cpu.median, peer: peer.name, weft: weft.cpu.median, theirs: peer.cpu.median };
-}
 
 export function section() {
     const cases = [...new Set(results.http.runs.map((run) => run.case))];
@@ -45,7 +37,7 @@ function overview(cases, protocols, connections) {
     const symbols = Object.fromEntries(connections.map((count, i) => [`${count} connection${count === 1 ? '' : 's'}`, shapes[i % shapes.length]]));
     const rows = cases.flatMap((name) => protocols.map((protocol) => ({
         name: `${name}, ${protocol}`,
-        values: connections.map((count, i) => ({ label: Object.keys(symbols)[i], ...best(ratio(of({ case: name, protocol, connections: count }))) }))
+        values: connections.map((count, i) => ({ label: Object.keys(symbols)[i], ...cheaper(of({ case: name, protocol, connections: count }), 'cpu_us_per_request') }))
             .filter(({ ratio: value }) => value !== undefined),
     }))).filter(({ values }) => values.length > 0);
     return element(
@@ -61,8 +53,6 @@ function overview(cases, protocols, connections) {
         ])),
     );
 }
-
-const best = (value) => value ? { ratio: value.value, peer: value.peer } : {};
 
 function discipline(wanted) {
     const all = systems(of(wanted));
