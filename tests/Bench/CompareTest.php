@@ -64,7 +64,7 @@ final class CompareTest extends TestCase
     {
         $comparison = new Comparison('http', $this->http([10, 10.1, 10.2, 10.3]), $this->http([12, 12.1, 12.2, 12.3]), 0.03);
 
-        self::assertTrue($comparison->becameSlower());
+        self::assertTrue($comparison->becameWorse());
         $table = $comparison->table(false)->text();
         self::assertMatchesRegularExpression('/^weft, hello, http\/1\.1, 64 +cpu_us_per_request +1\.19\d +1\.1\d+–1\.2\d+ +4, 4 +SLOWER$/m', $table);
         self::assertStringNotContainsString('rps', $table, 'requests per second stayed the same');
@@ -76,7 +76,7 @@ final class CompareTest extends TestCase
 
         $comparison = new Comparison('http', $this->http([10, 10, 10, 10]), ['runs' => $fast] + $this->http([]), 0.03);
 
-        self::assertFalse($comparison->becameSlower());
+        self::assertFalse($comparison->becameWorse());
         self::assertMatchesRegularExpression('/rps +2\.000 .* faster$/m', $comparison->table(false)->text());
     }
 
@@ -84,8 +84,51 @@ final class CompareTest extends TestCase
     {
         $comparison = new Comparison('http', $this->http([10, 10.01, 10.02, 10.03]), $this->http([10.2, 10.21, 10.22, 10.23]), 0.03);
 
-        self::assertFalse($comparison->becameSlower());
+        self::assertFalse($comparison->becameWorse());
         self::assertMatchesRegularExpression('/cpu_us_per_request .* same$/m', $comparison->table(true)->text());
+    }
+
+    public function testAFullProcessorThatServesMoreIsNotSlower(): void
+    {
+        $run = static fn (int $requests): array => ['preset' => '10 queries', 'pool' => true, 'cpu_s' => 15.0, 'requests' => $requests];
+        $result = static fn (array $runs): array => ['machine' => 'a box', 'runs' => $runs];
+
+        $comparison = new Comparison('pool', $result(array_fill(0, 4, $run(1_000))), $result(array_fill(0, 4, $run(2_000))), 0.03);
+
+        self::assertFalse($comparison->becameWorse());
+        self::assertMatchesRegularExpression('/cpu_s \/ requests +0\.500 .* faster$/m', $comparison->table(false)->text());
+    }
+
+    public function testMoreMemoryForTheSameTasksIsWorse(): void
+    {
+        $result = static fn (float $mib): array => ['machine' => 'a box', 'runs' => array_fill(0, 4, [
+            'curve' => 'memory', 'series' => 'resident', 'x' => 10, 'y' => $mib, 'less_is_better' => true,
+        ])];
+
+        self::assertTrue((new Comparison('scale', $result(10.0), $result(20.0), 0.03))->becameWorse());
+        self::assertFalse((new Comparison('scale', $result(20.0), $result(10.0), 0.03))->becameWorse());
+    }
+
+    public function testWhatFailsNowIsNamedHoweverFewRunsThereAre(): void
+    {
+        $this->file('old', [10, 10, 10]);
+        $new = $this->http([10, 10]);
+        $new['runs'][] = ['rps' => null, 'cpu_us_per_request' => null, 'failed' => 'no port'] + $new['runs'][0];
+        mkdir("{$this->folder}/new");
+        file_put_contents("{$this->folder}/new/http.json", json_encode($new));
+
+        [$code, $output] = $this->compare("{$this->folder}/old", "{$this->folder}/new");
+
+        self::assertSame(1, $code, $output);
+        self::assertStringContainsString('FAILS NOW weft, hello, http/1.1, 64: 1 of 3 runs failed, before 0 of 3', $output);
+    }
+
+    public function testAnotherNumberOfCommandsIsRefused(): void
+    {
+        $bus = static fn (int $rows): array => ['machine' => 'a box', 'runs' => [['system' => 'go', 'mode' => 'plain', 'transport' => 'rabbitmq', 'seconds' => 1.0, 'rows' => $rows]]];
+        $this->expectExceptionMessage('bus was run with 5,000 commands, and now with 100,000');
+
+        new Comparison('bus', $bus(5_000), $bus(100_000), 0.03);
     }
 
     public function testResultsOfDifferentMachinesAreRefused(): void

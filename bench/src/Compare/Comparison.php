@@ -16,6 +16,9 @@ final class Comparison
     /** @var list<string> contenders and loads that only one of the two has */
     public array $onlyOnce = [];
 
+    /** @var list<string> contenders and loads of which more runs failed than before */
+    public array $failures = [];
+
     /**
      * @param array<string, mixed> $old results file
      * @param array<string, mixed> $new results file
@@ -26,19 +29,25 @@ final class Comparison
     public function __construct(private readonly string $benchmark, array $old, array $new, private readonly float $tolerance)
     {
         self::requireSameMachine($old['machine'], $new['machine']);
+        self::requireSameSize($benchmark, $old['runs'], $new['runs']);
         $old = $this->byLoad($old['runs']);
         $new = $this->byLoad($new['runs']);
         $this->onlyOnce = [...array_keys(array_diff_key($old, $new)), ...array_keys(array_diff_key($new, $old))];
         foreach (array_intersect_key($old, $new) as $load => $before) {
-            foreach (Metric::of($benchmark) as $metric) {
-                $this->compare($load, $metric, self::numbers($before, $metric->field), self::numbers($new[$load], $metric->field));
+            $failed = self::failed($new[$load]);
+            if ($failed > self::failed($before)) {
+                $this->failures[] = "$load: $failed of " . count($new[$load]) . ' runs failed, before ' . self::failed($before) . ' of ' . count($before);
+            }
+            foreach (Metric::of($benchmark, $before) as $metric) {
+                $this->compare($load, $metric, $metric->numbers($before), $metric->numbers($new[$load]));
             }
         }
     }
 
-    public function becameSlower(): bool
+    /** Also true of what fails now. */
+    public function becameWorse(): bool
     {
-        return in_array('SLOWER', array_map($this->verdict(...), $this->lines), true);
+        return $this->failures !== [] || in_array('SLOWER', array_map($this->verdict(...), $this->lines), true);
     }
 
     /** How many pairs of measurements there are, and how many of them have enough runs. */
@@ -61,7 +70,7 @@ final class Comparison
 
         return new Table(['load', 'metric', 'new ÷ old', '95 % interval', 'runs', 'verdict'], array_values(array_map(fn (array $line): array => [
             $line[0],
-            $line[1]->field,
+            $line[1]->name(),
             $line[2] === null ? '–' : sprintf('%.3f', $line[2]->estimate),
             $line[2] === null ? '–' : sprintf('%.3f–%.3f', $line[2]->low, $line[2]->high),
             "{$line[3]}, {$line[4]}",
@@ -116,14 +125,26 @@ final class Comparison
         return $groups;
     }
 
-    /**
-     * @param list<array<string, mixed>> $runs
-     *
-     * @return list<float|int> above 0
-     */
-    private static function numbers(array $runs, string $field): array
+    /** @param list<array<string, mixed>> $runs */
+    private static function failed(array $runs): int
     {
-        return array_values(array_filter(array_column($runs, $field), static fn (mixed $value): bool => is_numeric($value) && $value > 0));
+        return count(array_filter($runs, static fn (array $run): bool => isset($run['failed'])));
+    }
+
+    /**
+     * Seconds of the bus are seconds of a number of commands.
+     *
+     * @param list<array<string, mixed>> $old
+     * @param list<array<string, mixed>> $new
+     */
+    private static function requireSameSize(string $benchmark, array $old, array $new): void
+    {
+        if (str_starts_with($benchmark, 'bus')) {
+            $commands = static fn (array $runs): int => max([0, ...array_column($runs, 'rows')]);
+            [$before, $after] = [$commands($old), $commands($new)];
+            $before === 0 || $after === 0 || $before === $after
+                || throw new BenchmarkException("$benchmark was run with " . number_format($before) . ' commands, and now with ' . number_format($after));
+        }
     }
 
     /** The time of a disk flush differs from run to run; everything before it must not. */

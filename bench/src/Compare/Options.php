@@ -18,7 +18,7 @@ final class Options
           --tolerance  how much slower still counts as the same, 0.03
 
         Says what became slower or faster: Hodges and Lehmann's estimate of new ÷ old with the 95 % interval of the
-        exact rank-sum test of Mann and Whitney. Exits with 1 when something became slower, with 2 when nothing could
+        exact rank-sum test of Mann and Whitney. Exits with 1 when something became slower or fails now, with 2 when nothing could
         be compared; at least four runs on each side are needed (or three and five).
 
         USAGE;

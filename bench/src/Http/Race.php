@@ -150,7 +150,7 @@ final class Race
         $format = '\n%{http_code} %{http_version} %{exitcode}';
         $command = ['curl', '--silent', '--show-error', '--max-time', '10', $version, '--write-out', $format, $url];
         $output = (string) shell_exec(implode(' ', array_map(escapeshellarg(...), $command)) . ' 2>&1');
-        !str_ends_with($output, self::CURL_TIMED_OUT) || throw new TimedOut("did not answer $url: $output, log {$contender->log()}");
+        !str_ends_with($output, self::CURL_TIMED_OUT) || throw new TimedOut("did not answer $url: " . strtok($output, "\n") . ", log {$contender->log()}");
         if (!str_ends_with($output, "\n$expected") || !$workload->accepts(substr($output, 0, -strlen("\n$expected")))) {
             $seen = json_encode(substr($output, 0, 100) . ' … ' . substr($output, -100), JSON_INVALID_UTF8_SUBSTITUTE);
             throw new BenchmarkException("answers $url wrongly: $seen, log {$contender->log()}");

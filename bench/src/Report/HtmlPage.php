@@ -28,11 +28,11 @@ final class HtmlPage
             'results' => $results,
         ];
         Build::npm("{$this->root}/bench/report");
-        $process = proc_open(['node', "{$this->root}/bench/report/build.mjs", $path], [['pipe', 'r']], $pipes)
+        $process = @proc_open(['node', "{$this->root}/bench/report/build.mjs", $path], [['pipe', 'r']], $pipes)
             ?: throw new BenchmarkException('cannot start node');
         fwrite($pipes[0], json_encode($data, JSON_THROW_ON_ERROR | JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES | JSON_PRESERVE_ZERO_FRACTION));
         fclose($pipes[0]);
         $code = proc_close($process);
-        $code === 0 || throw new BenchmarkException("bench/report/build.mjs exited with code $code");
+        $code === 0 || throw new BenchmarkException("bench/report/build.mjs exited with code $code: it needs Node.js");
     }
 }

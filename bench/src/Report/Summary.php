@@ -73,7 +73,7 @@ final class Summary
         return $hello === null ? null : new Tile(
             self::times($hello['ratio']),
             "the requests of {$hello['peer']} per CPU second",
-            sprintf('hello over HTTP/1.1: %.1f µs of CPU against %.1f µs', $hello['weft'], $hello['theirs'])
+            'hello over HTTP/1.1: ' . self::costs($hello)
                 . ($query === null ? '' : '; with a query each ' . self::times($query['ratio']) . " {$query['peer']}"),
         );
     }
@@ -91,7 +91,7 @@ final class Summary
         }
         $ghz = array_column([...$this->grpcCosts('ghz', 'Get'), ...$this->grpcCosts('ghz', 'List')], 'ratio');
         $least = self::least($ratios);
-        $details = array_map(static fn (string $call, array $cost): string => sprintf('%s %.1f µs of CPU against %.1f µs', $call, $cost['weft'], $cost['theirs']), array_keys($ratios), $ratios);
+        $details = array_map(static fn (string $call, array $cost): string => "$call " . self::costs($cost), array_keys($ratios), $ratios);
 
         return new Tile(
             self::times($least['ratio']),
@@ -258,6 +258,12 @@ final class Summary
 
             return true;
         }));
+    }
+
+    /** @param array{weft: float, theirs: float} $cost */
+    private static function costs(array $cost): string
+    {
+        return number_format($cost['weft'], 1) . ' µs of CPU against ' . number_format($cost['theirs'], 1) . ' µs';
     }
 
     private static function times(float $ratio): string

@@ -39,6 +39,12 @@ enum Curve: string
         };
     }
 
+    /** Of what the second axis counts. */
+    public function lessIsBetter(): bool
+    {
+        return $this === self::Backlog || $this === self::Tasks;
+    }
+
     /** @return non-empty-list<int> */
     public function values(bool $short): array
     {

@@ -105,9 +105,9 @@ final class Results
         return $numbers === [] ? '–' : Spread::of($numbers)->format(max($numbers) < 100 ? 2 : 0);
     }
 
-    /** @return array<string, string> */
+    /** @return array{x_label: string, y_label: string, less_is_better: bool} */
     private static function labels(Point $point): array
     {
-        return array_combine(['x_label', 'y_label'], $point->curve->labels());
+        return array_combine(['x_label', 'y_label'], $point->curve->labels()) + ['less_is_better' => $point->curve->lessIsBetter()];
     }
 }

@@ -53,7 +53,7 @@ final class Suite
         echo "\n", $this->table($runs)->text();
         $this->makePage();
         $failed = array_filter($runs, static fn (array $run): bool => $run['exit_code'] !== 0) !== [];
-        $slower = $this->options->compare !== '' && $this->compare($this->options->compare) !== 0;
+        $slower = $this->options->compare !== '' && $this->compare($this->options->compare) === 1;
 
         return $failed || $slower ? 1 : 0;
     }

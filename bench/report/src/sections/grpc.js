@@ -6,7 +6,8 @@ export const id = 'grpc';
 export const files = ['grpc', 'grpc-bounds'];
 
 const order = ['weft', 'weft-google-protobuf', 'go', 'node'];
-const systems = (runs) => [...groupBy(runs, (run) => run.system)].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+const rank = (system) => order.indexOf(system) < 0 ? order.length : order.indexOf(system);
+const systems = (runs) => [...groupBy(runs, (run) => run.system)].sort(([a], [b]) => rank(a) - rank(b));
 const presets = () => [...groupBy(results.grpc.runs, (run) => run.preset)];
 
 export function section() {
@@ -34,14 +35,14 @@ function race() {
 function overview(all) {
     // What lasts a tenth of a second is shorter than the clock of CPU time needs.
     const long = all.filter(([name]) => !name.endsWith(', 1,000 calls, ghz')).sort(([, [a]], [, [b]]) => b.tool.localeCompare(a.tool));
-    const name = ({ call, tool, concurrency, connections }) => `${call}, ${tool}, ${concurrency} on ${connections} connection${connections === 1 ? '' : 's'}`;
+    const name = ({ call, tool, concurrency, connections }) => `${call}, ${tool}, ${concurrency} on ${connections}`;
     const rows = long.map(([, runs]) => ({ name: name(runs[0]), ...cheaper(runs, 'cpu_us_per_call') })).filter(({ ratio }) => ratio !== undefined);
     const symbol = { 'CPU of a call': 'circle' };
     return element(
         'div',
         { class: 'pair' },
-        ratios('Calls per CPU second: Weft against the best peer (right of 1 is better)', rows.map(({ name: load, ratio }) => ({ name: load, values: [{ label: 'CPU of a call', ratio }] })), 'times the best peer', symbol),
-        table('Weft\'s calls per CPU second, times the best peer\'s', ['load: calls at a time', 'times'], rows.map(({ name: load, ratio, peer }) => [load, `${number(ratio, 2)} (${peer})`])),
+        ratios('Calls per CPU second: Weft against the best peer (right of 1 is better), by calls at a time on connections', rows.map(({ name: load, ratio }) => ({ name: load, values: [{ label: 'CPU of a call', ratio }] })), 'times the best peer', symbol),
+        table('Weft\'s calls per CPU second, times the best peer\'s', ['call, tool, calls at a time on connections', 'times'], rows.map(({ name: load, ratio, peer }) => [load, `${number(ratio, 2)} (${peer})`])),
     );
 }
 
