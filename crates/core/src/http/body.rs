@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::connection::InFlight;
 use super::file_body::FileBody;
 use super::registry::Id;
-use super::server::Shared;
+use super::shared::Shared;
 use super::websocket::Upgrade;
 
 /// Bytes of a streamed body that may wait for the client before its writer has to.

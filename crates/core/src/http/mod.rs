@@ -4,6 +4,7 @@
 //! queue. Whoever runs the handlers asks for [`Server::next`], takes the calls and answers each with [`Call::respond`].
 //! Requests of another protocol on the same connections, such as gRPC, go to a [`Service`] instead.
 
+mod accept;
 mod body;
 mod boundary;
 mod call;
@@ -15,6 +16,7 @@ mod date;
 mod file;
 mod file_body;
 mod folder;
+mod handling;
 mod limits;
 mod media_type;
 mod multipart;
@@ -24,7 +26,10 @@ mod range;
 mod refusal;
 mod registry;
 mod request_body;
+mod serve;
 mod server;
+mod service;
+mod shared;
 mod socket;
 mod sweep;
 mod tally;
@@ -46,7 +51,9 @@ pub use multipart::{MultipartError, MultipartLimits};
 pub use registry::Id;
 pub(crate) use registry::Registry;
 pub use request_body::BodyError;
-pub use server::{Event, Server, Service, ServiceFuture};
+pub use server::Server;
+pub use service::{Service, ServiceFuture};
+pub use shared::Event;
 pub use tally::Tally;
 pub use upload::{Field, Upload, UploadError};
 pub use websocket::{Message, Upgrade, UpgradeError, WebSocket, WebSocketLimits};

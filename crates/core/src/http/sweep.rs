@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::connection::{Command, Connection, Phase};
-use super::server::Shared;
+use super::shared::Shared;
 
 /// Quarters of a second since the server was started.
 pub(super) type Tick = u32;

@@ -1,0 +1,117 @@
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use super::connection::{Connection, Peer};
+use super::registry::Id;
+use super::serve::serve;
+use super::shared::Shared;
+use super::tally::Tally;
+use crate::net::{Acceptor, Neighbour, Stream, TlsAcceptor};
+
+/// How long to wait when the system has no descriptor left for a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) async fn accept(
+    shared: &Rc<Shared>,
+    acceptor: Acceptor,
+    tls: Option<Rc<TlsAcceptor>>,
+) -> io::Result<()> {
+    while shared.room().await {
+        let accepted = tokio::select! {
+            biased;
+            accepted = acceptor.accept() => accepted,
+            () = shared.stop.notified() => break,
+        };
+        match accepted {
+            Ok((stream, address)) => shared.open(stream, address, tls.clone()),
+            // The client is gone again, or there are no descriptors: neither is the end of the server.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+    // What the kernel has accepted already would be reset when the socket closes.
+    while let Poll::Ready(Ok((stream, address))) = poll_once(acceptor.accept()).await {
+        shared.open(stream, address, tls.clone());
+    }
+    Ok(())
+}
+
+/// Accepts what waits for another worker and is not accepted there.
+pub(super) async fn help(
+    shared: Rc<Shared>,
+    mut neighbour: Neighbour,
+    tls: Option<Rc<TlsAcceptor>>,
+) {
+    while shared.room().await {
+        let accepted = tokio::select! {
+            biased;
+            accepted = neighbour.accept() => accepted,
+            () = shared.stop.notified() => return,
+        };
+        match accepted {
+            Ok((stream, address)) => shared.open(stream, address, tls.clone()),
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
+    let mut future = std::pin::pin!(future);
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+}
+
+impl Shared {
+    /// Ends when there may be one connection more. False: the server is stopping.
+    async fn room(&self) -> bool {
+        while self.connections.borrow().len() >= self.limits.connections && !self.is_stopping() {
+            tokio::select! {
+                () = self.connection_ended.notified() => {}
+                () = self.stop.notified() => {}
+            }
+        }
+        !self.is_stopping()
+    }
+
+    fn open(
+        self: &Rc<Self>,
+        stream: Stream,
+        address: Option<SocketAddr>,
+        tls: Option<Rc<TlsAcceptor>>,
+    ) {
+        let peer = Peer {
+            address,
+            is_tls: tls.is_some(),
+            certificate: None,
+            tally: Tally::default(),
+        };
+        let connection = self
+            .connections
+            .borrow_mut()
+            .insert(|id| Connection::new(id, Rc::clone(self), peer));
+        let shared = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let _open = Open {
+                shared,
+                id: connection.id,
+            };
+            serve(connection, stream, tls).await;
+        });
+    }
+}
+
+/// A connection, in the registry for as long as its task lives.
+struct Open {
+    shared: Rc<Shared>,
+    id: Id,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let connection = self.shared.connections.borrow_mut().remove(self.id);
+        drop(connection);
+        self.shared.connection_ended.notify_waiters();
+    }
+}

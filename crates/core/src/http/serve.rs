@@ -1,0 +1,195 @@
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
+
+use super::connection::Connection;
+use super::handling::handle;
+use super::socket::Socket;
+use super::websocket::converse;
+use crate::net::{Local, Stream, TlsAcceptor};
+
+/// What an HTTP/2 client sends first (RFC 9113 §3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// What hyper refuses more than, unless it is told another number.
+const DEFAULT_HEADERS: usize = 100;
+const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
+    connection: close\r\n\
+    content-type: text/plain; charset=utf-8\r\n\
+    content-length: 20\r\n\r\n\
+    408 Request Timeout\n";
+/// How long a client may take to receive that.
+const PATIENCE: Duration = Duration::from_secs(1);
+const MAX_STREAMS: u32 = 256;
+/// What a client may send on all HTTP/2 streams before it is read, as a multiple of what it may on one.
+const STREAMS_WORTH: u32 = 4;
+/// The same where messages may wait for a handler: h2 closes a connection with more unread small frames than half of its
+/// window pays for, at 256 bytes each. One stream full of messages of five bytes takes 52 times its own window of that.
+const MESSAGES_WORTH: u32 = 128;
+/// RFC 9113 §6.9.1
+const LARGEST_WINDOW: u32 = (1 << 31) - 1;
+
+/// Serves a connection until it ends or is told to.
+pub(super) async fn serve(
+    connection: Rc<Connection>,
+    stream: Stream,
+    tls: Option<Rc<TlsAcceptor>>,
+) {
+    // In boxes of their own: together in one future, each connection would be as large as the largest of them, which is the beginning
+    // of TLS or a conversation.
+    let beginning = Box::pin(begin(&connection, stream, tls));
+    let Some((stream, prefix, is_http2)) = beginning.await else {
+        return;
+    };
+    connection.recognise(is_http2);
+    let socket = Socket::new(stream, prefix, Rc::clone(&connection));
+    match is_http2 {
+        true => serve_http2(connection, socket).await,
+        false => Box::pin(serve_http1(connection, socket)).await,
+    }
+}
+
+/// The socket, what was read from it, and whether the client speaks HTTP/2. None when it does not come to that.
+async fn begin(
+    connection: &Connection,
+    stream: Stream,
+    tls: Option<Rc<TlsAcceptor>>,
+) -> Option<(Stream, Bytes, bool)> {
+    let mut begun = pin!(async {
+        let stream = secured(connection, stream, tls.as_deref()).await?;
+        recognised(stream).await
+    });
+    poll_fn(|context| {
+        if connection.obey(context, || {}).is_ready() {
+            return Poll::Ready(None);
+        }
+        begun.as_mut().poll(context).map(Result::ok)
+    })
+    .await
+}
+
+async fn secured(
+    connection: &Connection,
+    stream: Stream,
+    tls: Option<&TlsAcceptor>,
+) -> io::Result<Stream> {
+    let Some(tls) = tls else {
+        return Ok(stream);
+    };
+    let Stream::Tcp(socket) = stream else {
+        return Err(io::Error::other("TLS needs TCP"));
+    };
+    let stream = tls.accept(socket).await?;
+    let shown = stream.get_ref().1.peer_certificates();
+    if let Some(certificate) = shown.and_then(<[_]>::first) {
+        connection.identify(certificate);
+    }
+    Ok(Stream::tls(stream))
+}
+
+/// Reads until it is clear which protocol the client speaks, and returns what was read.
+async fn recognised(mut stream: Stream) -> io::Result<(Stream, Bytes, bool)> {
+    let mut prefix = Vec::with_capacity(PREFACE.len());
+    loop {
+        let mut byte = [0; PREFACE.len()];
+        let missing = PREFACE.len() - prefix.len();
+        let length = stream.read(&mut byte[..missing]).await?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        prefix.extend_from_slice(&byte[..length]);
+        if !PREFACE.starts_with(&prefix) {
+            return Ok((stream, prefix.into(), false));
+        }
+        if prefix.len() == PREFACE.len() {
+            return Ok((stream, prefix.into(), true));
+        }
+    }
+}
+
+async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
+    let limits = &connection.shared.limits;
+    let mut builder = http1::Builder::new();
+    // With a number of its own, hyper allocates its table of fields for every request.
+    if limits.header_count != DEFAULT_HEADERS {
+        builder.max_headers(limits.header_count);
+    }
+    builder
+        .max_header_size(limits.header_bytes)
+        .header_read_timeout(None)
+        // With it hyper buffers a streamed body without bound for a client that does not read.
+        .pipeline_flush(false);
+    let server = Rc::clone(&connection);
+    let service =
+        service_fn(move |request: hyper::Request<Incoming>| handle(Rc::clone(&server), request));
+    let mut protocol = builder.serve_connection(socket, service);
+    poll_fn(|context| {
+        let finish = || Pin::new(&mut protocol).graceful_shutdown();
+        if connection.obey(context, finish).is_ready() {
+            return Poll::Ready(());
+        }
+        // Without the conversation that may follow, hyper closes the socket by itself.
+        Pin::new(&mut protocol).poll(context).map(|_| ())
+    })
+    .await;
+    if let Some(conversation) = connection.conversation() {
+        let parts = protocol.into_parts();
+        Box::pin(converse(connection, parts.io, parts.read_buf, conversation)).await;
+    } else if connection.is_timed_out() {
+        time_out(protocol.into_parts().io).await;
+    }
+}
+
+/// RFC 9110 §15.5.9. There is no request, so hyper has no answer.
+async fn time_out(mut socket: Socket) {
+    let answering = async {
+        socket.write_all(REQUEST_TIMEOUT).await?;
+        socket.shutdown().await
+    };
+    let _ = timeout(PATIENCE, answering).await;
+}
+
+fn connection_window(stream_window: u32, has_messages: bool) -> u32 {
+    let worth = match has_messages {
+        true => MESSAGES_WORTH,
+        false => STREAMS_WORTH,
+    };
+    stream_window.saturating_mul(worth).min(LARGEST_WINDOW)
+}
+
+/// The builder and the socket are no part of what is kept: this is what an idle connection consists of.
+fn serve_http2(connection: Rc<Connection>, socket: Socket) -> impl Future<Output = ()> {
+    let limits = &connection.shared.limits;
+    let mut builder = http2::Builder::new(Local);
+    builder
+        .enable_connect_protocol()
+        .max_concurrent_streams(MAX_STREAMS)
+        // `Date` puts it where it belongs.
+        .auto_date_header(false)
+        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .initial_stream_window_size(limits.stream_window)
+        .initial_connection_window_size(connection_window(
+            limits.stream_window,
+            connection.shared.has_service(),
+        ));
+    let server = Rc::clone(&connection);
+    let service =
+        service_fn(move |request: hyper::Request<Incoming>| handle(Rc::clone(&server), request));
+    let mut protocol = Box::pin(builder.serve_connection(socket, service));
+    poll_fn(move |context| {
+        let finish = || protocol.as_mut().graceful_shutdown();
+        if connection.obey(context, finish).is_ready() {
+            return Poll::Ready(());
+        }
+        protocol.as_mut().poll(context).map(|_| ())
+    })
+}
