@@ -1,8 +1,6 @@
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
 
 use super::connection::{Connection, Peer};
@@ -32,8 +30,7 @@ pub(super) async fn accept(
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
-    // What the kernel has accepted already would be reset when the socket closes.
-    while let Poll::Ready(Ok((stream, address))) = poll_once(acceptor.accept()).await {
+    for (stream, address) in acceptor.close()? {
         shared.open(stream, address, tls.clone());
     }
     Ok(())
@@ -58,9 +55,21 @@ pub(super) async fn help(
     }
 }
 
-async fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
-    let mut future = std::pin::pin!(future);
-    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+/// Somebody accepts connections for as long as this lives.
+pub(super) struct Accepting(Rc<Shared>);
+
+impl Accepting {
+    pub(super) fn begin(shared: &Rc<Shared>) -> Self {
+        shared.accepting.set(shared.accepting.get() + 1);
+        Self(Rc::clone(shared))
+    }
+}
+
+impl Drop for Accepting {
+    fn drop(&mut self) {
+        self.0.accepting.set(self.0.accepting.get() - 1);
+        self.0.connection_ended.notify_waiters();
+    }
 }
 
 impl Shared {

@@ -77,11 +77,15 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(id: Id, shared: Rc<Shared>, peer: Peer) -> Self {
         let opened = shared.clock.get();
+        let phase = match shared.is_stopping() {
+            true => Phase::Idle(opened),
+            false => Phase::New(opened),
+        };
         Self {
             id,
             shared,
             peer: RefCell::new(Rc::new(peer)),
-            phase: Cell::new(Phase::New(opened)),
+            phase: Cell::new(phase),
             in_flight: Cell::new(0),
             is_http2: Cell::new(false),
             write_blocked: Cell::new(None),
@@ -116,6 +120,11 @@ impl Connection {
     /// It is clear now what the client speaks.
     pub(super) fn recognise(&self, is_http2: bool) {
         self.is_http2.set(is_http2);
+        if is_http2 && self.takes_no_more() {
+            // There was nobody yet who could have been told, and a request is on its way.
+            self.phase.set(Phase::Idle(self.shared.clock.get()));
+            self.command(Command::Finish);
+        }
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -220,7 +229,7 @@ impl Connection {
         let Body::Conversation(upgrade) = body else {
             return;
         };
-        if self.shared.is_stopping() || self.is_aged.get() {
+        if self.takes_no_more() {
             upgrade.socket.close(1001, STOPPING);
         }
         if upgrade.stream.is_none() {
@@ -277,7 +286,11 @@ impl Connection {
 
     /// Whether the answer to a request of it must say that it is the last one: HTTP/2 has GOAWAY for that.
     pub(super) fn must_close(&self) -> bool {
-        (self.shared.is_stopping() || self.is_aged.get()) && !self.is_http2.get()
+        self.takes_no_more() && !self.is_http2.get()
+    }
+
+    fn takes_no_more(&self) -> bool {
+        self.shared.is_stopping() || self.is_aged.get()
     }
 
     pub(super) fn obey(&self, context: &Context<'_>, finish: impl FnOnce()) -> Poll<()> {

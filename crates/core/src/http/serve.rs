@@ -69,7 +69,8 @@ async fn begin(
         recognised(stream).await
     });
     poll_fn(|context| {
-        if connection.obey(context, || {}).is_ready() {
+        // Whoever has said nothing so far is told nothing.
+        if connection.obey(context, || {}).is_ready() || connection.is_finishing() {
             return Poll::Ready(None);
         }
         begun.as_mut().poll(context).map(Result::ok)

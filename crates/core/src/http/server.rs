@@ -3,7 +3,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
-use super::accept::{accept, help};
+use super::accept::{Accepting, accept, help};
 use super::connection::{Command, Peer};
 use super::limits::Limits;
 use super::registry::Id;
@@ -39,7 +39,9 @@ impl Server {
         tls: Option<Rc<TlsAcceptor>>,
     ) -> impl Future<Output = io::Result<()>> + use<> {
         let shared = Rc::clone(&self.shared);
+        let accepting = Accepting::begin(&shared);
         async move {
+            let _accepting = accepting;
             for neighbour in listener.neighbours()? {
                 tokio::task::spawn_local(help(Rc::clone(&shared), neighbour, tls.clone()));
             }
@@ -87,11 +89,11 @@ impl Server {
         shared.end_event_streams();
     }
 
-    /// Ends when no connection is open.
+    /// Ends when no connection is open, nor waits to be accepted.
     pub fn drained(&self) -> impl Future<Output = ()> + use<> {
         let shared = Rc::clone(&self.shared);
         async move {
-            while shared.connections.borrow().len() > 0 {
+            while shared.accepting.get() > 0 || shared.connections.borrow().len() > 0 {
                 shared.connection_ended.notified().await;
             }
         }

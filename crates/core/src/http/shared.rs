@@ -48,6 +48,8 @@ pub(super) struct Shared {
     event_streams: RefCell<HashMap<Id, Rc<RefCell<Pipe>>>>,
     pub(super) stopping: Cell<bool>,
     pub(super) stop: Notify,
+    /// Listening sockets that are accepted from.
+    pub(super) accepting: Cell<usize>,
     pub(super) connection_ended: Notify,
 }
 
@@ -68,6 +70,7 @@ impl Shared {
             event_streams: RefCell::default(),
             stopping: Cell::default(),
             stop: Notify::new(),
+            accepting: Cell::default(),
             connection_ended: Notify::new(),
         }
     }

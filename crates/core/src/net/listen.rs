@@ -267,6 +267,30 @@ impl Acceptor {
             }
         }
     }
+
+    /// Closes the socket, and returns the connections that the kernel has completed for it by now: it would reset them.
+    pub(crate) fn close(self) -> io::Result<Vec<(Stream, Option<SocketAddr>)>> {
+        let mut accepted = Vec::new();
+        match self {
+            Self::Tcp(socket) => {
+                let socket = socket.into_std()?;
+                while let Ok((stream, peer)) = socket.accept() {
+                    if let Ok(stream) = Stream::accepted(stream) {
+                        accepted.push((stream, Some(peer)));
+                    }
+                }
+            }
+            Self::Unix(socket) => {
+                let socket = socket.into_std()?;
+                while let Ok((stream, _)) = socket.accept() {
+                    stream.set_nonblocking(true)?;
+                    let stream = tokio::net::UnixStream::from_std(stream)?;
+                    accepted.push((Stream::Unix(stream), None));
+                }
+            }
+        }
+        Ok(accepted)
+    }
 }
 
 #[cfg(test)]

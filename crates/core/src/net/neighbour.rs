@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use super::Stream;
@@ -44,9 +43,7 @@ impl Neighbour {
                 Ok(accepted) => {
                     self.left = self.left.saturating_add(1);
                     let (stream, peer) = accepted?;
-                    stream.set_nonblocking(true)?;
-                    stream.set_nodelay(true)?;
-                    return Ok((Stream::Tcp(TcpStream::from_std(stream)?), Some(peer)));
+                    return Ok((Stream::accepted(stream)?, Some(peer)));
                 }
             }
         }

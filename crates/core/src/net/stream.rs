@@ -19,6 +19,13 @@ impl Stream {
         UnixStream::connect(socket).await.map(Self::Unix)
     }
 
+    /// One that a listening socket has given.
+    pub(crate) fn accepted(socket: std::net::TcpStream) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        socket.set_nodelay(true)?;
+        TcpStream::from_std(socket).map(Self::Tcp)
+    }
+
     /// Of either side of a TLS connection.
     pub(crate) fn tls(stream: impl Into<TlsStream<TcpStream>>) -> Self {
         Self::Tls(Box::new(stream.into()))
