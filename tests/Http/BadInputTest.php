@@ -50,6 +50,11 @@ final class BadInputTest extends HttpTestCase
         yield 'a zero byte' => [400, $get . "X: a\0b\r\n\r\n"];
         yield 'no host' => [400, "GET / HTTP/1.1\r\n\r\n"];
         yield 'two hosts' => [400, $get . "Host: b\r\n\r\n"];
+        yield 'two hosts in HTTP/1.0' => [400, "GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n"];
+        yield 'a host with a space' => [400, "GET / HTTP/1.1\r\nHost: a b\r\n\r\n"];
+        yield 'a host with a path' => [400, "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"];
+        yield 'a host with a user' => [400, "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n"];
+        yield 'a host in quotes' => [400, "GET / HTTP/1.1\r\nHost: \"a\"\r\n\r\n"];
         yield 'an unknown version' => [400, "GET / HTTP/9.9\r\nHost: a\r\n\r\n"];
         yield 'a chunk size that is no number' => [400, $chunked . "zz\r\na\r\n0\r\n\r\n"];
         yield 'a chunk size beyond 64 bits' => [400, $chunked . "fffffffffffffffff\r\na\r\n0\r\n\r\n"];

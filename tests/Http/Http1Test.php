@@ -9,6 +9,7 @@ final class Http1Test extends HttpTestCase
 {
     private const ROUTES = <<<'PHP'
         $routes->route(["GET", "POST", "PUT"], "/", static fn(Request $r) => Response::text("[{$r->method()} {$r->protocol()} {$r->queryString()} {$r->body()} " . json_encode($r->trailers()) . "]"))
+            ->get("/framed", static function (Request $r) { parse_str($r->queryString(), $fields); $body = $fields["body"] ?? "12345"; $status = (int) ($fields["status"] ?? 200); unset($fields["body"], $fields["status"]); return new Response($status, $fields, $body); })
             ->post("/ignores", static fn() => Response::text("no"))
             ->post("/late", static function (Request $r) { delay(0.2); return Response::text($r->body()); })
             ->get("/pieces", static fn() => Response::stream(["one,", "two"], "text/plain"))
@@ -126,6 +127,7 @@ final class Http1Test extends HttpTestCase
         yield 'an unknown method' => [405, 'FROBNICATE /'];
         yield 'a method in lower case' => [405, 'get /'];
         yield 'nothing' => [400, 'GET '];
+        yield 'with a user' => [400, 'GET http://good.example@evil.example/'];
         yield 'without a slash' => [400, 'GET index.html'];
         yield 'with a space' => [400, 'GET /a b'];
         yield 'with a zero byte' => [400, "GET /a\0b"];
@@ -191,6 +193,31 @@ final class Http1Test extends HttpTestCase
         yield 'a length with a comma' => ["Content-Length: 5,44\r\n"];
         yield 'a field name with a zero byte' => ["Content-Length\0: 5\r\n"];
         yield 'an empty field name' => [": 5\r\nContent-Length: 5\r\nContent-Length: 44\r\n"];
+    }
+
+    /** @dataProvider framed */
+    public function testWhereAnAnswerEndsIsNotForItsHandlerToSay(string $expected, string $request): void
+    {
+        $response = self::server()->exchange("$request HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+
+        self::assertStringNotContainsStringIgnoringCase('transfer-encoding', $response);
+        self::assertSame($expected, preg_replace('/date: .*\r\n/', '', strstr($response, 'HTTP/1.1 404', true) ?: $response));
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function framed(): iterable
+    {
+        yield 'a length that is too small' => ["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12345", 'GET /framed?content-length=3'];
+        yield 'a length that is too large' => ["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12345", 'GET /framed?content-length=30'];
+        yield 'a length of something else' => ["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n", 'HEAD /framed?content-length=3'];
+        yield 'a coding' => ["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12345", 'GET /framed?transfer-encoding=chunked'];
+        yield 'another coding' => ["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12345", 'GET /framed?transfer-encoding=gzip'];
+        yield 'a coding and a length' => ["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12345", 'GET /framed?transfer-encoding=chunked&content-length=5'];
+        yield 'a length without a body' => ["HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", 'GET /framed?body=&content-length=7'];
+        yield 'that of the body a client did not ask for' => ["HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n", 'HEAD /framed?body=&content-length=7'];
+        yield 'contents of an answer that has none' => ["HTTP/1.1 205 Reset Content\r\ncontent-length: 0\r\n\r\n", 'GET /framed?status=205'];
+        yield 'no contents' => ["HTTP/1.1 204 No Content\r\n\r\n", 'GET /framed?status=204&content-length=5'];
+        yield 'what has not changed' => ["HTTP/1.1 304 Not Modified\r\n\r\n", 'GET /framed?status=304&content-length=5'];
     }
 
     public function testAfterAnAnswerWithoutItsBodyTheRestIsNoRequest(): void

@@ -107,6 +107,35 @@ final class Http2AbuseTest extends HttpTestCase
         }];
     }
 
+    /** @dataProvider windows */
+    public function testAClientThatTakesNothingOfItsAnswerIsDisconnected(string $settings): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::text(str_repeat("x", 1 << 20)));', ', limits: new Limits(writeTimeout: 0.5)');
+        $socket = $server->connect();
+        $from = microtime(true);
+        fwrite($socket, self::PREFACE . $settings . self::frame(self::HEADERS, self::END_STREAM | self::END_HEADERS, 1, "\x82\x86\x84\x41\x01a"));
+
+        ServerProcess::readAll($socket, 10.0);
+
+        self::assertTrue(feof($socket));
+        self::assertLessThan(4.0, microtime(true) - $from);
+        self::assertSame(1 << 20, \strlen(self::bodyOf($server->get('/', '--http2-prior-knowledge'))));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function windows(): iterable
+    {
+        yield 'it takes what the standard lets it have' => [self::frame(self::SETTINGS, 0, 0)];
+        yield 'it takes nothing at all' => [self::frame(self::SETTINGS, 0, 0, pack('nN', 4, 0))];
+    }
+
+    public function testAStreamThatHasNothingToSayIsNotTakenForOneThatIsNotRead(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => Response::stream(static function (BodyWriter $out) { $out->write("one,"); delay(2.5); $out->write("two"); }));', ', limits: new Limits(writeTimeout: 0.5)');
+
+        self::assertSame('one,two', self::bodyOf($server->get('/', '--http2-prior-knowledge')));
+    }
+
     private static function frame(int $type, int $flags, int $stream, string $payload = ''): string
     {
         return substr(pack('N', \strlen($payload)), 1) . pack('CCN', $type, $flags, $stream) . $payload;

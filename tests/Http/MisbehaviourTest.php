@@ -8,6 +8,14 @@ final class MisbehaviourTest extends HttpTestCase
 {
     private const HELLO = '$routes->get("/hello", static fn() => Response::text("hello"));';
 
+    public function testAHandlerThatAnswersWithAStatusThatIsNoAnswerIsA500WithALogLine(): void
+    {
+        $server = $this->serve('$routes->get("/", static fn() => new Response(101));');
+
+        self::assertStatus(500, $server->get('/'));
+        self::assertTrue($server->awaitLog('there is no final status 101'));
+    }
+
     public function testWhatAHandlerPrintsIsInTheLogAndInNoResponse(): void
     {
         $server = $this->serve(self::HELLO . '$routes->get("/people/{id}", static function (int $id) { echo "<loud $id>"; async(static function () { echo "<child>"; }); delay(0.01); return Response::text("answer"); });');

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hyper::{Request, Response};
-use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 use weft_core::http::{Body, Event, Limits, Server};
@@ -17,6 +17,11 @@ use weft_core::net::listen;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+/// What a client of HTTP/2 sends first, with windows of a gigabyte.
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\
+    \0\0\x06\x04\0\0\0\0\0\0\x04\x40\0\0\0\
+    \0\0\x04\x08\0\0\0\0\0\x40\0\0\0";
+const HTTP2_PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\012345678";
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -27,7 +32,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     LocalSet::new().block_on(&runtime, limited)
 }
 
-/// A server that answers everything; it has accepted nothing before the caller waits for something.
+/// A server that answers `/5` with five bytes, and so on; it has accepted nothing before the caller waits for something.
 fn serve() -> (Server, SocketAddr) {
     let server = Server::new(Limits::default());
     let listener = listen(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
@@ -40,7 +45,8 @@ fn serve() -> (Server, SocketAddr) {
             answering.next().await;
             while let Some(event) = answering.take() {
                 if let Event::Request(call) = event {
-                    call.respond(Response::new(Body::from(Bytes::from_static(b"hello"))));
+                    let length = call.head().uri.path()[1..].parse().unwrap_or(5);
+                    call.respond(Response::new(Body::from(Bytes::from(vec![b'x'; length]))));
                 }
             }
         }
@@ -162,5 +168,64 @@ fn a_client_that_says_nothing_keeps_a_stopping_server_for_little_more_than_a_sec
             "{:?}",
             from.elapsed()
         );
+    });
+}
+
+#[test]
+fn an_answer_over_http2_that_is_taken_slowly_is_sent_to_its_end() {
+    const LENGTH: usize = 2 << 20;
+    run(async {
+        let (server, address) = serve();
+        let socket = TcpStream::connect(address).await.unwrap();
+        let (mut client, connection) = h2::client::handshake(socket).await.unwrap();
+        spawn_local(connection);
+        let request = Request::get(format!("http://a/{LENGTH}")).body(());
+        let (response, _) = client.send_request(request.unwrap(), true).unwrap();
+        let mut body = response.await.unwrap().into_body();
+        server.stop();
+        let drained = spawn_local(server.drained());
+        let (mut received, mut asleep) = (0, 0);
+        while let Some(data) = body.data().await {
+            let data = data.unwrap_or_else(|error| panic!("{error} after {received} bytes"));
+            received += data.len();
+            body.flow_control().release_capacity(data.len()).unwrap();
+            if received / 65_536 > asleep {
+                asleep += 1;
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+        assert_eq!(received, LENGTH);
+        drop(client);
+        drained.await.unwrap();
+    });
+}
+
+#[test]
+fn an_answer_over_http2_that_lies_in_the_kernel_is_not_taken_back() {
+    const LENGTH: usize = 400_000;
+    run(async {
+        let (server, address) = serve();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(16 << 10).unwrap();
+        let mut socket = socket.connect(address).await.unwrap();
+        let path = format!("/{LENGTH}");
+        // HPACK: :method GET, :scheme http, :authority a, :path
+        let mut head = b"\x82\x86\x41\x01a\x44".to_vec();
+        head.push(path.len() as u8);
+        head.extend(path.as_bytes());
+        let mut request = HTTP2.to_vec();
+        request.extend([0, 0, head.len() as u8, 1, 5, 0, 0, 0, 1]);
+        request.extend(head);
+        socket.write_all(&request).await.unwrap();
+        sleep(Duration::from_millis(300)).await;
+        server.stop();
+        sleep(Duration::from_secs(2)).await;
+        socket.write_all(HTTP2_PING).await.unwrap();
+        sleep(Duration::from_millis(100)).await;
+        let mut received = Vec::new();
+        let read = socket.read_to_end(&mut received).await;
+        assert!(received.len() > LENGTH, "{read:?} after {}", received.len());
+        drop(socket);
+        server.drained().await;
     });
 }

@@ -101,7 +101,7 @@ final class Requests implements ArrivalHandler
 
     private function send(Request $request, Response $response): void
     {
-        if ($response->status === 101) {
+        if ($response->status === 101 && !$request->isOpen()) {
             return;
         }
         $body = $response->body;

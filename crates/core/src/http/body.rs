@@ -11,7 +11,6 @@ use hyper::HeaderMap;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::connection::InFlight;
 use super::file_body::FileBody;
 use super::registry::Id;
 use super::shared::Shared;
@@ -312,38 +311,5 @@ impl hyper::body::Body for Body {
             Self::File(file) => SizeHint::with_exact(file.left()),
             Self::Other(other) => other.size_hint(),
         }
-    }
-}
-
-/// A body on its way to a connection, which counts as busy until it has been sent.
-pub(super) struct Sending {
-    body: Body,
-    _in_flight: Option<InFlight>,
-}
-
-impl Sending {
-    pub(super) fn new(body: Body, in_flight: Option<InFlight>) -> Self {
-        let _in_flight = in_flight;
-        Self { body, _in_flight }
-    }
-}
-
-impl hyper::body::Body for Sending {
-    type Data = Bytes;
-    type Error = Broken;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

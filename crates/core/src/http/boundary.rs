@@ -17,6 +17,7 @@ pub(super) struct Boundary {
     /// Bytes behind the first head in what was read last, until a request is made of it.
     behind_head: Cell<Option<i64>>,
     body: Cell<Expected>,
+    is_within: Cell<bool>,
 }
 
 /// What has to follow the head of the request that is in flight.
@@ -67,13 +68,22 @@ impl Boundary {
 
     /// The request is answered. True: a part of the next one has been read.
     pub(super) fn end(&self) -> bool {
-        match self.body.replace(Expected::EmptyLine) {
+        let (is_followed, is_within) = match self.body.replace(Expected::EmptyLine) {
             Expected::EmptyLine => {
-                !matches!(self.tail.get(), [_, b'\n', b'\n'] | [b'\n', b'\r', b'\n'])
+                let is_within =
+                    !matches!(self.tail.get(), [_, b'\n', b'\n'] | [b'\n', b'\r', b'\n']);
+                (is_within, is_within)
             }
-            Expected::Bytes(left) => left < 0,
-            Expected::Unknown => false,
-        }
+            Expected::Bytes(left) => (left < 0, left != 0),
+            Expected::Unknown => (false, false),
+        };
+        self.is_within.set(is_within);
+        is_followed
+    }
+
+    /// When the last request was answered, the client was in the middle of a message, that one's or the next.
+    pub(super) fn is_within(&self) -> bool {
+        self.is_within.get()
     }
 }
 
@@ -116,8 +126,23 @@ mod tests {
                 boundary.expect(false, Some(4));
                 boundary.read(&[&b"body"[at..], rest].concat());
                 assert_eq!(boundary.end(), expected, "{at} bytes with the head");
+                assert_eq!(boundary.is_within(), expected);
             }
         }
+    }
+
+    #[test]
+    fn a_body_that_has_not_arrived_as_a_whole_is_known_to_be_missing() {
+        let head = "POST / HTTP/1.1\r\n";
+        let boundary = after(&[&format!("{head}Content-Length: 4\r\n\r\nbod").into_bytes()]);
+        boundary.expect(false, Some(4));
+        assert!(!boundary.end());
+        assert!(boundary.is_within());
+        let boundary =
+            after(&[&format!("{head}Transfer-Encoding: chunked\r\n\r\n4\r\nbo").into_bytes()]);
+        boundary.expect(false, None);
+        boundary.end();
+        assert!(boundary.is_within());
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(super) enum Command {
     Finish,
     /// Is answered 408 and ends: half a request has arrived, and then nothing.
     TimeOut,
+    /// Ends now; the client may take what was written.
+    Close,
     /// Ends now.
     Abort,
 }
@@ -58,6 +60,9 @@ pub(super) struct Connection {
     in_flight: Cell<u32>,
     is_http2: Cell<bool>,
     pub(super) write_blocked: Cell<Option<Tick>>,
+    /// What the client of HTTP/2 may have and has not taken, in parts of answers, and when it last took something.
+    owed: Cell<u32>,
+    paid: Cell<Tick>,
     command: Cell<Command>,
     is_finishing: Cell<bool>,
     waker: RefCell<Option<Waker>>,
@@ -89,6 +94,8 @@ impl Connection {
             in_flight: Cell::new(0),
             is_http2: Cell::new(false),
             write_blocked: Cell::new(None),
+            owed: Cell::new(0),
+            paid: Cell::new(opened),
             command: Cell::new(Command::None),
             is_finishing: Cell::new(false),
             waker: RefCell::default(),
@@ -140,6 +147,11 @@ impl Connection {
             self.command.set(command);
             self.wake();
         }
+    }
+
+    /// Its client may be waited for when it has ended.
+    pub(super) fn may_linger(&self) -> bool {
+        !matches!(self.command.get(), Command::TimeOut | Command::Abort)
     }
 
     pub(super) fn is_timed_out(&self) -> bool {
@@ -269,6 +281,28 @@ impl Connection {
         }
     }
 
+    pub(super) fn owe(&self) {
+        if self.owed.get() == 0 {
+            self.paid();
+        }
+        self.owed.set(self.owed.get() + 1);
+    }
+
+    pub(super) fn settle(&self) {
+        self.owed.set(self.owed.get() - 1);
+        self.paid();
+    }
+
+    pub(super) fn paid(&self) {
+        self.paid.set(self.shared.clock.get());
+    }
+
+    /// Since when the client has taken nothing of what it may have.
+    pub(super) fn blocked(&self) -> Option<Tick> {
+        let owing = (self.owed.get() > 0).then(|| self.paid.get());
+        self.write_blocked.get().or(owing)
+    }
+
     /// Counts what is in flight until the guard is dropped.
     pub(super) fn enter(self: &Rc<Self>) -> InFlight {
         self.in_flight.set(self.in_flight.get() + 1);
@@ -289,6 +323,11 @@ impl Connection {
         self.takes_no_more() && !self.is_http2.get()
     }
 
+    /// The client was not done when its last request was answered.
+    pub(super) fn is_sent_to(&self) -> bool {
+        self.boundary.is_within()
+    }
+
     fn takes_no_more(&self) -> bool {
         self.shared.is_stopping() || self.is_aged.get()
     }
@@ -300,7 +339,7 @@ impl Connection {
             waker => *waker = Some(context.waker().clone()),
         }
         match self.command.get() {
-            Command::Abort | Command::TimeOut => return Poll::Ready(()),
+            Command::Abort | Command::Close | Command::TimeOut => return Poll::Ready(()),
             Command::Finish if !self.is_finishing.replace(true) => finish(),
             _ => {}
         }
@@ -309,6 +348,12 @@ impl Connection {
 }
 
 pub(super) struct InFlight(Rc<Connection>);
+
+impl InFlight {
+    pub(super) fn connection(&self) -> &Rc<Connection> {
+        &self.0
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {

@@ -8,20 +8,23 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 
-use super::body::{Body, Sending};
+use super::body::Body;
 use super::call::Call;
 use super::connection::{Connection, InFlight};
 use super::refusal::{close, last, plain, unread, vet};
 use super::request_body::RequestBody;
+use super::sending::Sending;
 use super::service::ServiceFuture;
 use super::shared::Shared;
 
 pub(super) fn handle(connection: Rc<Connection>, request: Request<Incoming>) -> Handling {
     let in_flight = connection.begin(request.body());
     let is_http2 = request.version() == Version::HTTP_2;
-    let is_head = is_http2 && request.method() == Method::HEAD;
+    let is_head = request.method() == Method::HEAD;
     let is_connect = is_http2 && request.method() == Method::CONNECT;
-    let answer = match connection.shared.service_for(&request) {
+    let service = connection.shared.service_for(&request);
+    let is_timed = is_http2 && service.is_none();
+    let answer = match service {
         Some(service) => Answer::Future(service.call(request, connection.peer())),
         None => answer(&connection, request),
     };
@@ -30,6 +33,7 @@ pub(super) fn handle(connection: Rc<Connection>, request: Request<Incoming>) -> 
         is_head,
         is_connect,
         is_http2,
+        is_timed,
         in_flight: Some(in_flight),
         connection,
     }
@@ -42,6 +46,8 @@ pub(super) struct Handling {
     is_head: bool,
     is_connect: bool,
     is_http2: bool,
+    /// A consumer of gRPC may leave its messages where they are for as long as it likes.
+    is_timed: bool,
     /// `None` once it is answered.
     in_flight: Option<InFlight>,
     connection: Rc<Connection>,
@@ -77,7 +83,8 @@ impl Future for Handling {
         let handling = self.get_mut();
         let mut response = ready!(handling.answer.poll(context));
         let connection = &handling.connection;
-        if handling.is_head {
+        frame(&mut response, handling.is_head);
+        if handling.is_http2 && handling.is_head {
             without_body(&mut response);
         }
         if matches!(response.body(), Body::Conversation(_)) {
@@ -93,7 +100,36 @@ impl Future for Handling {
             shared.date.put(response.headers_mut(), shared.clock.get());
         }
         let in_flight = handling.in_flight.take();
-        Poll::Ready(Ok(response.map(|body| Sending::new(body, in_flight))))
+        let is_timed = handling.is_timed;
+        Poll::Ready(Ok(response.map(|body| {
+            let sending = Sending::new(body, in_flight);
+            match is_timed {
+                true => sending.timed(),
+                false => sending,
+            }
+        })))
+    }
+}
+
+/// Where an answer ends is not for a handler to say (RFC 9112 §6): what its fields say and is not so, the client would take for the
+/// beginning of the next answer. An answer to HEAD may have the length of a body that nobody has made.
+fn frame(response: &mut Response<Body>, is_head: bool) {
+    let length = match response.status() {
+        StatusCode::RESET_CONTENT => {
+            // RFC 9110 §15.3.6
+            *response.body_mut() = Body::Empty;
+            Some(0)
+        }
+        _ => response.body().size_hint().exact(),
+    };
+    let headers = response.headers_mut();
+    headers.remove(header::TRANSFER_ENCODING);
+    if let Some(length) = length
+        && !(is_head && length == 0)
+        && headers.contains_key(header::CONTENT_LENGTH)
+    {
+        // hyper writes the right one.
+        headers.remove(header::CONTENT_LENGTH);
     }
 }
 
@@ -126,10 +162,7 @@ fn answer(connection: &Connection, request: Request<Incoming>) -> Answer {
         }
     };
     if body.is_declared_too_large() {
-        return Answer::Future(Box::pin(async move {
-            body.discard().await;
-            last(StatusCode::PAYLOAD_TOO_LARGE)
-        }));
+        return Answer::ready(last(StatusCode::PAYLOAD_TOO_LARGE));
     }
     let is_read_first = !expects_continue && body.is_small();
     let call = shared.calls.borrow_mut().insert(|id| {
@@ -146,7 +179,6 @@ fn answer(connection: &Connection, request: Request<Incoming>) -> Answer {
     }
     Answer::Future(Box::pin(async move {
         if let Err(error) = Rc::clone(&body).read().await {
-            body.discard().await;
             return unread(&error);
         }
         waiting.queue();

@@ -18,6 +18,7 @@ pub(super) fn vet(head: &Parts) -> Result<bool, StatusCode> {
     for (name, value) in &head.headers {
         if *name == header::HOST {
             hosts += 1;
+            is_odd |= !value.as_bytes().iter().all(|byte| may_be_of_host(*byte));
         } else if *name == header::TRANSFER_ENCODING {
             codings += 1;
             is_odd |= !value.as_bytes().eq_ignore_ascii_case(b"chunked");
@@ -25,12 +26,17 @@ pub(super) fn vet(head: &Parts) -> Result<bool, StatusCode> {
             expectation = expectation.or(Some(value));
         }
     }
-    // RFC 9112 §3.2: exactly one Host.
-    let has_wrong_host = head.version == Version::HTTP_11 && hosts != 1;
+    // RFC 9112 §3.2: exactly one Host, which clients before HTTP/1.1 and those of HTTP/2 may leave out.
+    let has_wrong_host = hosts > 1 || head.version == Version::HTTP_11 && hosts == 0;
     // RFC 9112 §3.2.3: a name alone is the target of CONNECT only.
     let has_no_path = head.uri.path().is_empty() && head.method != Method::CONNECT;
     // RFC 9112 §6.3: what a proxy in front of us could read as another length than we do must not be answered.
-    if has_wrong_host || has_no_path || is_odd || codings > 1 {
+    // RFC 9110 §4.2.4: whoever shows the authority would show a user for a host.
+    let has_user = head
+        .uri
+        .authority()
+        .is_some_and(|authority| authority.as_str().contains('@'));
+    if has_wrong_host || has_no_path || has_user || is_odd || codings > 1 {
         return Err(StatusCode::BAD_REQUEST);
     }
     // RFC 9110 §10.1.1
@@ -39,6 +45,11 @@ pub(super) fn vet(head: &Parts) -> Result<bool, StatusCode> {
         Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => Ok(true),
         Some(_) => Err(StatusCode::EXPECTATION_FAILED),
     }
+}
+
+/// RFC 3986 §3.2.2, and the port behind it.
+fn may_be_of_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
 }
 
 pub(super) fn unread(error: &BodyError) -> Response<Body> {

@@ -13,8 +13,6 @@ use super::sweep::Tick;
 
 /// Bodies up to this size are read before their handler starts.
 pub(super) const SMALL: u64 = 64 << 10;
-/// How long a refused body may take to arrive, as far as it is read at all.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
@@ -135,23 +133,6 @@ impl RequestBody {
             Err(error) => State::Failed(error.clone()),
         };
         piece.map(Option::unwrap_or_default)
-    }
-
-    /// Reads a little of what nobody wants: many clients look at the answer only when they have sent all they had.
-    pub(super) async fn discard(&self) {
-        let Ok(mut incoming) = self.take() else {
-            return;
-        };
-        let discarding = async {
-            let mut bytes = 0;
-            while bytes < SMALL {
-                match poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)).await {
-                    Some(Ok(frame)) => bytes += frame.data_ref().map_or(0, Bytes::len) as u64,
-                    _ => break,
-                }
-            }
-        };
-        let _ = tokio::time::timeout(PATIENCE, discarding).await;
     }
 
     /// What came after the body, once it has been read.

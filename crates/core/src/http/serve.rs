@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::connection::Connection;
 use super::handling::handle;
+use super::linger::linger;
 use super::socket::Socket;
 use super::websocket::converse;
 use crate::net::{Local, Stream, TlsAcceptor};
@@ -133,30 +134,45 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
     let service =
         service_fn(move |request: hyper::Request<Incoming>| handle(Rc::clone(&server), request));
     let mut protocol = builder.serve_connection(socket, service);
-    poll_fn(|context| {
+    let ended = poll_fn(|context| {
         let finish = || Pin::new(&mut protocol).graceful_shutdown();
         if connection.obey(context, finish).is_ready() {
-            return Poll::Ready(());
+            return Poll::Ready(None);
         }
-        // Without the conversation that may follow, hyper closes the socket by itself.
-        Pin::new(&mut protocol).poll(context).map(|_| ())
+        // Without the conversation that may follow, hyper shuts the socket down by itself.
+        Pin::new(&mut protocol).poll(context).map(Some)
     })
     .await;
     if let Some(conversation) = connection.conversation() {
         let parts = protocol.into_parts();
         Box::pin(converse(connection, parts.io, parts.read_buf, conversation)).await;
     } else if connection.is_timed_out() {
-        time_out(protocol.into_parts().io).await;
+        Box::pin(time_out(connection, protocol.into_parts().io)).await;
+    } else if let Some(is_sending) = ended.and_then(|ended| may_send(&connection, ended)) {
+        let socket = protocol.into_parts().io;
+        Box::pin(linger(connection, socket.stream(), is_sending)).await;
+    }
+}
+
+/// Whether the client is likely to send more to a connection of HTTP/1 that is closed; None when it has no answer to lose by that.
+fn may_send(connection: &Connection, ended: hyper::Result<()>) -> Option<bool> {
+    match ended {
+        Ok(()) => Some(connection.is_sent_to()),
+        Err(error) if error.is_parse() => Some(true),
+        Err(_) => None,
     }
 }
 
 /// RFC 9110 §15.5.9. There is no request, so hyper has no answer.
-async fn time_out(mut socket: Socket) {
+async fn time_out(connection: Rc<Connection>, mut socket: Socket) {
     let answering = async {
         socket.write_all(REQUEST_TIMEOUT).await?;
         socket.shutdown().await
     };
-    let _ = timeout(PATIENCE, answering).await;
+    if let Ok(Ok(())) = timeout(PATIENCE, answering).await {
+        // It has had its time: no more than a look at what it has sent by now.
+        linger(connection, socket.stream(), false).await;
+    }
 }
 
 fn connection_window(stream_window: u32, has_messages: bool) -> u32 {
@@ -167,8 +183,7 @@ fn connection_window(stream_window: u32, has_messages: bool) -> u32 {
     stream_window.saturating_mul(worth).min(LARGEST_WINDOW)
 }
 
-/// The builder and the socket are no part of what is kept: this is what an idle connection consists of.
-fn serve_http2(connection: Rc<Connection>, socket: Socket) -> impl Future<Output = ()> {
+fn http2_builder(connection: &Connection) -> http2::Builder<Local> {
     let limits = &connection.shared.limits;
     let mut builder = http2::Builder::new(Local);
     builder
@@ -182,15 +197,41 @@ fn serve_http2(connection: Rc<Connection>, socket: Socket) -> impl Future<Output
             limits.stream_window,
             connection.shared.has_service(),
         ));
-    let server = Rc::clone(&connection);
-    let service =
-        service_fn(move |request: hyper::Request<Incoming>| handle(Rc::clone(&server), request));
-    let mut protocol = Box::pin(builder.serve_connection(socket, service));
-    poll_fn(move |context| {
-        let finish = || protocol.as_mut().graceful_shutdown();
-        if connection.obey(context, finish).is_ready() {
-            return Poll::Ready(());
+    builder
+}
+
+/// Neither the builder nor a second place for the socket is a part of what is kept: this is what an idle connection consists of.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "a function keeps its parameters twice"
+)]
+fn serve_http2(connection: Rc<Connection>, mut socket: Socket) -> impl Future<Output = ()> {
+    async move {
+        let mut protocol = {
+            let server = Rc::clone(&connection);
+            let service = service_fn(move |request: hyper::Request<Incoming>| {
+                handle(Rc::clone(&server), request)
+            });
+            Box::pin(http2_builder(&connection).serve_connection(&mut socket, service))
+        };
+        poll_fn(|context| {
+            let finish = || protocol.as_mut().graceful_shutdown();
+            if connection.obey(context, finish).is_ready() {
+                return Poll::Ready(());
+            }
+            protocol.as_mut().poll(context).map(|_| ())
+        })
+        .await;
+        drop(protocol);
+        if connection.may_linger() {
+            Box::pin(leave_http2(connection, &mut socket)).await;
         }
-        protocol.as_mut().poll(context).map(|_| ())
-    })
+    }
+}
+
+/// The client has a goodbye to read and answers to take, which it acknowledges to the last: to a closed socket it must not do so.
+async fn leave_http2(connection: Rc<Connection>, socket: &mut Socket) {
+    if let Ok(Ok(())) = timeout(PATIENCE, socket.shutdown()).await {
+        linger(connection, socket.stream(), true).await;
+    }
 }

@@ -11,6 +11,7 @@ use super::body::Pipe;
 use super::call::{Call, Stage};
 use super::connection::Connection;
 use super::date::Date;
+use super::ebb::Ebb;
 use super::limits::Limits;
 use super::refusal::plain;
 use super::registry::{Id, Registry};
@@ -33,6 +34,7 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) clock: Rc<Cell<Tick>>,
     pub(super) date: Date,
+    pub(super) ebb: Ebb,
     pub(super) connections: RefCell<Registry<Connection>>,
     pub(super) calls: RefCell<Registry<Call>>,
     pub(super) ready: RefCell<VecDeque<Rc<Call>>>,
@@ -50,6 +52,8 @@ pub(super) struct Shared {
     pub(super) stop: Notify,
     /// Listening sockets that are accepted from.
     pub(super) accepting: Cell<usize>,
+    /// Connections that wait for the end of what their client sends.
+    pub(super) lingering: Cell<usize>,
     pub(super) connection_ended: Notify,
 }
 
@@ -59,6 +63,7 @@ impl Shared {
             limits,
             clock: Rc::default(),
             date: Date::default(),
+            ebb: Ebb::default(),
             connections: RefCell::default(),
             calls: RefCell::default(),
             ready: RefCell::default(),
@@ -71,6 +76,7 @@ impl Shared {
             stopping: Cell::default(),
             stop: Notify::new(),
             accepting: Cell::default(),
+            lingering: Cell::default(),
             connection_ended: Notify::new(),
         }
     }

@@ -61,6 +61,10 @@ impl Socket {
         }
     }
 
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
     fn written(&mut self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         self.connection.wrote(result.is_ready());
         if result.is_ready() {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::connection::{Command, Connection, Phase};
+use super::ebb::give_memory_back;
 use super::shared::Shared;
 
 /// Quarters of a second since the server was started.
@@ -27,6 +28,9 @@ pub(super) async fn sweep(shared: Rc<Shared>) {
         shared.clock.set(now);
         end_late_connections(&shared, now);
         end_late_calls(&shared, now);
+        if shared.ebb.has_come(shared.connections.borrow().len(), now) {
+            give_memory_back();
+        }
     }
 }
 
@@ -53,8 +57,7 @@ fn end_late_connections(shared: &Shared, now: Tick) {
     let is_late = |since: Tick, limit: Option<Tick>| limit.is_some_and(|limit| since <= limit);
     for connection in shared.connections.borrow().iter() {
         if connection
-            .write_blocked
-            .get()
+            .blocked()
             .is_some_and(|since| is_late(since, write))
         {
             connection.command(Command::Abort);
@@ -79,10 +82,11 @@ fn end_half(connection: &Connection) {
     }
 }
 
-/// HTTP/2 says goodbye first; a connection that does not answer that either is cut off at the next walk.
+/// HTTP/2 says goodbye first; a client that has not answered that by the next walk is not waited for, though it may have much to
+/// read before it comes to the goodbye.
 fn end_idle(connection: &Connection) {
     match connection.is_finishing() {
-        true => connection.command(Command::Abort),
+        true => connection.command(Command::Close),
         false => connection.command(Command::Finish),
     }
 }

@@ -1,11 +1,15 @@
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsStream;
+
+/// Bytes that are received at once to be forgotten.
+const DISCARDED: usize = 16 << 10;
 
 /// The socket under a protocol, client's or server's, with or without TLS.
 pub(crate) enum Stream {
@@ -29,6 +33,50 @@ impl Stream {
     /// Of either side of a TLS connection.
     pub(crate) fn tls(stream: impl Into<TlsStream<TcpStream>>) -> Self {
         Self::Tls(Box::new(stream.into()))
+    }
+}
+
+impl Stream {
+    /// Receives what has come and forgets it, below TLS: how much that was, nothing at the end.
+    pub(crate) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut room = [0; DISCARDED];
+        loop {
+            let result = match self {
+                Self::Tcp(socket) => {
+                    ready!(socket.poll_read_ready(context))?;
+                    socket.try_read(&mut room)
+                }
+                Self::Tls(socket) => {
+                    let (socket, _) = socket.get_ref();
+                    ready!(socket.poll_read_ready(context))?;
+                    socket.try_read(&mut room)
+                }
+                Self::Unix(socket) => {
+                    ready!(socket.poll_read_ready(context))?;
+                    socket.try_read(&mut room)
+                }
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+
+    /// Bytes that were written and the other side's kernel has not taken.
+    pub(crate) fn unsent(&self) -> usize {
+        let descriptor = match self {
+            Self::Tcp(socket) => socket.as_raw_fd(),
+            Self::Tls(socket) => socket.get_ref().0.as_raw_fd(),
+            Self::Unix(socket) => socket.as_raw_fd(),
+        };
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the descriptor is open for as long as `self` is, and the kernel stores one integer.
+        let result = unsafe { libc::ioctl(descriptor, libc::TIOCOUTQ, &raw mut bytes) };
+        match result {
+            0 => usize::try_from(bytes).unwrap_or_default(),
+            _ => 0,
+        }
     }
 }
 

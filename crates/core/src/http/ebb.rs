@@ -1,0 +1,85 @@
+use std::cell::Cell;
+
+use super::sweep::Tick;
+
+/// Below so many connections it is not worth it.
+const MANY: usize = 1_000;
+/// Of the most there were, one in so many is left.
+const LEFT: usize = 4;
+/// For so long: clients that leave together often come back together.
+const AFTER: Tick = 4;
+
+/// Notices that most of many connections have closed.
+///
+/// What they held was freed in an order of their own: it lies between what is still held, where glibc gives nothing back to the
+/// system by itself.
+#[derive(Default)]
+pub(super) struct Ebb {
+    most: Cell<usize>,
+    since: Cell<Option<Tick>>,
+}
+
+impl Ebb {
+    /// To be asked at every tick. True: there is memory to give back.
+    pub(super) fn has_come(&self, connections: usize, now: Tick) -> bool {
+        self.most.set(self.most.get().max(connections));
+        if self.most.get() < MANY || connections > self.most.get() / LEFT {
+            self.since.set(None);
+            return false;
+        }
+        let since = self.since.get().unwrap_or(now);
+        self.since.set(Some(since));
+        let has_come = now - since >= AFTER;
+        if has_come {
+            self.most.set(connections);
+            self.since.set(None);
+        }
+        has_come
+    }
+}
+
+#[cfg(target_env = "gnu")]
+pub(super) fn give_memory_back() {
+    // SAFETY: it takes glibc's own locks and touches nothing that is in use.
+    unsafe { libc::malloc_trim(0) };
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub(super) fn give_memory_back() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(counts: impl IntoIterator<Item = usize>) -> Vec<Tick> {
+        let ebb = Ebb::default();
+        let ticks = counts.into_iter().zip(0..);
+        ticks
+            .filter(|(count, now)| ebb.has_come(*count, *now))
+            .map(|(_, now)| now)
+            .collect()
+    }
+
+    #[test]
+    fn memory_is_given_back_a_second_after_three_of_four_have_left() {
+        let counts = [vec![8_000; 10], vec![2_001; 10], vec![2_000; 40]].concat();
+        assert_eq!(times(counts), [24]);
+    }
+
+    #[test]
+    fn and_again_when_the_rest_has_left() {
+        let counts = [vec![8_000; 2], vec![2_000; 6], vec![10; 40]].concat();
+        assert_eq!(times(counts), [6, 12]);
+    }
+
+    #[test]
+    fn few_connections_are_not_worth_it() {
+        assert!(times([vec![999; 4], vec![0; 40]].concat()).is_empty());
+    }
+
+    #[test]
+    fn those_that_come_back_at_once_keep_theirs() {
+        let wave = [vec![8_000; 4], vec![0; 4]].concat();
+        assert!(times(wave.repeat(10)).is_empty());
+    }
+}

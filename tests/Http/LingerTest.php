@@ -1,0 +1,154 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+/** A client that is still sending when its answer is the last one of the connection gets the answer all the same. */
+final class LingerTest extends HttpTestCase
+{
+    private const ROUTES = <<<'PHP'
+        $routes->post("/", static fn(Request $r) => Response::text((string) strlen($r->body())))
+            ->post("/ignores", static fn() => Response::text(str_repeat("x", 1 << 20)));
+        PHP;
+    /** Bytes that no socket holds back for its server. */
+    private const MUCH = 12 << 20;
+
+    private static ?ServerProcess $server = null;
+
+    private static function server(): ServerProcess
+    {
+        return self::$server ??= ServerProcess::start(self::ROUTES, ', limits: new Limits(bodyBytes: 200_000)');
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$server?->stop();
+        self::$server = null;
+    }
+
+    /** @dataProvider refused */
+    public function testAClientThatLooksAtItsAnswerOnlyWhenItHasSentEverythingReadsAllOfIt(int $status, string $head, string $piece): void
+    {
+        $socket = self::server()->connect();
+
+        self::assertTrue(self::sendMuch($socket, $head, $piece), 'the connection is closed while the client sends');
+        $response = ServerProcess::readAll($socket);
+
+        self::assertStatus($status, $response);
+        if ($status !== 431 && $status !== 400) {
+            self::assertSame((int) self::field($response, 'content-length'), \strlen(self::bodyOf($response)));
+        }
+    }
+
+    /** @return iterable<string, array{int, string, string}> */
+    public static function refused(): iterable
+    {
+        $post = "POST / HTTP/1.1\r\nHost: a\r\n";
+        $chunk = "10000\r\n" . str_repeat('a', 65_536) . "\r\n";
+        $piece = str_repeat('a', 65_536);
+        yield 'a body that is declared too large' => [413, $post . 'Content-Length: ' . self::MUCH . "\r\n\r\n", $piece];
+        yield 'chunks that become too large' => [413, $post . "Transfer-Encoding: chunked\r\n\r\n", $chunk];
+        yield 'a chunk that is none' => [400, $post . "Transfer-Encoding: chunked\r\n\r\nzz\r\n", $chunk];
+        yield 'no request at all' => [400, "\0\r\n\r\n", $piece];
+        yield 'a header without an end' => [431, "GET / HTTP/1.1\r\nHost: a\r\nX: ", $piece];
+        yield 'an expectation nobody has' => [417, $post . "Expect: the best\r\nContent-Length: " . self::MUCH . "\r\n\r\n", $piece];
+        yield 'a body the handler does not want' => [200, 'POST /ignores' . substr($post, 6) . "Transfer-Encoding: chunked\r\n\r\n", $chunk];
+    }
+
+    public function testTheSameHoldsOverTls(): void
+    {
+        $certificates = new Certificates();
+        try {
+            $certificates->issue('a', 'a.test');
+            $server = $this->serve(self::ROUTES, ", limits: new Limits(bodyBytes: 200_000), tls: new Tls({$certificates->php('a')})");
+            $context = stream_context_create(['ssl' => ['verify_peer' => false, 'verify_peer_name' => false]]);
+            $socket = stream_socket_client("tls://$server->address", $code, $message, 5.0, STREAM_CLIENT_CONNECT, $context);
+            self::assertIsResource($socket, (string) $message);
+
+            $sent = self::sendMuch($socket, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " . self::MUCH . "\r\n\r\n", str_repeat('a', 65_536));
+
+            self::assertTrue($sent, 'the connection is closed while the client sends');
+            self::assertStringEndsWith("\r\n\r\n413 Payload Too Large\n", ServerProcess::readAll($socket));
+        } finally {
+            $certificates->remove();
+        }
+    }
+
+    public function testABodyThatIsTooLargeIsNotAskedFor(): void
+    {
+        $response = self::server()->exchange("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\nExpect: 100-continue\r\n\r\n");
+
+        self::assertStatus(413, $response);
+        self::assertStringNotContainsString('100 Continue', $response);
+    }
+
+    public function testTheAnswerDoesNotWaitForTheBody(): void
+    {
+        $socket = self::server()->connect();
+        $from = microtime(true);
+        fwrite($socket, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n");
+
+        self::assertStatus(413, (string) fread($socket, 65_536));
+        self::assertLessThan(0.5, microtime(true) - $from);
+    }
+
+    public function testAClientThatGoesOnSendingIsCutOffAndOnlySoManyAreWaitedFor(): void
+    {
+        $server = $this->serve(self::ROUTES, ', limits: new Limits(connections: 4, bodyBytes: 1)');
+        $first = self::refusedOn($server);
+        $second = self::refusedOn($server);
+
+        self::assertLessThan(1.5, self::secondsUntilClosed($second), 'one in four is waited for');
+        $seconds = self::secondsUntilClosed($first);
+        self::assertGreaterThan(2.0, $seconds);
+        self::assertLessThan(8.0, $seconds);
+        self::assertStatus(413, $server->get('/', '-d', 'xx'));
+    }
+
+    public function testAServerThatStopsWaitsForSuchAClientForLittleMoreThanASecond(): void
+    {
+        $server = $this->serve(self::ROUTES, ', limits: new Limits(bodyBytes: 1)');
+        $socket = self::refusedOn($server);
+        $server->signal();
+
+        self::assertLessThan(2.5, self::secondsUntilClosed($socket));
+        self::assertSame(0, $server->stop()[0]);
+    }
+
+    /**
+     * @return resource a connection that has been answered 413 and has most of its body to send
+     */
+    private static function refusedOn(ServerProcess $server)
+    {
+        $socket = $server->connect();
+        fwrite($socket, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");
+        self::assertStatus(413, (string) fread($socket, 65_536));
+
+        return $socket;
+    }
+
+    /** @param resource $socket on which a byte is sent twenty times a second */
+    private static function secondsUntilClosed($socket): float
+    {
+        $from = microtime(true);
+        while (@fwrite($socket, 'a') === 1 && microtime(true) - $from < 15.0) {
+            usleep(50_000);
+        }
+
+        return microtime(true) - $from;
+    }
+
+    /** @param resource $socket */
+    private static function sendMuch($socket, string $head, string $piece): bool
+    {
+        stream_set_timeout($socket, 20);
+        $sent = @fwrite($socket, $head) === \strlen($head);
+        for ($bytes = 0; $sent && $bytes < self::MUCH; $bytes += \strlen($piece)) {
+            // Bytes beyond the declared length would be a request of their own.
+            $sent = @fwrite($socket, $piece) === \strlen($piece);
+        }
+
+        return $sent;
+    }
+}
