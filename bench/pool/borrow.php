@@ -5,8 +5,8 @@ declare(strict_types=1);
 /*
  * What the pool itself costs: php -d extension=target/release/libweft.so bench/pool/borrow.php [--rounds=N]
  *
- * Resources are plain objects and nothing is done with them. Prints the median of five runs of each, and for the contended case
- * how long borrowers waited.
+ * Resources are plain objects and nothing is done with them. Prints the median of five runs of each, and how long borrowers waited
+ * in five more.
  */
 
 require __DIR__ . '/../../autoload.php';
@@ -49,18 +49,13 @@ $uncontended = static function () use ($rounds, $cpuMicroseconds): array {
     return [(hrtime(true) - $begin) / $rounds / 1_000, ($cpuMicroseconds() - $cpu) / $rounds];
 };
 
-/** @return array{float, float, float, float} hand-offs a second, median and longest wait, and CPU of a hand-off in microseconds */
+/** @return array{float, float} hand-offs a second, and CPU of a hand-off in microseconds */
 $contended = static function () use ($rounds, $cpuMicroseconds): array {
     $pool = new Pool(static fn (): object => new stdClass(), new PoolOptions(size: 4));
-    $waits = [];
     $each = intdiv($rounds, 64);
-    $borrower = static function () use ($pool, $each, &$waits): void {
+    $borrower = static function () use ($pool, $each): void {
         for ($i = 0; $i < $each; $i++) {
-            $asked = hrtime(true);
             $lease = $pool->borrow();
-            if ($i > 1) {
-                $waits[] = hrtime(true) - $asked;
-            }
             yieldNow();
             $pool->return($lease);
         }
@@ -68,17 +63,51 @@ $contended = static function () use ($rounds, $cpuMicroseconds): array {
     [$begin, $cpu] = [hrtime(true), $cpuMicroseconds()];
     all(array_fill(0, 64, $borrower));
     [$seconds, $cpu] = [(hrtime(true) - $begin) / 1e9, $cpuMicroseconds() - $cpu];
-    sort($waits);
 
-    return [64 * $each / $seconds, $waits[intdiv(count($waits), 2)] / 1_000, end($waits) / 1_000, $cpu / (64 * $each)];
+    return [64 * $each / $seconds, $cpu / (64 * $each)];
 };
 
-run(static function () use ($uncontended, $contended, $median): void {
+/**
+ * How long a borrower waits: for how many others, and for how much CPU of this process, which others on the machine do not lengthen.
+ * Without the first turns of each, in which all come at once.
+ *
+ * @return array{int, int, float, float} median and most hand-offs to others, median and longest wait in microseconds
+ */
+$waits = static function () use ($rounds, $cpuMicroseconds): array {
+    $pool = new Pool(static fn (): object => new stdClass(), new PoolOptions(size: 4));
+    $each = intdiv($rounds, 64);
+    $times = $turns = array_fill(0, 64 * ($each - 2), 0);
+    [$handedOver, $measured] = [0, 0];
+    $borrower = static function () use ($pool, $each, $cpuMicroseconds, &$times, &$turns, &$handedOver, &$measured): void {
+        for ($i = 0; $i < $each; $i++) {
+            [$asked, $before] = [$cpuMicroseconds(), $handedOver];
+            $lease = $pool->borrow();
+            if ($i > 1) {
+                $times[$measured] = $cpuMicroseconds() - $asked;
+                $turns[$measured++] = $handedOver - $before;
+            }
+            ++$handedOver;
+            yieldNow();
+            $pool->return($lease);
+        }
+    };
+    all(array_fill(0, 64, $borrower));
+    sort($times);
+    sort($turns);
+    $middle = intdiv($measured, 2);
+
+    return [$turns[$middle], end($turns), $times[$middle], end($times)];
+};
+
+run(static function () use ($uncontended, $contended, $waits, $median): void {
     $uncontended();
     $costs = array_map(static fn (): array => $uncontended(), range(1, 5));
     printf("uncontended borrow + return        %8.3f µs, %.3f µs of CPU\n", $median(array_column($costs, 0)), $median(array_column($costs, 1)));
     $contended();
     $runs = array_map(static fn (): array => $contended(), range(1, 5));
-    printf("64 borrowers over 4 resources      %8.0f hand-offs/s, %.3f µs of CPU each\n", $median(array_column($runs, 0)), $median(array_column($runs, 3)));
-    printf("  waits: median %.0f µs, longest %.0f µs\n", $median(array_column($runs, 1)), $median(array_column($runs, 2)));
+    printf("64 borrowers over 4 resources      %8.0f hand-offs/s, %.3f µs of CPU each\n", $median(array_column($runs, 0)), $median(array_column($runs, 1)));
+    foreach (range(1, 5) as $ignored) {
+        [$turns, $mostTurns, $time, $longest] = $waits();
+        printf("  a wait: %d hand-offs to others, at most %d; %.0f µs of CPU, at most %.0f, %.1f times the median\n", $turns, $mostTurns, $time, $longest, $longest / $time);
+    }
 });

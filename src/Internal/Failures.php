@@ -51,8 +51,9 @@ final class Failures
             'sql.pool_closed' => new Sql\PoolClosed($message),
             'sql.cancelled' => new Sql\StatementCancelled($message, statement: self::text($details, 'statement')),
 
+            'pool.usage' => new Pool\UsageError($message),
             'pool.exhausted' => new Pool\PoolExhausted($message),
-            'pool.slow' => new Pool\ResourceNotReady($message),
+            'pool.slow' => new Pool\ResourceNotReady($message, Thrown::by((int) ($details['error'] ?? 0))),
             'pool.blocked' => new Pool\NestedBorrow($message),
             'pool.closed' => new Pool\PoolClosed($message),
             'pool.create' => new Pool\FactoryFailed($message, Thrown::by((int) ($details['error'] ?? 0))),

@@ -78,6 +78,11 @@ final class Lease implements Ending
         }
     }
 
+    /** A copy would give back what somebody else has by then. */
+    private function __clone()
+    {
+    }
+
     public function __destruct()
     {
         if ($this->resource !== null) {

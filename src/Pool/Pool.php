@@ -183,7 +183,7 @@ final class Pool
             }
         }
         $this->workshop->await($this->native->close());
-        $this->workshop->serve();
+        $this->workshop->finish();
     }
 
     /**

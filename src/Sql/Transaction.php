@@ -8,6 +8,7 @@ use Weft\Native\SqlTransaction;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Sql\Internal\Attendant;
 use Weft\Sql\Internal\Copy;
+use Weft\Sql\Internal\Cursors;
 use Weft\Sql\Internal\Rows;
 
 use function Weft\shield;
@@ -28,11 +29,7 @@ final class Transaction implements Connection
     /** How many nested transactions are open; the savepoint of each is named by its number. */
     private int $depth = 0;
 
-    /** How many cursors are open; each is named by its number. */
-    private int $cursors = 0;
-
-    /** How many nested transactions were undone. */
-    private int $undone = 0;
+    private readonly Cursors $cursors;
 
     /** Ended by a successful call of its user. */
     private bool $ended = false;
@@ -40,6 +37,7 @@ final class Transaction implements Connection
     /** @internal made by {@see Database} */
     public function __construct(private readonly SqlTransaction $native, private readonly Driver $driver, private readonly ?Attendant $attendant = null)
     {
+        $this->cursors = new Cursors();
     }
 
     public function execute(string $sql, array $params = []): Result
@@ -114,7 +112,7 @@ final class Transaction implements Connection
         if ($chunk < 1) {
             throw new \ValueError("A chunk must have at least 1 row, got {$chunk}");
         }
-        $reads = \preg_match('/^[\s(]*(?:SELECT|WITH|VALUES|TABLE)\b/i', $sql) === 1;
+        $reads = \preg_match('/^[\s(]*(?:SELECT|VALUES|TABLE|WITH\b(?!.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b))\b/is', $sql) === 1;
 
         return match (true) {
             !$reads, $this->driver === Driver::Sqlite => $this->readAll($sql, $params),
@@ -137,6 +135,7 @@ final class Transaction implements Connection
             $returned = $work($this);
             $this->native->push("RELEASE SAVEPOINT {$savepoint}", []);
             $this->flush();
+            $this->cursors->released($this->depth);
         } catch (\Throwable $thrown) {
             $this->undo($savepoint);
             throw $thrown;
@@ -237,7 +236,7 @@ final class Transaction implements Connection
 
     private function undo(string $savepoint): void
     {
-        $this->undone++;
+        $this->cursors->undone($this->depth);
         if (!$this->native->isOpen()) {
             return;
         }
@@ -275,22 +274,19 @@ final class Transaction implements Connection
      */
     private function fetch(string $sql, array $params, int $chunk): \Generator
     {
-        $cursor = 'weft_' . ++$this->cursors;
-        $undone = $this->undone;
-        $this->execute("DECLARE {$cursor} NO SCROLL CURSOR FOR {$sql}", $params);
+        $cursor = $this->cursors->open($this->depth);
+        $this->execute("DECLARE {$cursor->name()} NO SCROLL CURSOR FOR {$sql}", $params);
         try {
             $key = 0;
             do {
-                $rows = $this->execute("FETCH FORWARD {$chunk} FROM {$cursor}")->rows();
+                $rows = $this->execute("FETCH FORWARD {$chunk} FROM {$cursor->name()}")->rows();
                 foreach ($rows as $row) {
                     yield $key++ => $row;
                 }
             } while (\count($rows) === $chunk);
         } finally {
-            $this->cursors--;
-            // A savepoint that was undone has taken the cursor along.
-            if ($undone === $this->undone && $this->native->isOpen()) {
-                $this->native->push("CLOSE {$cursor}", []);
+            if ($this->cursors->close($cursor, $this->depth) && $this->native->isOpen()) {
+                $this->native->push("CLOSE {$cursor->name()}", []);
             }
         }
     }

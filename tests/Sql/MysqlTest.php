@@ -28,6 +28,7 @@ class MysqlTest extends ServerConformance
     protected const SCHEME = 'mysql';
     protected const CREATE = 'CREATE DATABASE %s';
     protected const DROP = 'DROP DATABASE %s';
+    protected const PAUSE = 'SELECT SLEEP(0.2)';
     protected const SESSION = 'SELECT CONNECTION_ID()';
     protected const KILL = 'KILL %d';
 
@@ -188,6 +189,20 @@ class MysqlTest extends ServerConformance
         $row = $this->db->execute("SELECT CAST('0000-00-00' AS DATE) AS d, CAST('2024-00-01 00:00:00' AS DATETIME) AS t")->first();
 
         self::assertSame(['d' => '0000-00-00', 't' => '2024-00-01 00:00:00'], $row);
+    }
+
+    public function testADateThatNoCalendarHasStaysText(): void
+    {
+        foreach ([[], [1]] as $parameters) {
+            $row = $this->db->transaction(static function (Transaction $tx) use ($parameters): ?array {
+                $tx->execute("SET sql_mode = 'ALLOW_INVALID_DATES'");
+                $tx->execute('CREATE TEMPORARY TABLE odd (d DATE, t DATETIME, leap DATE)');
+                $tx->execute("INSERT INTO odd VALUES ('2023-02-31', '2023-04-31 10:00:00', '2024-02-29')");
+
+                return $tx->execute('SELECT * FROM odd' . ($parameters === [] ? '' : ' WHERE 1 = ?'), $parameters)->first();
+            });
+            self::assertEquals(['d' => '2023-02-31', 't' => '2023-04-31 10:00:00', 'leap' => new \DateTimeImmutable('2024-02-29')], $row);
+        }
     }
 
     public function testADateKeepsItsWallClockWhateverItsZone(): void
@@ -365,6 +380,8 @@ class MysqlTest extends ServerConformance
         yield 'a named lock' => [["SELECT GET_LOCK('weft_left_behind', 0)"], "SELECT IS_USED_LOCK('weft_left_behind') IS NULL", 1];
         yield 'a locked table' => [['CREATE TABLE locked (a INT)', 'LOCK TABLES locked WRITE'], 'SELECT count(*) FROM information_schema.metadata_lock_info', null];
         yield 'another database' => [['USE information_schema'], "SELECT DATABASE() LIKE 'weft_sql_%'", 1];
+        yield 'a variable set in a block' => [['BEGIN NOT ATOMIC SET SESSION sort_buffer_size = 65536; END'], 'SELECT @@sort_buffer_size = 65536', 0];
+        yield 'a statement prepared in a block' => [["BEGIN NOT ATOMIC PREPARE weft FROM 'SELECT 1'; END"], 'EXECUTE weft', SqlException::class];
         yield 'a prepared statement' => [["PREPARE weft FROM 'SELECT 1'"], 'EXECUTE weft', SqlException::class];
     }
 

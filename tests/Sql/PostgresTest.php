@@ -34,6 +34,7 @@ class PostgresTest extends ServerConformance
     protected const SCHEME = 'postgres';
     protected const CREATE = 'CREATE SCHEMA %s';
     protected const DROP = 'DROP SCHEMA %s CASCADE';
+    protected const PAUSE = 'SELECT pg_sleep(0.2)';
     protected const SESSION = 'SELECT pg_backend_pid()';
     protected const KILL = 'SELECT pg_terminate_backend(%d)';
 
@@ -260,6 +261,11 @@ class PostgresTest extends ServerConformance
         ), 'id'));
 
         self::assertSame([1, 2], $ids);
+
+        $names = $this->db->transaction(static fn (Transaction $tx) => \array_column(\iterator_to_array(
+            $tx->stream("WITH new AS (INSERT INTO items (id, name) VALUES (3, 'three') RETURNING name)\nSELECT name FROM new"),
+        ), 'name'));
+        self::assertSame(['three'], $names);
     }
 
     public function testARollbackOfWhatWasNeverSentIsNoRoundTrip(): void
@@ -341,6 +347,7 @@ class PostgresTest extends ServerConformance
     {
         yield 'SET' => [["SET statement_timeout = '77s'"], 'SELECT 0 FROM pg_settings WHERE name = \'statement_timeout\' AND setting <> \'0\''];
         yield 'set_config' => [["SELECT set_config('weft.mine', 'x', false)"], "SELECT 0 WHERE current_setting('weft.mine', true) <> ''"];
+        yield 'UPDATE pg_settings' => [["UPDATE pg_settings SET setting = '77' WHERE name = 'statement_timeout'"], 'SELECT 0 FROM pg_settings WHERE name = \'statement_timeout\' AND setting <> \'0\''];
         yield 'search_path' => [['SET search_path = pg_catalog'], "SELECT 0 WHERE current_schema() = 'pg_catalog'"];
         yield 'SET ROLE' => [['SET ROLE pg_monitor'], 'SELECT 0 WHERE current_user <> session_user'];
         yield 'temporary table' => [['CREATE TEMPORARY TABLE mine ()'], "SELECT 0 WHERE to_regclass('pg_temp.mine') IS NOT NULL"];

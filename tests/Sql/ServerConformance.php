@@ -17,6 +17,7 @@ use Weft\Sql\ServerDown;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 use Weft\Sql\UndefinedTable;
+use Weft\Tests\Runtime\Subprocess;
 use Weft\Tests\Sql\Support\Proxy;
 
 use function Weft\all;
@@ -40,6 +41,8 @@ abstract class ServerConformance extends SqlConformance
     protected const DROP = '';
     protected const SESSION = '';
     protected const KILL = '';
+    /** One that takes a fifth of a second. */
+    protected const PAUSE = '';
 
     /** A query for the number of running {@see endless()} statements of the session. */
     abstract protected function running(int $session): string;
@@ -406,5 +409,30 @@ abstract class ServerConformance extends SqlConformance
         $server = \parse_url(self::server());
 
         return static::SCHEME . "://{$credentials}@{$server['host']}:{$server['port']}{$path}";
+    }
+
+    public function testAForkedChildThatEndsDoesNotDisturbItsParent(): void
+    {
+        if (!\function_exists('pcntl_fork')) {
+            self::markTestSkipped('pcntl is not there');
+        }
+        [$dsn, $session, $pause] = [\var_export($this->dsn(), true), static::SESSION, static::PAUSE];
+        $program = Subprocess::run(<<<PHP
+            \$db = Weft\\Sql\\Database::connect($dsn, new Weft\\Pool\\PoolOptions(size: 1));
+            \$before = \$db->execute('$session')->value();
+            foreach (['dropped', 'kept'] as \$what) {
+                \$child = pcntl_fork();
+                if (\$child === 0) {
+                    try { \$db->execute('SELECT 1'); } catch (Weft\\Runtime\\ForkedProcess) { echo "refused\n"; }
+                    if (\$what === 'dropped') { unset(\$db); }
+                    exit(0);
+                }
+                pcntl_waitpid(\$child, \$status);
+                run(static fn () => timeout(10.0, static fn () => \$db->transaction(static fn (\$tx) => \$tx->execute('$pause')->rows())));
+            }
+            echo \$db->execute('$session')->value() === \$before ? "the same session\n" : "another session\n";
+            PHP);
+
+        self::assertSame("refused\nrefused\nthe same session\n", $program->output . $program->errors);
     }
 }

@@ -87,4 +87,58 @@ trait StreamConformance
 
         self::assertSame([1, 2, 3, 12, 13], $this->db->execute('SELECT a FROM t ORDER BY a')->column());
     }
+
+    public function testStreamsInATransactionMayEndInAnyOrder(): void
+    {
+        $this->db->transaction(function (Transaction $tx): void {
+            $read = fn () => $tx->stream($this->series(5), chunk: 2);
+            [$first, $second] = [$read(), $read()];
+            [$first->current(), $second->current()];
+            unset($first);
+            $third = $read();
+            self::assertSame(1, $third->current()['n']);
+            $second->next();
+            $second->next();
+            self::assertSame([3, 5], [$second->current()['n'], \count(\iterator_to_array($third))]);
+        });
+    }
+
+    public function testAStreamInATransactionOutlivesNestedOnesThatAreUndone(): void
+    {
+        $this->db->transaction(function (Transaction $tx): void {
+            foreach ([1, 2] as $_) {
+                $seen = [];
+                foreach ($tx->stream($this->series(5), chunk: 2) as $row) {
+                    $seen[] = $row['n'];
+                    self::thrown(\DomainException::class, fn () => $tx->transaction(function (Transaction $tx): void {
+                        $inner = $tx->stream($this->series(5), chunk: 2);
+                        self::assertSame(1, $inner->current()['n']);
+                        throw new \DomainException;
+                    }));
+                }
+                self::assertSame([1, 2, 3, 4, 5], $seen);
+            }
+        });
+    }
+
+    public function testAStreamInATransactionMayEndInANestedOneThatIsUndone(): void
+    {
+        $this->db->transaction(function (Transaction $tx): void {
+            $outer = $tx->stream($this->series(5), chunk: 2);
+            self::assertSame(1, $outer->current()['n']);
+            self::thrown(\DomainException::class, static fn () => $tx->transaction(static function () use (&$outer): void {
+                $outer = null;
+                throw new \DomainException;
+            }));
+            self::assertCount(5, \iterator_to_array($tx->stream($this->series(5), chunk: 2)));
+            $kept = $tx->transaction(function (Transaction $tx): iterable {
+                $kept = $tx->stream($this->series(5), chunk: 2);
+                $kept->current();
+
+                return $kept;
+            });
+            self::thrown(\DomainException::class, static fn () => $tx->transaction(static fn () => throw new \DomainException));
+            self::assertCount(5, \iterator_to_array($kept, false));
+        });
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -94,35 +94,61 @@ async fn uncontended() -> (Duration, Duration) {
     (time / ROUNDS, processor / ROUNDS)
 }
 
-/// Time of all hand-offs, and every wait.
-async fn contended() -> ((Duration, Duration), Vec<Duration>) {
+/// Time of all hand-offs.
+async fn contended() -> (Duration, Duration) {
     let pool = pool();
-    let waits = Rc::new(RefCell::new(Vec::with_capacity(ROUNDS as usize)));
     let begin = Clocks::now();
-    let tasks: Vec<_> = (0..BORROWERS)
-        .map(|_| {
-            let (pool, waits) = (pool.clone(), Rc::clone(&waits));
-            spawn_local(async move {
-                for round in 0..ROUNDS / BORROWERS {
-                    let asked = Instant::now();
-                    let lease = pool.borrow().await;
-                    if round > 1 {
-                        waits.borrow_mut().push(asked.elapsed());
-                    }
-                    give_way().await;
-                    drop(lease);
+    everybody(move || {
+        let pool = pool.clone();
+        async move {
+            for _ in 0..ROUNDS / BORROWERS {
+                let lease = pool.borrow().await;
+                give_way().await;
+                drop(lease);
+            }
+        }
+    })
+    .await;
+    begin.elapsed()
+}
+
+/// Every wait, without those of the first turns, in which all come at once: in hand-offs to others, and in processor time.
+async fn waits() -> (Vec<u32>, Vec<Duration>) {
+    let pool = pool();
+    let handed_over = Rc::new(Cell::new(0_u32));
+    let turns = Rc::new(RefCell::new(Vec::with_capacity(ROUNDS as usize)));
+    let times = Rc::new(RefCell::new(Vec::with_capacity(ROUNDS as usize)));
+    let (all_turns, all_times) = (Rc::clone(&turns), Rc::clone(&times));
+    everybody(move || {
+        let (pool, handed_over) = (pool.clone(), Rc::clone(&handed_over));
+        let (turns, times) = (Rc::clone(&turns), Rc::clone(&times));
+        async move {
+            for round in 0..ROUNDS / BORROWERS {
+                let (asked, before) = (processor_time(), handed_over.get());
+                let lease = pool.borrow().await;
+                if round > 1 {
+                    times.borrow_mut().push(processor_time() - asked);
+                    turns.borrow_mut().push(handed_over.get() - before);
                 }
-            })
-        })
-        .collect();
+                handed_over.set(handed_over.get() + 1);
+                give_way().await;
+                drop(lease);
+            }
+        }
+    })
+    .await;
+    let (mut turns, mut times) = (all_turns.take(), all_times.take());
+    turns.sort_unstable();
+    times.sort_unstable();
+    (turns, times)
+}
+
+async fn everybody<T: Future<Output = ()> + 'static>(borrower: impl Fn() -> T) {
+    let tasks: Vec<_> = (0..BORROWERS).map(|_| spawn_local(borrower())).collect();
     for task in tasks {
         // A borrower that panics is a bug that shows itself.
         let _ = task.await;
     }
-    let total = begin.elapsed();
-    let mut waits = waits.take();
-    waits.sort_unstable();
-    (total, waits)
 }
 
 fn main() {
@@ -149,18 +175,24 @@ fn main() {
         for _ in 0..5 {
             runs.push(contended().await);
         }
-        runs.sort_unstable_by_key(|(total, _)| *total);
-        let ((time, processor), waits) = &runs[2];
+        runs.sort_unstable();
+        let (time, processor) = runs[2];
         let rate = f64::from(ROUNDS) / time.as_secs_f64();
         println!(
             "64 borrowers over 4 connections    {rate:>8.0} hand-offs/s, {:.3} µs of CPU each",
             processor.as_secs_f64() * 1e6 / f64::from(ROUNDS)
         );
-        if let (Some(median), Some(longest)) = (waits.get(waits.len() / 2), waits.last()) {
+        for _ in 0..5 {
+            let (turns, times) = waits().await;
+            let middle = times.len() / 2;
+            let (time, longest) = (times[middle], times[times.len() - 1]);
             println!(
-                "  waits: median {:.0} µs, longest {:.0} µs",
-                median.as_secs_f64() * 1e6,
-                longest.as_secs_f64() * 1e6
+                "  a wait: {} hand-offs to others, at most {}; {:.1} µs of CPU, at most {:.1}, {:.1} times the median",
+                turns[middle],
+                turns[turns.len() - 1],
+                time.as_secs_f64() * 1e6,
+                longest.as_secs_f64() * 1e6,
+                longest.as_secs_f64() / time.as_secs_f64(),
             );
         }
     });

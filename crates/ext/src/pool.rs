@@ -15,6 +15,7 @@ use crate::convert;
 use crate::failure::{Detail, Failure};
 use crate::process::Process;
 use crate::runtime::{Payload, expect, seconds, start};
+use crate::text::Text;
 
 /// The options as `Weft\Pool\PoolOptions` hands them over; what is missing has the core's default.
 pub fn options(from: &ZendHashTable, name: String) -> PoolOptions {
@@ -290,12 +291,15 @@ pub struct Pool {
 impl Pool {
     pub fn open(
         options: &ZendHashTable,
-        name: String,
+        name: Text<'_>,
         checks: bool,
         resets: bool,
     ) -> PhpResult<Self> {
         Process::refuse_after_fork()?;
-        let options = self::options(options, name);
+        let name = name.utf8().map_err(|wrong| {
+            Failure::new("pool.usage", format!("the name of the pool is {wrong}"))
+        })?;
+        let options = self::options(options, name.to_owned());
         let traces = !options.leak_threshold.is_zero();
         let desk = Rc::new(Desk {
             checks,
@@ -326,6 +330,7 @@ impl Pool {
     }
 
     pub fn borrow(&self, task: i64) -> PhpResult<i64> {
+        Process::refuse_after_fork()?;
         let handle = self.pool.on_behalf_of(borrower(task, self.traces));
         if let Some(lease) = handle.try_borrow() {
             return Ok(keep(&self.leases, lease));
@@ -398,9 +403,10 @@ impl Pool {
         answer.is_some_and(|answer| answer.send(Ok(id)).is_ok())
     }
 
-    pub fn refused(&self, request: i64, error: i64, message: String) {
+    pub fn refused(&self, request: i64, error: i64, message: Text<'_>) {
         let answer = self.desk.creating.borrow_mut().remove(&request);
         if let Some(answer) = answer {
+            let message = message.lossy();
             // Whoever asked may have left.
             let _ = answer.send(Err(Refused { error, message }));
         }
@@ -458,7 +464,10 @@ fn failure(error: pool::Error<Refused>) -> Failure {
     let message = error.to_string();
     match error {
         pool::Error::Exhausted { .. } => Failure::new("pool.exhausted", message),
-        pool::Error::Slow { .. } => Failure::new("pool.slow", message),
+        pool::Error::Slow { error, .. } => {
+            let thrown = error.map_or(0, |error| error.error);
+            Failure::new("pool.slow", message).with("error", Detail::Int(thrown))
+        }
         pool::Error::SelfBlocked { .. } => Failure::new("pool.blocked", message),
         pool::Error::Down { error, .. } => {
             Failure::new("pool.down", message).with("error", Detail::Int(error.error))

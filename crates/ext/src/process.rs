@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
 use weft_core::reactor::Reactor;
@@ -33,6 +33,8 @@ thread_local! {
 static OWNER: AtomicU32 = AtomicU32::new(0);
 /// Set in a child whose parent had a runtime: its sockets and threads are the parent's.
 static FORKED: AtomicBool = AtomicBool::new(false);
+/// Descriptors of the runtime's epoll instance, of which Tokio has two; -1 where there is none.
+static EVENT_POLLS: [AtomicI32; 4] = [const { AtomicI32::new(-1) }; 4];
 
 impl Process {
     /// # Errors
@@ -73,9 +75,15 @@ impl Process {
 
     fn start() -> Result<Self, Failure> {
         keep_freed_memory();
+        let before = event_polls();
         let reactor = Reactor::new(|panic| Err(Failure::panic(panic))).map_err(|error| {
             Failure::new("runtime", format!("cannot start the event loop: {error}"))
         })?;
+        let own = event_polls();
+        let own = own.into_iter().filter(|poll| !before.contains(poll));
+        for (place, poll) in EVENT_POLLS.iter().zip(own) {
+            place.store(poll, Ordering::Relaxed);
+        }
         OWNER.store(std::process::id(), Ordering::Relaxed);
         Ok(Self {
             reactor,
@@ -134,8 +142,48 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
 extern "C" fn after_fork_in_child() {
     if OWNER.load(Ordering::Relaxed) != 0 {
         FORKED.store(true, Ordering::Relaxed);
+        part_from_parent();
     }
 }
+
+/// The descriptors of epoll instances that are open; none where there is no `/proc`.
+fn event_polls() -> Vec<i32> {
+    let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") else {
+        return Vec::new();
+    };
+    descriptors
+        .flatten()
+        .filter(|entry| {
+            let target = std::fs::read_link(entry.path());
+            target.is_ok_and(|target| target.as_os_str() == "anon_inode:[eventpoll]")
+        })
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// An epoll instance is shared after a fork: a socket that the child takes out of it when it drops its copy would be out of
+/// the parent's, which then waits for it for ever. So the child gets empty ones of its own in their place.
+#[cfg(target_os = "linux")]
+fn part_from_parent() {
+    for poll in &EVENT_POLLS {
+        let poll = poll.load(Ordering::Relaxed);
+        if poll < 0 {
+            continue;
+        }
+        // SAFETY: these calls are safe in a child right after fork, and the descriptor is the runtime's, which only the
+        // parent goes on with.
+        unsafe {
+            let empty = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+            if empty >= 0 {
+                libc::dup3(empty, poll, libc::O_CLOEXEC);
+                libc::close(empty);
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn part_from_parent() {}
 
 pub extern "C" fn request_shutdown(_type: i32, _module: i32) -> i32 {
     crate::protobuf::forget();

@@ -10,6 +10,7 @@ use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Task;
 
 /**
  * Makes, checks and closes the resources the extension asks for: inside `run()` each in a task of its own, so that whoever
@@ -24,6 +25,8 @@ final class Workshop implements Servant
 
     /** @var array<int, Coroutine> factories at work, by request */
     private array $creating = [];
+    /** @var array<int, Task> closing what is not needed any more, by resource */
+    private array $closing = [];
     private int $lastId = 0;
     private readonly Bell $bell;
 
@@ -58,7 +61,21 @@ final class Workshop implements Servant
                 $task = $scheduler->orphans->start([$this, $kind], [$subject]);
                 if ($kind === 'create') {
                     $this->creating[$subject] = $task;
+                } elseif ($kind === 'close') {
+                    $this->closing[$subject] = $task;
                 }
+            }
+        }
+    }
+
+    /** Waits until everything that was to be closed is. */
+    public function finish(): void
+    {
+        $this->serve();
+        foreach ($this->closing as $id => $task) {
+            unset($this->closing[$id]);
+            if ($task !== Scheduler::$current?->running) {
+                $task->await();
             }
         }
     }
@@ -70,6 +87,9 @@ final class Workshop implements Servant
             $resource = ($this->factory)();
             if ($resource === null) {
                 throw new FactoryFailed("pool \"{$this->name}\": the factory returned null instead of a resource");
+            }
+            if ((\is_object($resource) || \is_resource($resource)) && \in_array($resource, $this->resources, true)) {
+                throw new FactoryFailed("pool \"{$this->name}\": the factory returned a " . \get_debug_type($resource) . ' that the pool has already; it has to make a new one each time');
             }
             $this->resources[$id] = $resource;
             if ($this->hooks->created !== null) {
@@ -115,6 +135,7 @@ final class Workshop implements Servant
                 $this->warn('close', $id, $thrown);
             }
         }
+        unset($this->closing[$id]);
     }
 
     /** False and only false, or an exception, ends the resource. */

@@ -61,6 +61,11 @@ impl BufferedStream {
         let read = pin!(self.stream.read_buf(&mut self.input));
         read.poll(cx).map(|received| match received {
             Ok(0) => Err(io::Error::other("the server closed the connection")),
+            // What TLS says to the same.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the server closed the connection",
+            )),
             other => other,
         })
     }

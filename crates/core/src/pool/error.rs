@@ -1,3 +1,4 @@
+use std::fmt;
 use std::time::Duration;
 
 use super::borrower::{Holder, Holders};
@@ -23,7 +24,8 @@ pub enum Error<E> {
 
     /// There was room, but no new connection was ready in time.
     #[error(
-        "pool \"{pool}\" had no connection ready within {waited:?}: {creating} being opened for {age:?}, {failed} attempts have failed before, {in_use} of {size} in use, {waiting} waiting"
+        "pool \"{pool}\" had no connection ready within {waited:?}: {creating} being opened for {age:?}, {failed} attempts have failed before, {in_use} of {size} in use, {waiting} waiting{}",
+        LastFailure(.error)
     )]
     Slow {
         pool: String,
@@ -35,6 +37,8 @@ pub enum Error<E> {
         age: Duration,
         /// Attempts in a row.
         failed: u32,
+        /// Of the last of them.
+        error: Option<E>,
         waiting: usize,
     },
 
@@ -68,4 +72,15 @@ pub enum Error<E> {
     /// The attempt this borrower waited for failed, or the last look at what it was to get.
     #[error("{0}")]
     Connect(E),
+}
+
+struct LastFailure<'a, E>(&'a Option<E>);
+
+impl<E: fmt::Display> fmt::Display for LastFailure<'_, E> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(error) => write!(out, "; the last one with: {error}"),
+            None => Ok(()),
+        }
+    }
 }

@@ -133,13 +133,16 @@ impl World {
             served: Vec::new(),
         };
         let size = 1 + world.below(4);
-        let ms =
-            |range: usize, world: &mut Self| Duration::from_millis(world.below(range) as u64 * 100);
+        let ms = |range: usize, world: &mut Self| match world.below(16) {
+            0 => Duration::MAX,
+            _ => Duration::from_millis(world.below(range) as u64 * 100),
+        };
         let options = PoolOptions {
             size,
             minimum_idle: world.below(size + 1),
             idle_timeout: ms(3, &mut world),
             max_lifetime: ms(5, &mut world),
+            lifetime_jitter: world.below(2) as f64,
             renewal_timeout: ms(2, &mut world),
             keepalive_interval: ms(3, &mut world),
             validate_after: ms(3, &mut world),

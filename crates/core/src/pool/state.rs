@@ -227,7 +227,8 @@ impl<C, E: Clone> State<C, E> {
         let lifetime = enabled(self.options.max_lifetime)?;
         self.spread = (self.spread + GOLDEN).fract();
         let part = 1.0 - self.options.lifetime_jitter.clamp(0.0, 1.0) * self.spread;
-        now.checked_add(lifetime.mul_f64(part))
+        let age = Duration::try_from_secs_f64(lifetime.as_secs_f64() * part).ok()?;
+        now.checked_add(age)
     }
 
     /// A claimed connection could not be opened; without an error its opener vanished.
@@ -354,7 +355,7 @@ impl<C, E: Clone> State<C, E> {
             true => Duration::ZERO,
             false => self.options.renewal_timeout,
         };
-        let spent = now >= expires + patience;
+        let spent = expires.checked_add(patience).is_some_and(|end| now >= end);
         self.totals.expired += u64::from(spent);
         spent
     }

@@ -70,6 +70,7 @@ impl<C, E: Clone> State<C, E> {
                 creating,
                 age,
                 failed,
+                error: self.outage.as_ref().and_then(|outage| outage.error.clone()),
                 waiting,
             },
             None => Error::Exhausted {

@@ -197,7 +197,7 @@ impl Kind {
             Self::Int { unsigned: true, .. } => unsigned(parse(bytes)?),
             Self::Int { .. } => Value::Int(parse(bytes)?),
             Self::Float | Self::Double => Value::Float(parse(bytes)?),
-            Self::Date | Self::DateTime { .. } if is_zero_date(bytes) => Self::Text.string(bytes),
+            Self::Date | Self::DateTime { .. } if is_no_date(bytes) => Self::Text.string(bytes),
             Self::Date => Value::Date(String::from_utf8_lossy(bytes).into_owned()),
             Self::DateTime { .. } => Value::Timestamp(String::from_utf8_lossy(bytes).into_owned()),
             Self::Time { .. } => Self::Text.string(bytes),
@@ -216,11 +216,27 @@ impl Kind {
     }
 }
 
-/// No calendar has the year 0, the month 0 or the day 0 that MySQL may hold.
-fn is_zero_date(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"0000")
-        || bytes.get(4..7) == Some(b"-00")
-        || bytes.get(7..10) == Some(b"-00")
+/// No calendar has the year 0, the month 0 or the day 0 that MySQL may hold, nor the 31st of February.
+fn is_no_date(bytes: &[u8]) -> bool {
+    let number = |range| {
+        let digits = std::str::from_utf8(bytes.get(range)?).ok()?;
+        digits.parse::<u32>().ok()
+    };
+    match (number(0..4), number(5..7), number(8..10)) {
+        (Some(year), Some(month), Some(day)) => {
+            year == 0 || month == 0 || day == 0 || day > days(year, month)
+        }
+        _ => true,
+    }
+}
+
+fn days(year: u32, month: u32) -> u32 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 => 28 + u32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
 }
 
 fn read_int(reader: &mut Reader<'_>, width: u8, is_unsigned: bool) -> Result<Value, Malformed> {
@@ -265,7 +281,7 @@ fn date(reader: &mut Reader<'_>) -> Result<Value, Malformed> {
         false => (fields.u16()?, fields.u8()?, fields.u8()?),
     };
     let text = format!("{year:04}-{month:02}-{day:02}");
-    Ok(match is_zero_date(text.as_bytes()) {
+    Ok(match is_no_date(text.as_bytes()) {
         true => Value::Text(text),
         false => Value::Date(text),
     })
@@ -283,7 +299,7 @@ fn datetime(reader: &mut Reader<'_>, decimals: u8) -> Result<Value, Malformed> {
     };
     let fraction = fraction(&mut fields, decimals)?;
     let text = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{fraction}");
-    Ok(match is_zero_date(text.as_bytes()) {
+    Ok(match is_no_date(text.as_bytes()) {
         true => Value::Text(text),
         false => Value::Timestamp(text),
     })

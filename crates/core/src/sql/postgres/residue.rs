@@ -72,10 +72,11 @@ impl Residue {
     }
 }
 
-/// Functions of the server that change the session; `pg_advisory_xact_lock` is not among them.
-const NEEDLES: [&[u8]; 4] = [
+/// Functions and views of the server that change the session; `pg_advisory_xact_lock` is not among them.
+const NEEDLES: [&[u8]; 5] = [
     b"advisory_lock",
     b"set_config",
+    b"pg_settings",
     b"pg_temp",
     b"dblink_connect",
 ];
@@ -119,6 +120,7 @@ mod tests {
             "SELECT pg_advisory_lock(1)",
             "select PG_TRY_ADVISORY_LOCK(1)",
             "SELECT set_config('a.b', 'c', false)",
+            "UPDATE pg_settings SET setting = 'c' WHERE name = 'a.b'",
             "CREATE TEMP TABLE t ()",
             "CREATE TEMPORARY VIEW v AS SELECT 1",
             "SELECT 1 INTO\n TEMP t",

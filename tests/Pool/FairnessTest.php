@@ -1,0 +1,94 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Pool;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Pool\Lease;
+use Weft\Pool\Pool;
+use Weft\Pool\PoolOptions;
+
+use function Weft\all;
+use function Weft\async;
+use function Weft\delay;
+use function Weft\run;
+use function Weft\timeout;
+use function Weft\yieldNow;
+
+/** Nobody starves: counted in turns, not in time. */
+final class FairnessTest extends TestCase
+{
+    private const BORROWERS = 64;
+    private const SIZE = 4;
+
+    private int $asked = 0;
+    /** @var list<int> numbers of the borrows in the order in which they were served */
+    private array $served = [];
+    private int $longest = 0;
+
+    /** @dataProvider works */
+    public function testEachOfManyBorrowersHasItsTurnAfterThoseWhoAskedBeforeAndNobodyElse(\Closure $work): void
+    {
+        run(function () use ($work): void {
+            $pool = new Pool(static fn (): object => new \stdClass(), new PoolOptions(size: self::SIZE));
+            all(\array_fill(0, self::BORROWERS, function () use ($pool, $work): void {
+                for ($turn = 0; $turn < 50; ++$turn) {
+                    $lease = $this->borrow($pool);
+                    $work();
+                    $pool->return($lease);
+                }
+            }));
+            $pool->close();
+        });
+
+        self::assertSame(\range(1, 50 * self::BORROWERS), $this->served);
+        self::assertLessThan(self::BORROWERS, $this->longest, 'hand-offs to others that a borrower has waited for');
+    }
+
+    /** @return iterable<string, array{\Closure(): void}> what borrowers do with what they have */
+    public static function works(): iterable
+    {
+        yield 'nothing but letting others go on' => [yieldNow(...)];
+        yield 'something of the same length' => [static fn () => delay(0.0005)];
+    }
+
+    public function testWhoWaitsIsNotOvertakenByOnesThatComeLaterNorKeptFromItByOnesThatLeave(): void
+    {
+        run(function (): void {
+            $pool = new Pool(static fn (): object => new \stdClass(), new PoolOptions(size: self::SIZE));
+            $held = \array_map(static fn (): Lease => $pool->borrow(), \range(1, self::SIZE));
+            $waiting = [];
+            foreach (\range(1, self::BORROWERS) as $number) {
+                $waiting[$number] = async(function () use ($pool): void {
+                    $lease = $this->borrow($pool);
+                    yieldNow();
+                    $pool->return($lease);
+                });
+            }
+            yieldNow();
+            foreach (\range(1, self::BORROWERS, 2) as $leaving) {
+                $waiting[$leaving]->cancel();
+            }
+            \array_map($pool->return(...), $held);
+            $late = $this->borrow($pool);
+            foreach (\range(2, self::BORROWERS, 2) as $staying) {
+                timeout(10.0, $waiting[$staying]->await(...));
+            }
+            $pool->return($late);
+        });
+
+        self::assertSame([...\range(2, self::BORROWERS, 2), self::BORROWERS + 1], $this->served);
+    }
+
+    private function borrow(Pool $pool): Lease
+    {
+        $number = ++$this->asked;
+        $before = \count($this->served);
+        $lease = $pool->borrow();
+        $this->longest = \max($this->longest, \count($this->served) - $before);
+        $this->served[] = $number;
+
+        return $lease;
+    }
+}

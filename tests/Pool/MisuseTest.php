@@ -1,0 +1,143 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Pool;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Pool\FactoryFailed;
+use Weft\Pool\Pool;
+use Weft\Pool\PoolOptions;
+use Weft\Pool\ResourceNotReady;
+use Weft\Pool\UsageError;
+use Weft\Tests\Runtime\Subprocess;
+
+use function Weft\delay;
+use function Weft\run;
+use function Weft\timeout;
+
+/** What a pool is told that makes no sense. */
+final class MisuseTest extends TestCase
+{
+    /** @dataProvider places */
+    public function testAnExceptionOfAFactoryThatIsNotUtf8IsToldAtOnce(\Closure $place): void
+    {
+        $place(static function (): void {
+            $pool = new Pool(static fn () => throw new \DomainException("caf\xE9"), new PoolOptions(createTimeout: 5.0));
+            try {
+                $pool->borrow();
+                self::fail('lent nothing');
+            } catch (FactoryFailed $failed) {
+                self::assertStringEndsWith("caf\u{FFFD}", $failed->getMessage());
+                self::assertSame("caf\xE9", $failed->getPrevious()?->getMessage());
+            }
+        });
+    }
+
+    /** @dataProvider places */
+    public function testAFactoryThatReturnsWhatThePoolHasAlreadyIsRefused(\Closure $place): void
+    {
+        $place(static function (): void {
+            $only = new \stdClass();
+            $pool = new Pool(static fn (): \stdClass => $only, new PoolOptions(size: 2, borrowTimeout: 0.1, name: 'tools'));
+            $first = $pool->borrow();
+            try {
+                $pool->borrow();
+                self::fail('lent twice');
+            } catch (ResourceNotReady $failed) {
+                self::assertStringEndsWith('; the last one with: pool "tools": the factory failed with Weft\Pool\FactoryFailed: pool "tools": the factory returned a stdClass that the pool has already; it has to make a new one each time', $failed->getMessage());
+                self::assertInstanceOf(FactoryFailed::class, $failed->getPrevious());
+            }
+            $pool->return($first);
+            self::assertSame($only, $pool->borrow()->resource());
+        });
+    }
+
+    /** @dataProvider places */
+    public function testTimesBeyondEveryClockAreForEver(\Closure $place): void
+    {
+        foreach ([1e300, 1.8446744073709552e19, 1e15] as $time) {
+            $place(static function () use ($time): void {
+                $options = [];
+                foreach (['idleTimeout', 'maxLifetime', 'renewalTimeout', 'borrowTimeout', 'returnTimeout', 'createTimeout', 'keepaliveInterval', 'validateAfter', 'validationTimeout', 'leakThreshold'] as $name) {
+                    $options[$name] = $time;
+                }
+                foreach ([$options, ['maxLifetime' => 0.001] + $options, ['keepaliveInterval' => 0.01, 'validateAfter' => 0.001] + $options] as $times) {
+                    foreach ([0.0, 1.0] as $jitter) {
+                        $pool = new Pool(static fn (): \stdClass => new \stdClass(), new PoolOptions(...$times, size: 1, minimumIdle: 1, lifetimeJitter: $jitter), check: static fn (): bool => true, reset: static fn (): bool => true);
+                        foreach ([1, 2, 3] as $_) {
+                            $pool->with(static fn () => \usleep(2_000));
+                        }
+                        self::assertSame(3, $pool->stats()['borrowed']);
+                        $pool->close();
+                    }
+                }
+            });
+        }
+    }
+
+    public function testALeaseIsNotCopied(): void
+    {
+        $pool = new Pool(static fn (): \stdClass => new \stdClass(), new PoolOptions(size: 1));
+        $lease = $pool->borrow();
+        try {
+            $copy = clone $lease;
+            self::fail('copied');
+        } catch (\Error $refused) {
+            self::assertStringContainsString('private Weft\Pool\Lease::__clone()', $refused->getMessage());
+        }
+        self::assertSame(1, $pool->stats()['in_use']);
+        $pool->return($lease);
+    }
+
+    public function testANameThatIsNotUtf8IsRefused(): void
+    {
+        $this->expectException(UsageError::class);
+        $this->expectExceptionMessage('the name of the pool is not UTF-8: byte 0xE9 at offset 3');
+        new Pool(static fn (): \stdClass => new \stdClass(), new PoolOptions(name: "caf\xE9"));
+    }
+
+    public function testClosingWaitsForWhatClosesItsResources(): void
+    {
+        run(static function (): void {
+            $closed = 0;
+            $pool = new Pool(static fn (): \stdClass => new \stdClass(), new PoolOptions(size: 3), close: static function () use (&$closed): void {
+                delay(0.02);
+                ++$closed;
+            });
+            $leases = [$pool->borrow(), $pool->borrow(), $pool->borrow()];
+            $pool->discard($leases[0]);
+            \array_map($pool->return(...), [$leases[1], $leases[2]]);
+            $pool->close();
+            self::assertSame(3, $closed);
+        });
+    }
+
+    public function testAForkedChildIsLentNothingOfItsParent(): void
+    {
+        if (!\function_exists('pcntl_fork')) {
+            self::markTestSkipped('pcntl is not there');
+        }
+        $program = Subprocess::run(<<<'PHP'
+            $pool = new Weft\Pool\Pool(static fn (): stdClass => new stdClass(), new Weft\Pool\PoolOptions(size: 1));
+            $pool->return($pool->borrow());
+            $child = pcntl_fork();
+            if ($child === 0) {
+                try { $pool->borrow(); echo "lent\n"; } catch (Weft\Runtime\ForkedProcess $e) { echo "refused\n"; }
+                exit(0);
+            }
+            pcntl_waitpid($child, $status);
+            $pool->return($pool->borrow());
+            echo "parent goes on\n";
+            PHP);
+
+        self::assertSame("refused\nparent goes on\n", $program->output . $program->errors);
+    }
+
+    /** @return iterable<string, array{\Closure}> */
+    public static function places(): iterable
+    {
+        yield 'outside of tasks' => [static fn (\Closure $test) => $test()];
+        yield 'in a task' => [static fn (\Closure $test) => run(static fn () => timeout(20.0, $test))];
+    }
+}
