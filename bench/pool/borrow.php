@@ -71,7 +71,8 @@ $contended = static function () use ($rounds, $cpuMicroseconds): array {
  * How long a borrower waits: for how many others, and for how much CPU of this process, which others on the machine do not lengthen.
  * Without the first turns of each, in which all come at once.
  *
- * @return array{int, int, float, float} median and most hand-offs to others, median and longest wait in microseconds
+ * @return array{int, int, float, float, float} median and most hand-offs to others, median and longest wait in microseconds, and the part
+ *     of the waits that were longer than three times the median
  */
 $waits = static function () use ($rounds, $cpuMicroseconds): array {
     $pool = new Pool(static fn (): object => new stdClass(), new PoolOptions(size: 4));
@@ -96,7 +97,9 @@ $waits = static function () use ($rounds, $cpuMicroseconds): array {
     sort($turns);
     $middle = intdiv($measured, 2);
 
-    return [$turns[$middle], end($turns), $times[$middle], end($times)];
+    $long = count(array_filter($times, static fn (float $time): bool => $time > 3 * $times[$middle]));
+
+    return [$turns[$middle], end($turns), $times[$middle], end($times), $long / $measured];
 };
 
 run(static function () use ($uncontended, $contended, $waits, $median): void {
@@ -107,7 +110,7 @@ run(static function () use ($uncontended, $contended, $waits, $median): void {
     $runs = array_map(static fn (): array => $contended(), range(1, 5));
     printf("64 borrowers over 4 resources      %8.0f hand-offs/s, %.3f µs of CPU each\n", $median(array_column($runs, 0)), $median(array_column($runs, 1)));
     foreach (range(1, 5) as $ignored) {
-        [$turns, $mostTurns, $time, $longest] = $waits();
-        printf("  a wait: %d hand-offs to others, at most %d; %.0f µs of CPU, at most %.0f, %.1f times the median\n", $turns, $mostTurns, $time, $longest, $longest / $time);
+        [$turns, $mostTurns, $time, $longest, $long] = $waits();
+        printf("  a wait: %d hand-offs to others, at most %d; %.0f µs of CPU, at most %.0f, %.3f %% longer than 3 times the median\n", $turns, $mostTurns, $time, $longest, 100 * $long);
     }
 });
