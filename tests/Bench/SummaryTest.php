@@ -31,6 +31,19 @@ final class SummaryTest extends TestCase
         self::assertStringEndsWith('called by ghz, which leaves the server waiting, 1.30× to 1.50×', $tile->detail);
     }
 
+    public function testOfGrpcAPeerThatIsNotTheYardstickStandsBeside(): void
+    {
+        $tonic = array_map(
+            static fn (array $run): array => ['system' => $run['system'] === 'go' ? 'tonic' : 'weft'] + $run,
+            [...self::calls('Get', 'h2load', 8, weft: 10.0, go: 8.0), ...self::calls('List', 'h2load', 8, weft: 10.0, go: 9.0)],
+        );
+
+        $tile = self::tile('grpc', [...$tonic, ...self::calls('Get', 'h2load', 8, weft: 10.0, go: 16.0), ...self::calls('List', 'h2load', 8, weft: 10.0, go: 18.0)]);
+
+        self::assertSame(['1.60×', 'the calls of go per CPU second'], [$tile->value, $tile->claim]);
+        self::assertStringEndsWith('; against tonic, in Rust, 0.80×', $tile->detail);
+    }
+
     public function testWithoutABusyCoreThereIsNothingToSayOfGrpc(): void
     {
         self::assertNull(self::tile('grpc', self::calls('Get', 'ghz', 8, weft: 20.0, go: 26.0)));

@@ -34,12 +34,13 @@ export function middleRun(runs, field) {
     return sorted[sorted.length >> 1];
 }
 
-/** How much less a unit of work costs Weft than the cheapest peer; null when one of them has no run. */
-export function cheaper(runs, field) {
+/** How many times as much a unit of work costs each peer as Weft, the cheapest first: [{ peer, ratio }]. */
+export function ratiosTo(runs, field) {
     const costs = [...groupBy(runs, (run) => run.system)].map(([name, own]) => ({ name, cost: spread(own, field) })).filter(({ cost }) => cost);
     const weft = costs.find(({ name }) => name === 'weft');
-    const peer = costs.filter(({ name }) => !name.startsWith('weft')).sort((a, b) => a.cost.median - b.cost.median)[0];
-    return weft && peer ? { ratio: peer.cost.median / weft.cost.median, peer: peer.name } : null;
+    return weft === undefined ? [] : costs.filter(({ name }) => !name.startsWith('weft'))
+        .map(({ name, cost }) => ({ peer: name, ratio: cost.median / weft.cost.median }))
+        .sort((a, b) => a.ratio - b.ratio);
 }
 
 export function number(value, decimals = 0) {

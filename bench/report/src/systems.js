@@ -12,6 +12,7 @@ const looks = [
     ['weft postgres', 'weft', 3, 'plus', '10 3'],
     ['weft-google-protobuf', 'weft', 2, 'square', '6 3'],
     ['go', 'peer', 6, 'diamond', null],
+    ['tonic', 'peer', 9, 'square', '4 2'],
     ['pure-php', 'peer', 7, 'wye', '6 3'],
     ['php-fpm', 'peer', 7, 'wye', '6 3'],
     ['symfony-messenger', 'peer', 8, 'times', '2 3'],

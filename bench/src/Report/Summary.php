@@ -78,18 +78,19 @@ final class Summary
         );
     }
 
-    /** The least favourable of the loads that keep the server's core busy, which ghz does not. */
+    /** Against grpc-go, under the least favourable of the loads that keep the server's core busy, which ghz does not. */
     private function grpc(): ?Tile
     {
         $ratios = [];
         foreach (['Get', 'List'] as $call) {
-            $busy = self::least($this->grpcCosts('h2load', $call));
+            $busy = self::least($this->grpcCosts('h2load', $call, 'go'));
             if ($busy === null) {
                 return null;
             }
             $ratios[$call] = $busy;
         }
-        $ghz = array_column([...$this->grpcCosts('ghz', 'Get'), ...$this->grpcCosts('ghz', 'List')], 'ratio');
+        $ghz = array_column([...$this->grpcCosts('ghz', 'Get', 'go'), ...$this->grpcCosts('ghz', 'List', 'go')], 'ratio');
+        $tonic = self::least([...$this->grpcCosts('h2load', 'Get', 'tonic'), ...$this->grpcCosts('h2load', 'List', 'tonic')]);
         $least = self::least($ratios);
         $details = array_map(static fn (string $call, array $cost): string => "$call " . self::costs($cost), array_keys($ratios), $ratios);
 
@@ -97,6 +98,7 @@ final class Summary
             self::times($least['ratio']),
             "the calls of {$least['peer']} per CPU second",
             'a core kept busy, the least favourable of 1, 8 and 50 connections: ' . implode(', ', $details)
+                . ($tonic === null ? '' : '; against tonic, in Rust, ' . self::times($tonic['ratio']))
                 . ($ghz === [] ? '' : '; called by ghz, which leaves the server waiting, ' . self::times(min($ghz)) . ' to ' . self::times(max($ghz))),
         );
     }
@@ -106,9 +108,10 @@ final class Summary
      *
      * @return list<array{ratio: float, peer: string, weft: float, theirs: float}> one for each load
      */
-    private function grpcCosts(string $tool, string $call): array
+    private function grpcCosts(string $tool, string $call, string $peer): array
     {
         $runs = $this->runs('grpc', ['tool' => $tool, 'call' => $call, 'concurrency' => 100, 'failed' => null]);
+        $runs = array_values(array_filter($runs, static fn (array $run): bool => in_array($run['system'], ['weft', $peer], true)));
         $presets = array_filter(array_unique(array_column($runs, 'preset')), static fn (string $preset): bool => !str_ends_with($preset, self::TOO_SHORT));
 
         return array_values(array_filter(array_map(

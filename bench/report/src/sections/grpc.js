@@ -1,11 +1,11 @@
 import { bars, percentiles, ratios } from '../charts.js';
 import { choice, element, origin, table } from '../dom.js';
-import { bounds, cheaper, groupBy, middleRun, number, range, references, results, spread } from '../data.js';
+import { bounds, groupBy, middleRun, number, range, ratiosTo, references, results, spread } from '../data.js';
 
 export const id = 'grpc';
 export const files = ['grpc', 'grpc-bounds'];
 
-const order = ['weft', 'weft-google-protobuf', 'go', 'node'];
+const order = ['weft', 'weft-google-protobuf', 'go', 'tonic', 'node'];
 const rank = (system) => order.indexOf(system) < 0 ? order.length : order.indexOf(system);
 const systems = (runs) => [...groupBy(runs, (run) => run.system)].sort(([a], [b]) => rank(a) - rank(b));
 const presets = () => [...groupBy(results.grpc.runs, (run) => run.preset)];
@@ -36,13 +36,21 @@ function overview(all) {
     // What lasts a tenth of a second is shorter than the clock of CPU time needs.
     const long = all.filter(([name]) => !name.endsWith(', 1,000 calls, ghz')).sort(([, [a]], [, [b]]) => b.tool.localeCompare(a.tool));
     const name = ({ call, tool, concurrency, connections }) => `${call}, ${tool}, ${concurrency} on ${connections}`;
-    const rows = long.map(([, runs]) => ({ name: name(runs[0]), ...cheaper(runs, 'cpu_us_per_call') })).filter(({ ratio }) => ratio !== undefined);
-    const symbol = { 'CPU of a call': 'circle' };
+    const shapes = ['circle', 'square', 'triangle', 'diamond', 'star'];
+    const rows = long.map(([, runs]) => ({ name: name(runs[0]), values: ratiosTo(runs, 'cpu_us_per_call').map(({ peer, ratio }) => ({ label: peer, ratio })) }))
+        .filter(({ values }) => values.length > 0);
+    const peers = [...new Set(rows.flatMap(({ values }) => values.map(({ label }) => label)))].sort((a, b) => rank(a) - rank(b));
     return element(
         'div',
         { class: 'pair' },
-        ratios('Calls per CPU second: Weft against the best peer (right of 1 is better), by calls at a time on connections', rows.map(({ name: load, ratio }) => ({ name: load, values: [{ label: 'CPU of a call', ratio }] })), 'times the best peer', symbol),
-        table('Weft\'s calls per CPU second, times the best peer\'s', ['call, tool, calls at a time on connections', 'times'], rows.map(({ name: load, ratio, peer }) => [load, `${number(ratio, 2)} (${peer})`])),
+        ratios('Calls per CPU second: Weft against each peer (right of 1 is better), by calls at a time on connections', rows, 'times the peer', Object.fromEntries(peers.map((peer, i) => [peer, shapes[i % shapes.length]]))),
+        table('Weft\'s calls per CPU second, times the peer\'s', ['call, tool, calls at a time on connections', ...peers], rows.map(({ name: load, values }) => [
+            load,
+            ...peers.map((peer) => {
+                const value = values.find(({ label }) => label === peer);
+                return value ? number(value.ratio, 2) : '–';
+            }),
+        ])),
     );
 }
 

@@ -1,6 +1,6 @@
 import { bars, percentiles, ratios } from '../charts.js';
 import { choice, element, table } from '../dom.js';
-import { cheaper, groupBy, middleRun, number, range, results, spread } from '../data.js';
+import { groupBy, middleRun, number, range, ratiosTo, results, spread } from '../data.js';
 
 export const id = 'http';
 
@@ -37,7 +37,7 @@ function overview(cases, protocols, connections) {
     const symbols = Object.fromEntries(connections.map((count, i) => [`${count} connection${count === 1 ? '' : 's'}`, shapes[i % shapes.length]]));
     const rows = cases.flatMap((name) => protocols.map((protocol) => ({
         name: `${name}, ${protocol}`,
-        values: connections.map((count, i) => ({ label: Object.keys(symbols)[i], ...cheaper(of({ case: name, protocol, connections: count }), 'cpu_us_per_request') }))
+        values: connections.map((count, i) => ({ label: Object.keys(symbols)[i], ...ratiosTo(of({ case: name, protocol, connections: count }), 'cpu_us_per_request')[0] }))
             .filter(({ ratio: value }) => value !== undefined),
     }))).filter(({ values }) => values.length > 0);
     return element(
