@@ -11,6 +11,7 @@ use Weft\Bench\Scale\Curve;
 use Weft\Bench\Scale\Options;
 use Weft\Bench\Scale\Point;
 use Weft\Bench\Scale\Results;
+use Weft\Bench\Scale\ServerPoints;
 use Weft\Bench\Scale\TaskPoints;
 
 require_once __DIR__ . '/../../bench/autoload.php';
@@ -27,6 +28,29 @@ final class ScaleTest extends TestCase
 
         self::assertGreaterThan(5 * $few, $many);
         self::assertLessThan(200.0, $many, 'MiB of 2,000 tasks');
+    }
+
+    /** @dataProvider servers */
+    public function testTheProgramsOfTheOtherBenchmarksServeTheirCurve(Curve $curve, string $tool): void
+    {
+        if (trim((string) shell_exec("command -v $tool")) === '') {
+            self::markTestSkipped("$tool is not installed: scripts/setup bench");
+        }
+        $folder = sys_get_temp_dir() . '/weft-scale-' . bin2hex(random_bytes(4));
+        mkdir($folder);
+        $environment = ServerPoints::environment($folder, 'postgres://nobody@127.0.0.1:1/nothing');
+        [$point] = (new ServerPoints(dirname(__DIR__, 2), (string) getenv('WEFT_EXTENSION'), $environment, 1, [1]))->of($curve, 4);
+
+        $rate = ($point->measure)("$folder/log")[''];
+        exec('rm -rf ' . escapeshellarg($folder));
+
+        self::assertGreaterThan(50.0, $rate);
+    }
+
+    public static function servers(): iterable
+    {
+        yield 'HTTP' => [Curve::Http, 'wrk'];
+        yield 'gRPC' => [Curve::Grpc, 'h2load'];
     }
 
     public function testATableHasARowForEachValueAndAColumnForEachLine(): void

@@ -60,7 +60,7 @@ final class Benchmark
     {
         $bus = new BusPoints($ground, "{$this->root}/bench/bus", $this->options->extension, $this->options->commands);
         $workers = $this->options->short ? self::WORKERS_SHORT : self::WORKERS;
-        $environment = ['DATABASE_URL' => $services['DATABASE_URL']];
+        $environment = ServerPoints::environment($this->out, $services['DATABASE_URL']);
         $servers = new ServerPoints($this->root, $this->options->extension, $environment, $this->options->seconds, $workers);
         $tasks = new TaskPoints("{$this->root}/bench/scale/tasks.php", $this->options->extension);
         $points = [];
@@ -97,7 +97,7 @@ final class Benchmark
                 $progress->finish(implode(', ', array_map(static fn (float $y): string => number_format($y, $y < 100 ? 2 : 0), $measured)) . " {$point->curve->labels()[1]}");
             } catch (BenchmarkException | \PDOException $failure) {
                 $runs[] = Results::failed($point, $failure->getMessage(), $log);
-                $progress->finish("FAILED: {$failure->getMessage()}");
+                $progress->finish('FAILED: ' . strtok($failure->getMessage(), "\n"));
             }
         }
 

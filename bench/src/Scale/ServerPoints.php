@@ -30,6 +30,22 @@ final class ServerPoints
     ) {
     }
 
+    /**
+     * What the programs of bench/http and bench/grpc need.
+     *
+     * @param string $out folder in which there may be another one of files
+     * @param string $database URL
+     *
+     * @return array<string, string>
+     */
+    public static function environment(string $out, string $database): array
+    {
+        $static = "$out/http-files/static";
+        @mkdir($static, recursive: true);
+
+        return ['DATABASE_URL' => $database, 'STATIC_FOLDER' => $static];
+    }
+
     /** @return list<Point> */
     public function of(Curve $curve, int $connections): array
     {

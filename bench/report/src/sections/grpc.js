@@ -69,9 +69,10 @@ function bears({ bounds: rows, streams }, result) {
 function preset(name, runs) {
     const all = systems(runs);
     const rows = (field) => all.map(([system, own]) => ({ name: system, spread: spread(own, field) }));
-    const { call, concurrency, connections } = runs[0];
+    const { call, tool, concurrency, connections } = runs[0];
+    // They were measured with ghz.
     const theirs = references.grpc.rows
-        .filter((row) => row.call === call && row.concurrency === concurrency && connections === 1)
+        .filter((row) => tool === 'ghz' && row.call === call && row.concurrency === concurrency && connections === 1)
         .map((row) => ({ name: 'Swoole (published)', spread: { median: row.rps, min: row.rps, max: row.rps }, published: true, row }));
     const series = all.map(([system, own]) => ({ name: system, latency: middleRun(own, 'p99_ms')?.latency_ms })).filter((line) => line.latency);
     return [
