@@ -203,6 +203,26 @@ final class RunTest extends TestCase
         self::assertStringContainsString('exit code 0', $run->wait('ended')['message']);
     }
 
+    public function testARecycledWorkerWhoseSuccessorsDoNotStartStaysAndTheyAreTriedLessAndLessOften(): void
+    {
+        $app = Application::idle();
+        $run = new Supervised($app->file, ['--max-age=1.5']);
+        $old = $run->wait('is ready')['pid'];
+        $app->write('syntax error;');
+        $delays = $times = [];
+        for ($i = 0; $i < 6; $i++) {
+            $delays[] = $run->wait('did not start: the workers that run stay')['not_again_within'];
+            $times[] = \microtime(true);
+        }
+
+        self::assertTrue(\posix_kill($old, 0));
+        self::assertEqualsWithDelta([0.1, 0.2, 0.4, 0.8, 1.6, 3.2], $delays, 0.4);
+        self::assertGreaterThan(1.4, $times[5] - $times[4]);
+        $app->write('Worker::untilStopped();');
+        $run->wait('is ready');
+        self::assertSame($old, $run->wait('ended with exit code 0')['pid']);
+    }
+
     public function testAWorkerThatIsNeverReadyIsKilled(): void
     {
         $app = new Application('signal(SIGUSR2);');

@@ -99,6 +99,7 @@ final class Fleet
         foreach ($this->slots as $slot) {
             $slot->failures = 0;
             $slot->startAt = $now;
+            $slot->forgive();
             if ($slot->next !== null) {
                 $this->drain($slot->next, 'superseded by another reload', $now);
                 $slot->next = null;
@@ -132,6 +133,7 @@ final class Fleet
         $process->readyAt = $now;
         $this->log->info(Process::NAME . " is ready after {seconds} s", $process->context() + ['seconds' => \round($now - $process->startedAt, 3)]);
         $slot = $process->slot;
+        $slot->forgive();
         if ($slot->next === $process) {
             $old = $slot->current;
             $slot->current = $process;
@@ -201,7 +203,7 @@ final class Fleet
         $this->report($process, $code, $signal, $now);
         $expected = $process->reason !== null && !$process->hung;
         if (!$expected && $wasNext) {
-            $this->abandonReload($process);
+            $this->abandonReload($process, $now);
         } elseif (!$expected && !$this->stopping) {
             $slot->failed($process, $now);
             $this->log->log(
@@ -224,7 +226,7 @@ final class Fleet
             $memory = $process->memory();
             Numbers::memory($slot->index, $memory);
             $reason = $this->limitReached($process, $memory, $now);
-            if ($reason !== null && !$this->stopping && !$this->isReplacing() && $this->toReplace === []) {
+            if ($reason !== null && $now >= $slot->replaceAt && !$this->stopping && !$this->isReplacing() && $this->toReplace === []) {
                 $this->log->info(Process::NAME . " is recycled: $reason", $process->context());
                 $process->reason = "recycled: $reason";
                 $slot->next = $this->start($slot, $now);
@@ -322,7 +324,7 @@ final class Fleet
     }
 
     /** New code that does not start must not take the place of old code that runs. */
-    private function abandonReload(Process $process): void
+    private function abandonReload(Process $process, float $now): void
     {
         if ($process->slot->current !== null) {
             $process->slot->current->reason = null;
@@ -332,7 +334,8 @@ final class Fleet
             $this->reloadSince = null;
             Numbers::reload('abandoned');
         }
-        $this->log->error(Process::NAME . " did not start: the workers that run stay", $process->context());
+        $delay = \round($process->slot->lostSuccessor($now), 2);
+        $this->log->error(Process::NAME . " did not start: the workers that run stay", $process->context() + ['not_again_within' => $delay]);
     }
 
     private function limitReached(Process $process, int $memory, float $now): ?string

@@ -23,6 +23,9 @@ final class Slot
     public int $failures = 0;
     /** When the next process is to be started, while there is none. */
     public float $startAt = 0.0;
+    /** Successors in a row that have not started, and when another may be tried where nobody has asked for it. */
+    private int $stillborn = 0;
+    public float $replaceAt = 0.0;
 
     public function __construct(public readonly int $index)
     {
@@ -34,6 +37,22 @@ final class Slot
         $lived = $process->readyAt === null ? 0.0 : $now - $process->readyAt;
         $this->failures = $lived >= self::FORGET_AFTER ? 1 : $this->failures + 1;
         $this->startAt = $now + self::delay($this->failures);
+    }
+
+    /** Remembers that the process that was to take over has ended before it was ready. @return float seconds until another may be tried */
+    public function lostSuccessor(float $now): float
+    {
+        $delay = self::delay(++$this->stillborn + 1);
+        $this->replaceAt = $now + $delay;
+
+        return $delay;
+    }
+
+    /** A process has started, or there is new code that may. */
+    public function forgive(): void
+    {
+        $this->stillborn = 0;
+        $this->replaceAt = 0.0;
     }
 
     /** Seconds, doubling from the second failure on, plus or minus a tenth so that workers do not start in step. */
