@@ -156,7 +156,7 @@ final class Bus
      * Makes the queue, its dead-letter queue and a binding for each message type that has a handler here, and with a database
      * the bus's own tables `weft_*`, where they are missing.
      *
-     * @param string $queue 1 to 250 bytes of UTF-8
+     * @param string $queue 1 to 250 bytes of UTF-8 without NUL
      */
     public function declare(string $queue): void
     {

@@ -92,14 +92,15 @@ final class DeadLetters
     }
 
     /**
-     * Replaces the body of a letter, which stays a dead letter.
+     * Replaces the body of a letter, which stays a dead letter. A crash in the middle leaves the letter with either body, or both.
      *
      * @return bool false when there is none of that id
      */
     public function edit(string $id, string $body): bool
     {
         return $this->each(new DeadLetterFilter(id: $id), 1, function (DeadLetter $letter, Consumer $consumer, Delivery $delivery) use ($body): void {
-            $this->transport->put($this->dead, [new Outgoing($letter->type, $body, $letter->headers)]);
+            // The new body is here, whatever was kept elsewhere.
+            $this->transport->put($this->dead, [new Outgoing($letter->type, $body, \array_diff_key($letter->headers, [Header::CLAIM => true]))]);
             $consumer->ack($delivery);
         }) === 1;
     }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
+use Weft\Bus\Internal\Causes;
+
 /**
  * How often and when a handler that has thrown is tried again before its message is parked.
  *
@@ -48,7 +50,7 @@ final class Retry
     /** Whether it is for an exception or for one of those that led to it. */
     public function fits(\Throwable $thrown): bool
     {
-        for ($error = $thrown; $error !== null; $error = $error->getPrevious()) {
+        foreach (Causes::of($thrown) as $error) {
             foreach ($this->on as $class) {
                 if ($error instanceof $class) {
                     return true;

@@ -781,6 +781,7 @@ final class BusTest extends BusTestCase
         yield 'empty' => [''];
         yield 'too long with its dead letters' => [\str_repeat('q', 251)];
         yield 'no text' => ["q\xff"];
+        yield 'a text that databases do not take' => ["q\0"];
     }
 
     /** @dataProvider impossibleNumbers */

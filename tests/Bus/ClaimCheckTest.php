@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use Weft\Bus\Batch;
 use Weft\Bus\Bus;
 use Weft\Bus\ClaimCheck;
 use Weft\Bus\Claims\DatabaseStore;
@@ -17,6 +18,7 @@ use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\ConnectionRefused;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\MariaDb;
@@ -146,6 +148,79 @@ final class ClaimCheckTest extends BusTestCase
             $this->expectException(PublishFailed::class);
             Bus::connect($broker, claims: new ClaimCheck($full, above: 0))->send(self::customer(8));
         });
+    }
+
+    public function testAnEditedLetterBringsItsBodyWithIt(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $bus = Bus::connect('memory:', claims: new ClaimCheck($this->store('folder'), above: 0))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
+                $seen[] = $command->name;
+                $command->name === 'name_1' && throw new \DomainException('no');
+            }));
+            $bus->declare(self::QUEUE);
+            $id = $bus->send(self::customer(1));
+            self::drain($bus);
+            self::assertTrue($bus->deadLetters(self::QUEUE)->edit($id, '{"id":"1","name":"another","email":"e"}'));
+            $bus->deadLetters(self::QUEUE)->retry();
+            self::drain($bus);
+
+            self::assertSame([['name_1', 'another'], 0], [$seen, $bus->deadLetters(self::QUEUE)->count()]);
+        });
+    }
+
+    /** @dataProvider waysToHandle */
+    public function testAStoreThatIsAwayForAWhileParksNothing(bool $batch): void
+    {
+        $this->inRuntime(function () use ($batch): void {
+            $store = new class ($this->store('folder')) implements ClaimStore {
+                public int $fails = 3;
+
+                public function __construct(private readonly ClaimStore $inner) {}
+
+                public function put(string $id, string $body): void
+                {
+                    $this->inner->put($id, $body);
+                }
+
+                public function get(string $id): ?string
+                {
+                    return $this->fails-- > 0 ? throw new ConnectionRefused('nobody there') : $this->inner->get($id);
+                }
+
+                public function forget(float $seconds): int
+                {
+                    return 0;
+                }
+            };
+            $seen = new \ArrayObject();
+            $bus = Bus::connect('memory:', Database::connect($this->dsn()), claims: new ClaimCheck($store, above: 0))->handlers($batch ? new class ($seen) {
+                public function __construct(private readonly \ArrayObject $seen) {}
+
+                #[CommandHandler]
+                #[Batch(StoreCustomer::class, size: 2)]
+                public function store(array $items): void
+                {
+                    foreach ($items as $item) {
+                        $this->seen[] = $item->message->id;
+                    }
+                }
+            } : self::storing(static fn(StoreCustomer $command) => $seen[] = $command->id));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(4));
+            self::drain($bus);
+
+            $ids = $seen->getArrayCopy();
+            \sort($ids);
+            self::assertSame([['1', '2', '3', '4'], 0, 0], [$ids, $bus->progress()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+        });
+    }
+
+    /** @return iterable<string, array{bool}> */
+    public function waysToHandle(): iterable
+    {
+        yield 'one by one' => [false];
+        yield 'in batches' => [true];
     }
 
     public function testAnIdFromAMessageNamesNoOtherFile(): void

@@ -31,7 +31,54 @@ final class CronTest extends TestCase
         yield 'the end of the year' => ['0 0 1 1 *', '2026-01-01 00:00:00', 'Fri 2027-01-01 00:00:00'];
         yield 'a leap day' => ['0 0 29 2 *', '2026-03-01 00:00:00', 'Tue 2028-02-29 00:00:00'];
         yield 'an hour left out by summer time' => ['30 2 * * *', '2026-03-29 00:00:00', 'Mon 2026-03-30 02:30:00', 'Europe/Berlin'];
+        yield 'every minute of the hour that comes twice' => ['* * * * *', '2026-10-25 00:59:59 UTC', 'Sun 2026-10-25 02:00:00', 'Europe/Berlin'];
+        yield 'the second time of the hour that comes twice' => ['30 2 * * *', '2026-10-25 00:30:00 UTC', 'Sun 2026-10-25 02:30:00', 'Europe/Berlin'];
         yield 'a zone of its own' => ['0 12 * * *', '2026-07-01 13:00:00', 'Thu 2026-07-02 12:00:00', 'Asia/Tokyo'];
+    }
+
+    /** @dataProvider zones */
+    public function testAroundEachChangeOfTheClocksItIsTheNextMinuteThatFits(string $name): void
+    {
+        $zone = new \DateTimeZone($name);
+        $changes = \array_slice($zone->getTransitions(\gmmktime(0, 0, 0, 1, 1, 2018), \gmmktime(0, 0, 0, 12, 31, 2018)), 1);
+        self::assertNotSame([], $changes);
+        foreach ($changes as ['ts' => $change]) {
+            foreach (['30 2 * * *', '0 0 * * *', '15 1 * * *', '* * * * *', '*/20 0,2 * * *', '45 23 * * *'] as $rule) {
+                $cron = new Cron($rule, $zone);
+                foreach ([-7_300, -3_601, -3_600, -1_801, -60, -1, 0, 59, 1_799, 3_600] as $offset) {
+                    $next = self::nextMinuteThatFits($rule, $zone, $change + $offset);
+                    self::assertSame($next, $cron->after($change + $offset), "{$rule} after " . \gmdate('c', $change + $offset));
+                }
+            }
+        }
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function zones(): iterable
+    {
+        yield 'an hour at night' => ['Europe/Berlin'];
+        yield 'half an hour' => ['Australia/Lord_Howe'];
+        yield 'at midnight' => ['America/Sao_Paulo'];
+        yield 'back to midnight' => ['America/Havana'];
+    }
+
+    /** Each minute is looked at, for rules of minutes and hours. */
+    private static function nextMinuteThatFits(string $rule, \DateTimeZone $zone, int $time): int
+    {
+        [$minutes, $hours] = \array_map(
+            static fn(string $field): array => match ($field) {
+                '*' => \range(0, 59),
+                '*/20' => [0, 20, 40],
+                default => \array_map('intval', \explode(',', $field)),
+            },
+            \array_slice(\explode(' ', $rule), 0, 2),
+        );
+        do {
+            $time += 60 - $time % 60;
+            $moment = (new \DateTimeImmutable("@{$time}"))->setTimezone($zone);
+        } while (!\in_array((int) $moment->format('i'), $minutes, true) || !\in_array((int) $moment->format('G'), $hours, true));
+
+        return $time;
     }
 
     /** @dataProvider mistakes */

@@ -7,6 +7,7 @@ namespace Weft\Tests\Bus;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
+use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
@@ -14,6 +15,7 @@ use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\Records;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
@@ -195,6 +197,72 @@ class DelayTest extends BusTestCase
             $bus->consume(self::QUEUE, signals: false);
 
             self::assertSame([1, 0], [$bus->depth(self::QUEUE), $database->execute('SELECT count(*) FROM weft_delayed')->value()]);
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testWhatIsAboutToLeaveCannotBeTakenBack(): void
+    {
+        $this->inRuntime(function (): void {
+            $broker = new SpyTransport(new Memory());
+            $bus = Bus::connect($broker, Database::connect($this->dsn()))->handlers(self::storing(static fn() => null));
+            $bus->declare(self::QUEUE);
+            $id = $bus->send(self::customer(1), delay: 0.05);
+            $answers = [];
+            $broker->before = static function (string $what) use ($bus, $broker, $id, &$answers): void {
+                if ($what === 'publish') {
+                    $answers[] = async(static fn(): bool => $bus->cancel($id))->await();
+                    if (\count($answers) === 1) {
+                        throw new PublishFailed('the broker is gone');
+                    }
+                }
+            };
+            delay(0.06);
+            try {
+                $bus->releaseDue();
+                self::fail('the broker was there');
+            } catch (PublishFailed) {
+            }
+            $bus->releaseDue();
+
+            self::assertSame([[false, false], 1, false], [$answers, $bus->depth(self::QUEUE), $bus->cancel($id)]);
+            $other = $bus->send(self::customer(2), delay: 0.05);
+            delay(0.06);
+            self::assertTrue($bus->cancel($other), 'due, and nobody has come for it');
+            $bus->close();
+        });
+    }
+
+    public function testAScheduleThatMakesNoCommandHoldsUpNothingElse(): void
+    {
+        $this->inRuntime(function (): void {
+            $log = new Records();
+            $database = Database::connect($this->dsn());
+            $heard = [];
+            $bus = Bus::connect(new Memory(), $database, logger: $log)->handlers(self::storing(static function (StoreCustomer $command) use (&$heard): void {
+                $heard[] = $command->id;
+            }));
+            $bus->schedule('broken', '* * * * *', static fn(): StoreCustomer => throw new \LogicException('no such report'));
+            $bus->schedule('sound', '* * * * *', static fn(): StoreCustomer => self::customer('sound'));
+            $bus->declare(self::QUEUE);
+            foreach (['broken', 'sound'] as $name) {
+                $database->execute("INSERT INTO weft_schedules VALUES (?, '* * * * * UTC', ?)", [$name, \time() - 30]);
+            }
+            $bus->send(self::customer('put off'), delay: 0.3);
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            self::until(static function () use (&$heard): bool {
+                return \count(\array_unique($heard)) > 1;
+            });
+            delay(0.6);
+            $bus->stop();
+            $consuming->await();
+
+            self::assertEqualsCanonicalizing(['put off', 'sound'], \array_values(\array_unique($heard)));
+            $told = \array_filter($log->lines, static fn(string $line): bool => \str_contains($line, 'no such report'));
+            self::assertCount(1, $told, 'not again at every look');
+            self::assertStringContainsString('"broken"', \implode($told));
+            self::assertLessThan(\time(), $database->execute("SELECT due FROM weft_schedules WHERE name = 'broken'")->value(), 'it still has its turn');
             $bus->close();
             $database->close();
         });

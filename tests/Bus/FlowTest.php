@@ -9,6 +9,7 @@ use Weft\Bus\Bus;
 use Weft\Bus\CircuitBreaker;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
+use Weft\Bus\Header;
 use Weft\Bus\Internal\Flow\Gradient;
 use Weft\Bus\RateLimit;
 use Weft\Bus\Retry;
@@ -199,6 +200,7 @@ final class FlowTest extends BusTestCase
         yield [['headers' => ['message-id' => 'x']], 'not one of the bus\'s own'];
         yield [['headers' => ['weft-future' => 'x']], 'not one of the bus\'s own'];
         yield [['headers' => ['a' => 1]], 'got "a" with int'];
+        yield [['headers' => ['a' => \str_repeat('x', 20_000), 'b' => \str_repeat('y', 13_000)]], 'The headers of a message have at most 32768 bytes together, got 33002'];
     }
 
     public function testABreakerStopsStartingMessagesTriesOneAndGoesOnWhenThatSucceeds(): void
@@ -265,6 +267,51 @@ final class FlowTest extends BusTestCase
             $consumer->await();
 
             self::assertSame([1, 1], [$bus->progress()->expired, $bus->progress()->commands]);
+        });
+    }
+
+    public function testALoggerThatFailsChangesNothingOfWhatTheBreakerDoes(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new class extends \Psr\Log\AbstractLogger {
+                public function log($level, $message, array $context = []): void
+                {
+                    throw new \LogicException('disk full');
+                }
+            };
+            $calls = 0;
+            $bus = Bus::connect('memory:', logger: $logger)->handlers(self::storing(static function () use (&$calls): void {
+                ++$calls <= 3 && throw new \RuntimeException('the gateway is down');
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(6));
+            $bus->send(self::customer(7), expires: 0.001);
+            delay(0.01);
+            $log = \ini_set('error_log', '/dev/null');
+            try {
+                $bus->consume(self::QUEUE, concurrency: 1, stopWhenEmpty: true, signals: false, breaker: new CircuitBreaker(failures: 2, pause: 0.05));
+            } finally {
+                \ini_set('error_log', $log);
+            }
+
+            self::assertSame([6, 3, 3, 1], [$calls, $bus->progress()->commands, $bus->progress()->parked, $bus->progress()->expired]);
+            self::assertSame([3, 0], [$bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE)]);
+        });
+    }
+
+    public function testAnExpiryThatIsNoTimeDropsNothing(): void
+    {
+        $this->inRuntime(function (): void {
+            $broker = new Memory();
+            $calls = 0;
+            $bus = Bus::connect($broker)->handlers(self::storing(static function () use (&$calls): void {
+                $calls++;
+            }));
+            $bus->declare(self::QUEUE);
+            $broker->put(self::QUEUE, [new Outgoing(StoreCustomer::class, '{"id":"1","name":"a","email":"b"}', [Header::MESSAGE_ID => '1', Header::EXPIRES_AT => 'tomorrow', Header::KIND => 'command'])]);
+            self::drain($bus);
+
+            self::assertSame([1, 0], [$calls, $bus->progress()->expired]);
         });
     }
 

@@ -9,13 +9,16 @@ use Weft\Bus\BlockedKey;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\DeadLetterFilter;
+use Weft\Bus\DuplicateMessageId;
 use Weft\Bus\EventListener;
+use Weft\Bus\Header;
 use Weft\Bus\InvalidMessageClass;
 use Weft\Bus\NoHandler;
 use Weft\Bus\OrderedBy;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
@@ -412,6 +415,74 @@ final class OrderTest extends BusTestCase
 
             self::assertSame(\range(1, 120), $database->execute('SELECT number FROM deposits ORDER BY rowid')->column());
         }, 90.0);
+    }
+
+    /** @dataProvider places */
+    public function testOfTwoMessagesWithOneIdBehindABlockedKeyNoneIsLost(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $bus = Bus::connect($transport, $database)->handlers(self::accounts(static function (object $message): void {
+                $message->number === 1 && throw new \DomainException('no');
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->send(new Deposit('a', 1));
+            self::drain($bus);
+            $transport->put(self::QUEUE, \array_map(static fn(int $number): Outgoing => new Outgoing(Deposit::class, "{\"account\":\"a\",\"number\":{$number}}", [
+                Header::MESSAGE_ID => 'same', Header::ORDER_KEY => 'account:a', Header::KIND => 'command',
+            ]), [2, 3, 2]));
+            self::drain($bus);
+
+            self::assertSame(1, $bus->blockedKeys(self::QUEUE)[0]->waiting);
+            $letters = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame(['{"account":"a","number":1}', '{"account":"a","number":3}'], \array_map(static fn($letter): string => $letter->body, $letters));
+            self::assertSame(DuplicateMessageId::class, $letters[1]->errorClass());
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    /** @dataProvider places */
+    public function testAKeyOfAnyBytesBlocksAndIsReleased(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $seen = [];
+            $bus = Bus::connect($transport, $database)->handlers(self::accounts(static function (object $message) use (&$seen): void {
+                $seen[] = $message->number;
+                $message->number === 1 && throw new \DomainException('no');
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll([new Deposit("a\0b", 1), new Deposit("a\0b", 2)]);
+            $foreign = static fn(int $number): Outgoing => new Outgoing(Deposit::class, "{\"account\":\"c\",\"number\":{$number}}", [
+                Header::MESSAGE_ID => "foreign {$number}", Header::ORDER_KEY => "c\0\xff" . \str_repeat('x', 300), Header::KIND => 'command',
+            ]);
+            $transport->put(self::QUEUE, [$foreign(1), $foreign(2)]);
+            self::drain($bus);
+
+            $blocked = $bus->blockedKeys(self::QUEUE);
+            self::assertSame([1, 1], \array_map(static fn(BlockedKey $key): int => $key->waiting, $blocked));
+            self::assertSame([1, 1], $seen);
+            foreach ($blocked as $key) {
+                self::assertTrue($bus->releaseKey(self::QUEUE, $key->key));
+            }
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            while ($bus->blockedKeys(self::QUEUE) !== []) {
+                delay(0.05);
+            }
+            $bus->stop();
+            $consumer->await();
+            self::assertSame([[1, 1, 2, 2], 2], [$seen, $bus->deadLetters(self::QUEUE)->count()]);
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    public function testMoreThanOneConsumerCanHaveIsRefusedWhereThereIsAnOrder(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('of which a consumer takes 65535 at most, got a prefetch of 65536');
+        Bus::connect('memory:', Database::connect($this->dsn()))->handlers(self::accounts(static fn() => null))->consume(self::QUEUE, prefetch: 65_536);
     }
 
     public function testWhatHasNoKeyIsInNoOrder(): void

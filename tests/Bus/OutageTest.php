@@ -8,6 +8,7 @@ use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
+use Weft\Bus\RateLimit;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\Postgres;
@@ -127,6 +128,41 @@ class OutageTest extends BusTestCase
             self::assertSame(\array_fill(0, self::MESSAGES, 0), $attempts->getArrayCopy(), 'the one that was handled has not begun again');
             self::assertSame([0, 0, 0, 0], [$bus->progress()->failed, $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE), self::noted($direct)]);
             \array_map(static fn(object $open) => $open->close(), [$bus, $sender, $direct]);
+        });
+    }
+
+    public function testASharedRateThatCannotBeAskedForParksNothing(): void
+    {
+        $this->inRuntime(function (): void {
+            $direct = $this->database();
+            $calls = new \ArrayObject();
+            $bus = Bus::connect($this->brokerDsn(), Database::connect($this->throughProxy(), new PoolOptions(size: 12)))->handlers(new class ($calls) {
+                public function __construct(private readonly \ArrayObject $calls) {}
+
+                #[CommandHandler]
+                #[RateLimit(perSecond: 1000.0, shared: true)]
+                public function store(StoreCustomer $command): void
+                {
+                    $this->calls[] = $command->id;
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 4));
+            delay(0.3);
+            $this->proxy->goAway();
+            $bus->sendAll(self::customers(self::MESSAGES));
+            delay(0.7);
+            self::assertSame([0, 0, 0], [\count($calls), $bus->progress()->failed, $bus->progress()->parked]);
+            $this->proxy->comeBack();
+            while (\count($calls) < self::MESSAGES) {
+                delay(0.02);
+            }
+            $bus->stop();
+            $consuming->await();
+
+            self::assertSame([0, 0], [$bus->progress()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+            $bus->close();
+            $direct->close();
         });
     }
 

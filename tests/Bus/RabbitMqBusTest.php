@@ -15,6 +15,7 @@ use Weft\Bus\Header;
 use Weft\Bus\Publishing;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
+use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Bus\TransportFailed;
 use Weft\Bus\UnroutableMessage;
 use Weft\Sql\Database;
@@ -139,6 +140,46 @@ final class RabbitMqBusTest extends BusTestCase
             $stopping->await();
             self::assertSame(0, $bus->depth(self::QUEUE));
             $bus->close();
+        });
+    }
+
+    public function testAPrefetchOfMoreThanAConsumerCanHaveIsSharedByTwo(): void
+    {
+        $this->inRuntime(function (): void {
+            $seen = [];
+            $stopping = false;
+            $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')));
+            $bus->handlers(self::storing(static function (StoreCustomer $command) use (&$seen, &$stopping, $bus): void {
+                $seen[$command->id] = ($seen[$command->id] ?? 0) + 1;
+                if (\count($seen) === 200 && !$stopping) {
+                    $stopping = true;
+                    $bus->stop();
+                }
+                (int) $command->id % 50 === 0 && throw new \DomainException('no');
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(500));
+            $bus->consume(self::QUEUE, concurrency: 10, prefetch: 131_070);
+            self::assertSame(500, \count($seen) + $bus->depth(self::QUEUE));
+            $bus->consume(self::QUEUE, concurrency: 10, prefetch: 70_000, stopWhenEmpty: true);
+
+            self::assertSame([500, 1], [\count($seen), \max($seen)]);
+            self::assertSame([490, 10, 10, 0], [$bus->progress()->commands, $bus->progress()->parked, $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE)]);
+            $bus->close();
+        });
+    }
+
+    public function testOneStreamIsNotReadByTwo(): void
+    {
+        $this->inRuntime(function (): void {
+            $bus = Bus::connect(RabbitMq::connect($this->host->in(self::setting('AMQP_URL')), queue: RabbitMqQueue::stream()));
+            try {
+                $this->expectException(\ValueError::class);
+                $this->expectExceptionMessage('The prefetch of the stream "customers" is at most 65535, got 65536');
+                $bus->consume(self::QUEUE, prefetch: 65_536);
+            } finally {
+                $bus->close();
+            }
         });
     }
 

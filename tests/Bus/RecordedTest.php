@@ -136,6 +136,48 @@ class RecordedTest extends BusTestCase
         });
     }
 
+    public function testAnIdOfAnyBytesIsRecognisedAlsoWhenItIsRedelivered(): void
+    {
+        $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
+            $bus->handlers(self::inserting());
+            $bus->declare(self::QUEUE);
+            $broker->publish([self::message('1', "a\0"), self::message('1', "a\0"), self::message('2', "a\0b")]);
+            $holder = $broker->consume(self::QUEUE, 10);
+            for ($held = 0; $held < 3;) {
+                $held += \count($holder->next(10));
+            }
+            $holder->close();
+            self::drain($bus);
+
+            self::assertSame([['1', 'stored'], ['2', 'stored']], self::effects($database));
+            self::assertSame([1, 0], [$bus->progress()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
+        });
+    }
+
+    public function testAMessageThatTheBrokerRefusesDoesNotHoldUpTheRelay(): void
+    {
+        $this->with(function (Bus $bus, Database $database): void {
+            $bus->handlers(self::effect());
+            $bus->declare(self::QUEUE);
+            foreach (['1', '2', '3'] as $customer) {
+                self::leave($database, $customer, "id {$customer}");
+            }
+            $database->execute('UPDATE weft_outbox SET headers = ? WHERE id = ?', [\json_encode([Header::MESSAGE_ID => 'id 2', 'note' => \str_repeat('x', 200_000)]), 'id 2']);
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
+            while (self::rows($database, 'effects') < 2) {
+                delay(0.02);
+            }
+            $database->execute('UPDATE weft_outbox SET headers = ? WHERE id = ?', [\json_encode([Header::MESSAGE_ID => 'id 2']), 'id 2']);
+            while (self::rows($database, 'weft_outbox') > 0 || self::rows($database, 'effects') < 3) {
+                delay(0.02);
+            }
+            $bus->stop();
+            $consuming->await();
+
+            self::assertSame([['1', 'heard'], ['2', 'heard'], ['3', 'heard']], self::effects($database));
+        });
+    }
+
     public function testEachListenerOfAnEventHasItsEffectOnce(): void
     {
         $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {

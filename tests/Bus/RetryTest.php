@@ -12,6 +12,7 @@ use Weft\Bus\Header;
 use Weft\Bus\NoHandler;
 use Weft\Bus\Recoverable;
 use Weft\Bus\Retry;
+use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
@@ -348,6 +349,75 @@ class RetryTest extends BusTestCase
         });
     }
 
+    /** @dataProvider buses */
+    public function testOfMessagesWithOneIdOrNoneEachOneComesBack(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            $handler = new class {
+                /** @var array<string, int> */
+                public array $calls = [];
+
+                #[CommandHandler]
+                #[Retry(delayed: 1, delay: 0.3)]
+                public function store(StoreCustomer $command): void
+                {
+                    $this->calls[$command->id] = ($this->calls[$command->id] ?? 0) + 1;
+                    if ($this->calls[$command->id] === 1) {
+                        throw new \DomainException('not yet');
+                    }
+                }
+            };
+            $bus->handlers($handler)->declare(self::QUEUE);
+            $message = static fn(int $number, array $headers): Outgoing => new Outgoing(StoreCustomer::class, \json_encode(self::customer($number), \JSON_THROW_ON_ERROR), $headers + [Header::KIND => 'command']);
+            self::transport($bus)->put(self::QUEUE, [
+                $message(1, [Header::MESSAGE_ID => 'same']), $message(2, [Header::MESSAGE_ID => 'same']), $message(3, []), $message(4, []),
+            ]);
+            self::consumeUntil($bus, static fn(): bool => $bus->progress()->commands === 4);
+
+            \ksort($handler->calls);
+            self::assertSame([1 => 2, 2 => 2, 3 => 2, 4 => 2], $handler->calls);
+        });
+    }
+
+    /** @dataProvider buses */
+    public function testAMessageOf20MiBIsHandledParkedAndGivenBackWhole(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            $seen = [];
+            $bus->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
+                $seen[] = \hash('xxh3', $command->name);
+                \count($seen) < 2 && throw new \DomainException('no');
+            }))->declare(self::QUEUE);
+            $name = \str_repeat("weft\n\u{1f9f5}", 20 << 17);
+            $bus->send(new StoreCustomer('1', $name, 'e'));
+            self::consumeUntil($bus, static fn(): bool => $bus->progress()->parked === 1);
+            self::assertSame(1, $bus->deadLetters(self::QUEUE)->retry());
+            self::consumeUntil($bus, static fn(): bool => $bus->progress()->commands === 1);
+
+            self::assertSame([\hash('xxh3', $name), \hash('xxh3', $name)], $seen);
+        });
+    }
+
+    /** @dataProvider buses */
+    public function testAnErrorOfAnyShapeIsToldByTheDeadLetter(\Closure $connect): void
+    {
+        $this->with($connect, function (Bus $bus): void {
+            $cause = new class ("first\0\xff") extends \RuntimeException {};
+            $error = new \DomainException("\0\xff" . \str_repeat('ä', 2_500_000), previous: $cause);
+            (new \ReflectionProperty(\Exception::class, 'previous'))->setValue($cause, $error);
+            $bus->handlers(self::storing(static fn() => throw $error))->declare(self::QUEUE);
+            $bus->send(self::customer(1));
+            self::consumeUntil($bus, static fn(): bool => $bus->progress()->parked === 1);
+
+            [$letter] = $bus->deadLetters(self::QUEUE)->peek();
+            self::assertSame(\DomainException::class, $letter->errorClass());
+            self::assertStringStartsWith("\0?ää", $letter->errorMessage());
+            self::assertSame([2_000, true], [\strlen($letter->errorMessage()), \mb_check_encoding($letter->errorMessage(), 'UTF-8')]);
+            self::assertStringContainsString('caused by RuntimeException@anonymous', $letter->headers[Header::ERROR_STACK]);
+            self::assertLessThanOrEqual(8_000, \strlen($letter->headers[Header::ERROR_STACK]));
+        });
+    }
+
     /** @param \Closure(self): Bus $connect */
     private function with(\Closure $connect, \Closure $test): void
     {
@@ -373,8 +443,8 @@ class RetryTest extends BusTestCase
         $consuming->await();
     }
 
-    private static function transport(Bus $bus): Memory
+    private static function transport(Bus $bus): Transport
     {
-        return (fn(): Memory => $this->setup->transport)->call($bus);
+        return (fn(): Transport => $this->setup->transport)->call($bus);
     }
 }

@@ -8,6 +8,7 @@ use Weft\Bus\ClaimStore;
 use Weft\Bus\Internal\Ledger\Dialect;
 use Weft\Sql\Bytes;
 use Weft\Sql\Database;
+use Weft\Sql\Internal\Schema;
 
 /** A table `weft_bodies`, made when it is first needed. */
 final class DatabaseStore implements ClaimStore
@@ -51,7 +52,11 @@ final class DatabaseStore implements ClaimStore
     private function prepare(): void
     {
         if (!$this->isReady) {
-            $this->database->execute("CREATE TABLE IF NOT EXISTS weft_bodies (id VARCHAR(64) NOT NULL PRIMARY KEY, kept_at BIGINT NOT NULL, body {$this->dialect->bytes()} NOT NULL)");
+            (new Schema($this->database))->table('weft_bodies', [
+                'id VARCHAR(64) NOT NULL PRIMARY KEY',
+                'kept_at BIGINT NOT NULL',
+                "body {$this->dialect->bytes()} NOT NULL",
+            ])->ensure();
             $this->isReady = true;
         }
     }

@@ -43,7 +43,9 @@ final class FolderStore implements ClaimStore
         $before = \time() - (int) $seconds;
         $deleted = 0;
         foreach (new \FilesystemIterator($this->folder) as $file) {
-            if ($file->isFile() && \str_starts_with($file->getFilename(), 'claim-') && $file->getMTime() < $before) {
+            // Another process may be deleting the same ones.
+            $kept = \str_starts_with($file->getFilename(), 'claim-') ? @\filemtime($file->getPathname()) : false;
+            if ($kept !== false && $kept < $before) {
                 $deleted += (int) @\unlink($file->getPathname());
             }
         }

@@ -19,6 +19,12 @@ final class Clock
         return self::$time ?? \microtime(true);
     }
 
+    /** Seconds of a clock that is never set, for how long something takes or may take. */
+    public static function monotonic(): float
+    {
+        return \hrtime(true) / 1e9;
+    }
+
     public static function isVirtual(): bool
     {
         return self::$time !== null;

@@ -53,7 +53,7 @@ final class Cron
     public function after(int $time): int
     {
         $moment = (new \DateTimeImmutable("@{$time}"))->setTimezone($this->zone);
-        $moment = $moment->modify('-' . (int) $moment->format('s') . ' seconds')->modify('+1 minute');
+        $moment = self::later($moment, 60 - (int) $moment->format('s'));
         $end = $time + self::LONGEST;
         while ($moment->getTimestamp() <= $end) {
             if (!isset($this->allowed[3][(int) $moment->format('n')])) {
@@ -61,15 +61,21 @@ final class Cron
             } elseif (!$this->isDay($moment)) {
                 $moment = $moment->modify('+1 day')->setTime(0, 0);
             } elseif (!isset($this->allowed[1][(int) $moment->format('G')])) {
-                $moment = $moment->modify('+' . (60 - (int) $moment->format('i')) . ' minutes');
+                $moment = self::later($moment, 60 * (60 - (int) $moment->format('i')));
             } elseif (!isset($this->allowed[0][(int) $moment->format('i')])) {
-                $moment = $moment->modify('+1 minute');
+                $moment = self::later($moment, 60);
             } else {
                 return $moment->getTimestamp();
             }
         }
 
         throw new \ValueError("The schedule \"{$this->rule}\" never comes");
+    }
+
+    /** By the seconds that pass: by the clock on the wall the hour that comes twice would be passed over. */
+    private static function later(\DateTimeImmutable $moment, int $seconds): \DateTimeImmutable
+    {
+        return $moment->setTimestamp($moment->getTimestamp() + $seconds);
     }
 
     private function isDay(\DateTimeImmutable $moment): bool

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
+use Weft\Bus\ClaimLost;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Ledger\AlreadyHandled;
 use Weft\Bus\Internal\Ledger\Ledger;
@@ -104,7 +105,8 @@ final class Dispatcher
     /** @return bool whether nobody needs the message any more; then it is acknowledged */
     public function drops(Delivery $delivery): bool
     {
-        if ((float) $delivery->headers[Header::EXPIRES_AT] >= Clock::now() * 1000) {
+        $expires = $delivery->headers[Header::EXPIRES_AT];
+        if (!\is_numeric($expires) || (float) $expires >= Clock::now() * 1000) {
             return false;
         }
         $this->setup->logger->info('Message {type} {id} expired before it was handled', ['type' => $delivery->type, 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '']);
@@ -182,17 +184,18 @@ final class Dispatcher
      * @param Outgoing|null $answer for who waits for one
      * @return list<Outgoing> what it has sent
      * @throws Failure
-     * @throws MessageDecodingFailed
+     * @throws MessageDecodingFailed|ClaimLost no handler was reached
      */
     private function call(Handler $handler, Delivery $delivery, Worker $worker, ?TransactionalConsumer $enlist = null, ?Outgoing &$answer = null): array
     {
         $calls = $outages = 0;
         while (true) {
-            $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
-            $message = isset($delivery->headers[Header::SCHEMA_VERSION]) || isset($delivery->headers[Header::CLAIM]) || $handler->message->version !== 1
-                ? $this->setup->decoder->decode($handler->message, $delivery)
-                : $handler->message->decode($delivery->body);
+            $message = null;
             try {
+                $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
+                $message = isset($delivery->headers[Header::SCHEMA_VERSION]) || isset($delivery->headers[Header::CLAIM]) || $handler->message->version !== 1
+                    ? $this->setup->decoder->decode($handler->message, $delivery)
+                    : $handler->message->decode($delivery->body);
                 if ($handler->turn === null) {
                     return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);
                 }
@@ -213,7 +216,7 @@ final class Dispatcher
 
                 return [];
             } catch (\Throwable $thrown) {
-                if ($worker->isForced()) {
+                if ($worker->isForced() || ($message === null && RetryPolicy::isFinal($thrown))) {
                     throw $thrown;
                 }
                 if ($this->outage?->wait($thrown, ++$outages, $worker)) {

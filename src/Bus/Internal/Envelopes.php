@@ -18,6 +18,9 @@ use function Weft\Native\messageId;
  */
 final class Envelopes
 {
+    /** Bytes of a trace state that is handed on. */
+    private const TRACESTATE = 4_096;
+
     public function __construct(
         private readonly Codec $codec,
         private readonly Claims $claims,
@@ -33,6 +36,7 @@ final class Envelopes
     public function wrap(Kind $kind, object $message, ?Context $cause, array $more = [], ?float $due = null): Outgoing
     {
         $class = $this->codec->of($message::class);
+        $body = $class->encode($message);
         $headers = [
             Header::MESSAGE_ID => messageId(),
         ];
@@ -52,7 +56,6 @@ final class Envelopes
             $headers += $class->policy->headers($message, $due);
         }
 
-        $body = $class->encode($message);
         if (\strlen($body) > $this->claims->above) {
             $body = $this->claims->leave($headers[Header::MESSAGE_ID], $body);
             $headers[Header::CLAIM] = $headers[Header::MESSAGE_ID];
@@ -71,7 +74,8 @@ final class Envelopes
         if ($cause->header(Header::TRACEPARENT) !== null) {
             $headers[Header::TRACEPARENT] = $cause->traceparent();
         }
-        if (($state = $cause->header(Header::TRACESTATE)) !== null) {
+        // A foreign one may be of any length; W3C asks for 512 bytes to be handed on.
+        if (($state = $cause->header(Header::TRACESTATE)) !== null && \strlen($state) <= self::TRACESTATE) {
             $headers[Header::TRACESTATE] = $state;
         }
 

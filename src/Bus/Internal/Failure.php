@@ -16,6 +16,7 @@ use Weft\Bus\Transport\Delivery;
  */
 final class Failure extends \Exception
 {
+    private const CLASS_BYTES = 500;
     private const MESSAGE_BYTES = 2_000;
     private const STACK_BYTES = 8_000;
 
@@ -67,7 +68,7 @@ final class Failure extends \Exception
     public function headers(Delivery $delivery, string $queue): array
     {
         return [
-            Header::ERROR_CLASS => $this->error::class,
+            Header::ERROR_CLASS => self::cut($this->error::class, self::CLASS_BYTES),
             Header::ERROR_MESSAGE => self::cut($this->error->getMessage(), self::MESSAGE_BYTES),
             Header::ERROR_STACK => self::cut($this->stack(), self::STACK_BYTES),
             Header::FAILED_HANDLER => \implode(', ', $this->handlers),
@@ -80,7 +81,10 @@ final class Failure extends \Exception
     private function stack(): string
     {
         $stack = '';
-        for ($error = $this->error; $error !== null; $error = $error->getPrevious()) {
+        foreach (Causes::of($this->error) as $error) {
+            if (\strlen($stack) > self::STACK_BYTES) {
+                break;
+            }
             $cause = $stack === '' ? '' : 'caused by ' . $error::class . ": {$error->getMessage()}\n";
             $stack .= "{$cause}{$error->getFile()}:{$error->getLine()}\n" . self::frames($error);
         }
@@ -106,6 +110,7 @@ final class Failure extends \Exception
     /** Headers are text for every broker: bytes that are no UTF-8 are replaced. */
     private static function cut(string $text, int $bytes): string
     {
-        return \mb_strcut(\mb_scrub($text, 'UTF-8'), 0, $bytes, 'UTF-8');
+        // One character more, so that where it is cut is not taken for such bytes.
+        return \mb_strcut(\mb_scrub(\substr($text, 0, $bytes + 4), 'UTF-8'), 0, $bytes, 'UTF-8');
     }
 }

@@ -19,6 +19,7 @@ use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Sql\Transaction;
 
 use function Weft\delay;
+use function Weft\Native\messageId;
 
 /**
  * The life of one delivery: dispatched; or put off; or parked; or given back.
@@ -156,6 +157,12 @@ final class Handling
         }
     }
 
+    /** Parks a delivery that no handler gets. */
+    public function refuse(Delivery $delivery, \Throwable $why): void
+    {
+        $this->fail($delivery, new Failure($why));
+    }
+
     /** @return bool whether it was settled */
     private function fail(Delivery $delivery, Failure $failure, ?\Closure $failing = null): bool
     {
@@ -177,7 +184,7 @@ final class Handling
 
     private function report(Delivery $delivery, Failure $failure, bool $comesBack): void
     {
-        $this->log($comesBack ? LogLevel::WARNING : LogLevel::ERROR, $failure->handlers === []
+        $this->logger->log($comesBack ? LogLevel::WARNING : LogLevel::ERROR, $failure->handlers === []
             ? 'Message {type} {id} could not be handled: {error}'
             : 'Message {type} {id} failed in {handler}: {error}', [
             'type' => $delivery->type,
@@ -222,7 +229,7 @@ final class Handling
 
             return true;
         } catch (\Throwable $thrown) {
-            $this->log(LogLevel::CRITICAL, 'Message {type} {id} could not be parked and goes back to the queue: {error}', [
+            $this->logger->log(LogLevel::CRITICAL, 'Message {type} {id} could not be parked and goes back to the queue: {error}', [
                 'type' => $delivery->type,
                 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
                 'error' => $thrown->getMessage(),
@@ -267,6 +274,10 @@ final class Handling
             Header::RETRIES => (string) $round,
             Header::FAILED_HANDLER => \implode(', ', $failure->handlers),
         ] + $delivery->headers;
+        if (($headers[Header::MESSAGE_ID] ?? '') === '') {
+            // What waits is told apart by its id.
+            $headers[Header::MESSAGE_ID] = messageId();
+        }
 
         return [new Outgoing($delivery->type, $delivery->body, $headers), $pause];
     }
@@ -277,21 +288,11 @@ final class Handling
         try {
             $observation();
         } catch (\Throwable $thrown) {
-            $this->log(LogLevel::ERROR, 'The observer of queue {queue} failed: {error}', [
+            $this->logger->log(LogLevel::ERROR, 'The observer of queue {queue} failed: {error}', [
                 'queue' => $this->queue,
                 'error' => $thrown->getMessage(),
                 'exception' => $thrown,
             ]);
-        }
-    }
-
-    /** @param array<string, mixed> $context */
-    private function log(string $level, string $message, array $context): void
-    {
-        try {
-            $this->logger->log($level, $message, $context);
-        } catch (\Throwable $thrown) {
-            \error_log("Weft: the logger of queue {$this->queue} failed: {$thrown->getMessage()}; it was told of: {$context['error']}");
         }
     }
 }

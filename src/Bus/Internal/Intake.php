@@ -62,7 +62,7 @@ final class Intake
         $linger = $this->options->stopWhenEmpty ? self::LINGER : null;
         $due = $this->collector->due();
 
-        return $due === null ? $linger : \max(0.0, \min($linger ?? \INF, $due - \microtime(true)));
+        return $due === null ? $linger : \max(0.0, \min($linger ?? \INF, $due - Clock::monotonic()));
     }
 
     /** @param list<Delivery> $deliveries */

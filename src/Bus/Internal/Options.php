@@ -13,12 +13,16 @@ use Weft\Bus\Header;
  */
 final class Options
 {
+    /** Of all headers of the application together: RabbitMQ takes those of a message and of its dead letter in one frame. */
+    private const BYTES = 32_768;
+
     /**
      * @param int|null              $priority 0 to 9, the highest first
      * @param float|null            $expires  seconds, from when it leaves
      * @param float|null            $due      when it leaves, as microtime(true) has it; null for now
      * @param array<string, string> $headers  of the application
      * @return array<string, string>
+     * @throws \ValueError
      */
     public static function headers(?int $priority, ?float $expires, ?float $due, array $headers): array
     {
@@ -26,6 +30,9 @@ final class Options
             if (!\is_string($name) || !\is_string($value) || $name === '' || \strlen($name) > 128 || \in_array($name, self::reserved(), true) || \str_starts_with($name, 'weft-')) {
                 throw new \ValueError("A header has a name of 1 to 128 bytes that is not one of the bus's own and a string as value, got \"{$name}\" with " . \get_debug_type($value));
             }
+        }
+        if ($headers !== [] && ($bytes = \strlen(\implode('', \array_keys($headers)) . \implode('', $headers))) > self::BYTES) {
+            throw new \ValueError('The headers of a message have at most ' . self::BYTES . " bytes together, got {$bytes}");
         }
         if ($priority !== null) {
             $headers[Header::PRIORITY] = (string) self::priority($priority);

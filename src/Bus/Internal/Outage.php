@@ -13,7 +13,7 @@ use Weft\Sql\SqlException;
 use function Weft\delay;
 
 /**
- * A database that is down is nobody's fault: no message is parked for it. Handlers that need it wait here, one of them asks
+ * A database that is down or takes no changes is nobody's fault: no message is parked for it. Handlers that need it wait here, one of them asks
  * with growing pauses whether it is back, and then all run again. Those that wait keep the worker from taking more.
  *
  * @internal
@@ -28,6 +28,12 @@ final class Outage
 
     /** SQLSTATE class of servers without memory, disk or free connections. */
     private const INSUFFICIENT_RESOURCES = '53';
+
+    /** SQLSTATE of a server that takes no changes, such as one that has yet to become the first after the loss of another. */
+    private const READ_ONLY = '25006';
+
+    /** Deletes nothing, and is refused all the same where nothing may be changed. */
+    private const PROBE = "DELETE FROM weft_attempts WHERE message_id = ''";
 
     private bool $probing = false;
     private readonly Wakeup $over;
@@ -53,7 +59,7 @@ final class Outage
         }
         if ($this->probing) {
             while ($this->probing && !$worker->isStopping()) {
-                $this->over->wait(\microtime(true) + self::LONGEST_PAUSE);
+                $this->over->wait(Clock::monotonic() + self::LONGEST_PAUSE);
             }
         } else {
             $this->probe($thrown, $worker, \min(self::LONGEST_PAUSE, self::FIRST_PAUSE * 2 ** ($times - 1)));
@@ -83,22 +89,24 @@ final class Outage
     private function answers(): bool
     {
         try {
-            $this->database->execute('SELECT 1');
+            $this->database->execute(self::PROBE);
 
             return true;
-        } catch (SqlException) {
-            return false;
+        } catch (SqlException $exception) {
+            // Whoever refuses it for another reason is there.
+            return $exception->sqlState !== null && !self::isOne($exception);
         }
     }
 
     /** Whether it passes by itself once the server is back. */
     public static function isOne(\Throwable $thrown): bool
     {
-        for ($error = $thrown; $error !== null; $error = $error->getPrevious()) {
+        foreach (Causes::of($thrown) as $error) {
             if ($error instanceof ConnectionFailed || $error instanceof ConnectionLost) {
                 return true;
             }
-            if ($error instanceof SqlException && \str_starts_with($error->sqlState ?? '', self::INSUFFICIENT_RESOURCES)) {
+            $state = $error instanceof SqlException ? $error->sqlState ?? '' : '';
+            if ($state === self::READ_ONLY || \str_starts_with($state, self::INSUFFICIENT_RESOURCES)) {
                 return true;
             }
         }

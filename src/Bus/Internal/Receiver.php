@@ -35,6 +35,9 @@ final class Receiver
     private const LINGER = 0.2;
     private const BATCH = 1000;
 
+    /** As many as one consumer of RabbitMQ can have; several would share a queue without an order. */
+    private const IN_ORDER = 65_535;
+
     /** @var array<int, Worker> */
     private array $workers = [];
 
@@ -59,8 +62,8 @@ final class Receiver
 
     public function declare(string $queue): void
     {
-        if ($queue === '' || \strlen($queue) > 250 || \preg_match('//u', $queue) !== 1) {
-            throw new \ValueError('The name of a queue has 1 to 250 bytes of UTF-8, got "' . \mb_scrub($queue, 'UTF-8') . '" of ' . \strlen($queue));
+        if ($queue === '' || \strlen($queue) > 250 || \preg_match('/^[^\x00]*$/Du', $queue) !== 1) {
+            throw new \ValueError('The name of a queue has 1 to 250 bytes of UTF-8 without NUL, got "' . \mb_scrub($queue, 'UTF-8') . '" of ' . \strlen($queue));
         }
         $this->setup->transport->declare($queue, $this->setup->handlers->types());
         $this->setup->ledger?->prepare();
@@ -154,6 +157,9 @@ final class Receiver
     private function inTurn(string $queue, Consumption $options, int $stops): int
     {
         $ledger = $this->setup->ledger ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: give Bus::connect() one");
+        if ($options->prefetch > self::IN_ORDER) {
+            throw new \ValueError("Queue \"{$queue}\" has messages marked #[OrderedBy], of which a consumer takes " . self::IN_ORDER . " at most, got a prefetch of {$options->prefetch}");
+        }
         $handled = 0;
         do {
             $standby = $this->standBy($ledger->database, $queue, $options->signals, $stops);
@@ -245,7 +251,7 @@ final class Receiver
         $outage = $setup->database === null ? null : new Outage($setup->database, $setup->logger);
         $invoker = new Invoker($setup, $direct, $ledger, $queue);
         $dispatcher = new Dispatcher($consumer, $shared ? $consumer : null, $setup, $invoker, $outage, $ledger);
-        $suspicion = $ledger === null || $outage === null ? null : new Suspicion($ledger, $outage, $queue);
+        $suspicion = $ledger === null || $outage === null ? null : new Suspicion($ledger, $outage, $queue, $setup->logger);
         $swaps = $consumer instanceof TransactionalConsumer && $setup->ledger !== null && $consumer->shares($setup->ledger->delayed->database);
 
         $batches = new BatchDispatcher(

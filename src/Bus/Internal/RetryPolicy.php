@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
+use Weft\Bus\ClaimLost;
 use Weft\Bus\CrashedTooOften;
 use Weft\Bus\DuplicateMessageId;
 use Weft\Bus\InvalidMessageClass;
@@ -31,7 +32,7 @@ final class RetryPolicy
 {
     private const FINAL = [
         Unrecoverable::class, MessageDecodingFailed::class, MessageEncodingFailed::class, InvalidMessageClass::class, NoHandler::class,
-        UnknownMessageType::class, TransactionFinished::class, DuplicateMessageId::class, CrashedTooOften::class,
+        UnknownMessageType::class, TransactionFinished::class, DuplicateMessageId::class, CrashedTooOften::class, ClaimLost::class,
     ];
 
     private const TRANSIENT = [Recoverable::class, TransactionAborted::class, LockNotAvailable::class, ConnectionLost::class, ConnectionFailed::class, PoolExhausted::class];
@@ -75,6 +76,6 @@ final class RetryPolicy
             return $this->conflict;
         }
 
-        return $this->transient->fits($thrown) ? $this->default : null;
+        return $this->transient->fits($thrown) || Outage::isOne($thrown) ? $this->default : null;
     }
 }

@@ -36,6 +36,7 @@ use Weft\Sql\Database;
  */
 final class Setup
 {
+    public readonly LoggerInterface $logger;
     public readonly Codec $codec;
     public readonly Claims $claims;
     public readonly Decoder $decoder;
@@ -66,7 +67,7 @@ final class Setup
         public readonly ?Database $database,
         public readonly Publishing $publishing,
         ?ContainerInterface $container,
-        public readonly LoggerInterface $logger,
+        LoggerInterface $logger,
         public readonly ?Observer $observer,
         Retry $retry,
         Recording $recording,
@@ -75,6 +76,7 @@ final class Setup
         ?ClaimCheck $claims,
         ?KeyRing $keys,
     ) {
+        $this->logger = new GuardedLogger($logger);
         $this->codec = new Codec($keys);
         $this->claims = new Claims($claims);
         $this->decoder = new Decoder(new Upcasters($this->codec), $this->claims);
@@ -84,12 +86,12 @@ final class Setup
         $this->compiler = new HandlerCompiler($this->codec, $parameters, $validator);
         $this->sagas = new SagaCompiler($this->codec, $parameters, $validator, $database === null ? null : new Store($database));
         $this->inTurn = new KeyedMutex();
-        $this->answers = new Answers($this->envelopes, $transport, $logger);
+        $this->answers = new Answers($this->envelopes, $transport, $this->logger);
         $this->progress = new Progress();
         $this->current = new Local();
         $this->retries = new RetryPolicy($retry);
         $ledgers = $database ?? ($transport instanceof DatabaseTransport ? $transport->database() : null);
-        $this->ledger = $ledgers === null ? null : new Ledger($ledgers, $transport, $this->envelopes, $recording, $logger);
+        $this->ledger = $ledgers === null ? null : new Ledger($ledgers, $transport, $this->envelopes, $recording, $this->logger);
         $this->rates = new Rates($ledgers);
         $this->delays = $this->ledger?->delayed ?? ($transport instanceof DelayingTransport ? $transport->delays() : null);
     }

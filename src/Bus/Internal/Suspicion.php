@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
+use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Ledger\Ledger;
 use Weft\Bus\Transport\Delivery;
 use Weft\Runtime\Mutex;
@@ -32,6 +33,7 @@ final class Suspicion
         private readonly Ledger $ledger,
         private readonly Outage $outage,
         private readonly string $queue,
+        private readonly LoggerInterface $logger,
     ) {
         $this->alone = new Mutex();
     }
@@ -71,6 +73,7 @@ final class Suspicion
                 return $question();
             } catch (SqlException $exception) {
                 if (!$this->outage->wait($exception, $times, $worker)) {
+                    $this->logger->error('Attempts of queue {queue} cannot be counted, a message goes back to it: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
                     delay(self::PAUSE);
                     throw new Interrupted("Attempts cannot be counted: {$exception->getMessage()}", previous: $exception);
                 }

@@ -29,7 +29,7 @@ final class Wakeup
     }
 
     /**
-     * @param float|null $until as microtime(true) has it; null waits for ever
+     * @param float|null $until as {@see Clock::monotonic()} has it; null waits for ever
      * @param int|null   $since a generation; does not wait when there was a wake-up after it
      * @return bool false when the time is over
      */
@@ -43,7 +43,7 @@ final class Wakeup
 
             return true;
         }
-        $left = $until - \microtime(true);
+        $left = $until - Clock::monotonic();
         if ($left <= 0.0) {
             return false;
         }

@@ -164,7 +164,7 @@ final class Worker
     {
         while (!$this->stopping && !$this->places->isFree()) {
             $left = $this->places->left();
-            $this->ended->wait($left === null ? null : \microtime(true) + $left);
+            $this->ended->wait($left === null ? null : Clock::monotonic() + $left);
         }
 
         return !$this->stopping;

@@ -14,7 +14,9 @@ use Weft\Bus\Internal\RabbitMq\ConnectionLog;
 use Weft\Bus\Internal\RabbitMq\Ladder;
 use Weft\Bus\Internal\RabbitMq\Publishing;
 use Weft\Bus\Internal\RabbitMq\RabbitMqConsumer;
+use Weft\Bus\Internal\RabbitMq\SeveralConsumers;
 use Weft\Bus\Internal\RabbitMq\Subscription;
+use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\TopologyConflict;
 use Weft\Bus\TransportFailed;
 use Weft\Bus\UndefinedQueue;
@@ -35,6 +37,9 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
 {
     private const NOT_FOUND = 404;
     private const PRECONDITION_FAILED = 406;
+
+    /** Messages that one consumer may have: AMQP counts them in 16 bits. */
+    private const MOST = 65_535;
 
     /** Milliseconds a temporary queue lives without a consumer: longer than a broker takes to restart. */
     private const TEMPORARY = 300_000;
@@ -148,6 +153,30 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
 
     public function consume(string $queue, int $prefetch): Consumer
     {
+        $arrival = new Wakeup("messages in queue \"{$queue}\"");
+        if ($prefetch <= self::MOST) {
+            return $this->consumer($queue, $prefetch, $arrival);
+        }
+        if ($this->optionsOf($queue)->isStream()) {
+            throw new \ValueError("The prefetch of the stream \"{$queue}\" is at most " . self::MOST . ", got {$prefetch}");
+        }
+        $consumers = [];
+        try {
+            for ($left = $prefetch; $left > 0; $left -= self::MOST) {
+                $consumers[] = $this->consumer($queue, \min(self::MOST, $left), $arrival);
+            }
+        } catch (\Throwable $thrown) {
+            foreach ($consumers as $consumer) {
+                $consumer->close();
+            }
+            throw $thrown;
+        }
+
+        return new SeveralConsumers($consumers, $arrival);
+    }
+
+    private function consumer(string $queue, int $prefetch, Wakeup $arrival): RabbitMqConsumer
+    {
         $options = $this->optionsOf($queue);
         $subscription = new Subscription(
             fn(): AmqpConsumer => Scheduler::await($this->consuming()->consume($queue, $prefetch, false, $options->consuming())),
@@ -164,7 +193,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         } catch (AmqpException $exception) {
             throw self::failed($queue, $exception);
         }
-        $consumer = new RabbitMqConsumer($subscription, $this->publishing, $queue, $prefetch, $this->forget(...));
+        $consumer = new RabbitMqConsumer($subscription, $this->publishing, $queue, $prefetch, $arrival, $this->forget(...));
 
         return $this->consumers[\spl_object_id($consumer)] = $consumer;
     }

@@ -11,6 +11,7 @@ use Weft\Bus\Internal\Failure;
 use Weft\Bus\Internal\Handler;
 use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Outage;
+use Weft\Bus\Internal\RetryPolicy;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\Internal\Worker;
 use Weft\Bus\Transport\Consumer;
@@ -73,12 +74,12 @@ final class BatchDispatcher
         $done = [];
         $outages = 0;
         while (true) {
-            [$deliveries, $messages] = $this->decoded($handler, $deliveries, $failed);
-            if ($deliveries === []) {
-                return $done;
-            }
-            $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
             try {
+                [$deliveries, $messages] = $this->decoded($handler, $deliveries, $failed);
+                if ($deliveries === []) {
+                    return $done;
+                }
+                $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
                 $settled = $this->invoker->invoke($handler, $deliveries, $messages, $handler->attributes->timeout ?? $this->setup->timeout);
                 break;
             } catch (HandledBefore $before) {
@@ -124,15 +125,17 @@ final class BatchDispatcher
      */
     private function decoded(Handler $handler, array $deliveries, array &$failed): array
     {
-        $fine = $messages = [];
+        $fine = $messages = $broken = [];
         foreach ($deliveries as $delivery) {
             try {
                 $messages[] = $this->setup->decoder->decode($handler->message, $delivery);
                 $fine[] = $delivery;
             } catch (\Throwable $thrown) {
-                $failed[] = [$delivery, new Failure($thrown)];
+                // What keeps large bodies may be away: that is no fault of this one.
+                $broken[] = RetryPolicy::isFinal($thrown) ? [$delivery, new Failure($thrown)] : throw $thrown;
             }
         }
+        \array_push($failed, ...$broken);
 
         return [$fine, $messages];
     }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Batch;
 
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Handler;
 use Weft\Bus\Internal\Handlers;
 use Weft\Bus\Transport\Delivery;
@@ -18,7 +19,7 @@ final class Collector
     /** @var array<string, non-empty-list<Delivery>> by type */
     private array $waiting = [];
 
-    /** @var array<string, float> when the window of each type is over, as microtime(true) has it */
+    /** @var array<string, float> when the window of each type is over, as {@see Clock::monotonic()} has it */
     private array $due = [];
 
     public function __construct(private readonly Handlers $handlers) {}
@@ -35,7 +36,7 @@ final class Collector
     public function add(Handler $handler, Delivery $delivery): array
     {
         \assert($handler->attributes->batch !== null);
-        $this->due[$delivery->type] ??= \microtime(true) + $handler->attributes->batch->window;
+        $this->due[$delivery->type] ??= Clock::monotonic() + $handler->attributes->batch->window;
         $this->waiting[$delivery->type][] = $delivery;
 
         return \count($this->waiting[$delivery->type]) >= $handler->attributes->batch->size ? $this->take($delivery->type) : [];
@@ -50,11 +51,10 @@ final class Collector
     /** @return list<non-empty-list<Delivery>> those that wait no longer */
     public function ripe(bool $all): array
     {
-        $now = \microtime(true);
+        $now = Clock::monotonic();
         $ripe = [];
         foreach ($this->due as $type => $due) {
-            // Set back, the clock must not hold up a batch for longer than its window.
-            if ($all || $due <= $now || $due > $now + ($this->handlers->of((string) $type)[0]->attributes->batch->window ?? 0.0)) {
+            if ($all || $due <= $now) {
                 $ripe[] = $this->take((string) $type);
             }
         }

@@ -8,6 +8,7 @@ use Weft\Bus\Encrypted;
 use Weft\Bus\Expires;
 use Weft\Bus\FairBy;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Name;
 use Weft\Bus\Internal\Options;
 use Weft\Bus\InvalidMessageClass;
 use Weft\Bus\OrderedBy;
@@ -20,7 +21,7 @@ use Weft\Bus\Priority;
  */
 final class Policy
 {
-    /** Longest key that is kept as it is; a longer one is kept as its SHA-256. */
+    /** Longest key that is kept as it is, see {@see Name::fit()}. */
     private const KEY_BYTES = 150;
 
     /**
@@ -120,9 +121,7 @@ final class Policy
             if ($value === null) {
                 return null;
             }
-            $key = $prefix . ($value instanceof \BackedEnum ? $value->value : $value);
-
-            return \strlen($key) <= $longest && \preg_match('//u', $key) === 1 ? $key : \hash('sha256', $key);
+            return Name::fit($prefix . ($value instanceof \BackedEnum ? $value->value : $value), $longest);
         }, null, $class->getProperty($property)->class);
     }
 }

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Flow;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\CircuitBreaker;
+use Weft\Bus\Internal\Causes;
 use Weft\Bus\Internal\RetryPolicy;
 
 /**
@@ -105,7 +106,7 @@ final class Breaker
         if (RetryPolicy::isFinal($thrown)) {
             return false;
         }
-        for ($error = $thrown; $error !== null; $error = $error->getPrevious()) {
+        foreach (Causes::of($thrown) as $error) {
             foreach ($this->rule->on as $class) {
                 if ($error instanceof $class) {
                     return true;

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Flow;
 
 use Weft\Bus\Internal\Handler;
+use Weft\Bus\Internal\Name;
 use Weft\Bus\RateLimit;
 use Weft\Sql\Database;
 
@@ -18,6 +19,8 @@ use function Weft\delay;
  */
 final class Rates
 {
+    private const NAME_BYTES = 200;
+
     /** @var array<string, float> when the next turn is, by the monotonic clock and the name of the limit */
     private array $next = [];
 
@@ -53,7 +56,8 @@ final class Rates
     {
         return $this->shared[$name] ??= new SharedRate(
             $this->database ?? throw new \Error("The rate limit \"{$name}\" is shared, which needs a database: give Bus::connect() one"),
-            $name,
+            // A handler of a class without a name has one that no column takes.
+            Name::fit($name, self::NAME_BYTES),
             $limit,
         );
     }

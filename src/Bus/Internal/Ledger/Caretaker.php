@@ -5,13 +5,11 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Ledger;
 
 use Psr\Log\LoggerInterface;
-use Weft\Bus\BusException;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Recording;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
-use Weft\Sql\SqlException;
 
 use function Weft\delay;
 use function Weft\detach;
@@ -108,8 +106,11 @@ final class Caretaker
             try {
                 $turn();
                 $pause = self::TICK;
-            } catch (SqlException | BusException $exception) {
-                $this->logger->warning('The {name} of the bus has failed and tries again: {error}', ['name' => $name, 'error' => $exception->getMessage(), 'exception' => $exception]);
+            } catch (CancelledException $cancelled) {
+                throw $cancelled;
+            } catch (\Throwable $thrown) {
+                // Whatever it is: without it nothing would be sent any more, and nobody would know.
+                $this->logger->warning('The {name} of the bus has failed and tries again: {error}', ['name' => $name, 'error' => $thrown->getMessage(), 'exception' => $thrown]);
                 delay($pause);
                 $pause = \min(self::LONGEST_PAUSE, 2 * $pause);
             }
@@ -134,7 +135,7 @@ final class Caretaker
 
             return;
         }
-        $this->delayed->earlier->wait(\microtime(true) + \min(self::TICK, ($next ?? \INF) - $now), $generation);
+        $this->delayed->earlier->wait(Clock::monotonic() + \min(self::TICK, ($next ?? \INF) - $now), $generation);
     }
 
     private function purge(): void

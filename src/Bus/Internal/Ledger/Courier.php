@@ -38,11 +38,13 @@ final class Courier
     /** The transport again, when its messages are in the same database. */
     private readonly ?DatabaseTransport $shared;
 
+    /** @param bool $cancellable whether rows may be taken back as long as their `due` is above 0 */
     public function __construct(
         private readonly Database $database,
         private readonly Transport $transport,
         private readonly LoggerInterface $logger,
         private readonly string $table,
+        private readonly bool $cancellable = false,
     ) {
         $this->dialect = new Dialect($database);
         $this->shared = $transport instanceof DatabaseTransport && $transport->shares($database) ? $transport : null;
@@ -76,11 +78,35 @@ final class Courier
     {
         $select = "SELECT * FROM {$this->table} WHERE {$condition} LIMIT " . self::BATCH;
         if ($this->shared === null && !$this->dialect->locksRows()) {
-            return $this->publish($this->database, $this->database->execute($select, $parameters)->rows());
+            return $this->cancellable
+                ? $this->publishMarked($condition, $parameters)
+                : $this->publish($this->database, $this->database->execute($select, $parameters)->rows());
         }
 
         return $this->database->transaction(fn(Transaction $transaction): array
             => $this->publish($transaction, $transaction->execute($select . $this->dialect->skipLocked(), $parameters)->rows()));
+    }
+
+    /**
+     * Where rows cannot be locked, those on their way have a time below 0, so that nobody takes back what is about to leave.
+     *
+     * @param list<mixed> $parameters
+     * @return array{list<array<string, mixed>>, list<array<string, mixed>>}
+     */
+    private function publishMarked(string $condition, array $parameters): array
+    {
+        $rows = $this->database->execute(
+            "UPDATE {$this->table} SET due = -abs(due) WHERE id IN (SELECT id FROM {$this->table} WHERE {$condition} LIMIT " . self::BATCH . ') RETURNING *',
+            $parameters,
+        )->rows();
+        \usort($rows, static fn(array $one, array $other): int => $other['due'] <=> $one['due']);
+        try {
+            return $this->publish($this->database, $rows);
+        } catch (\Throwable $thrown) {
+            [$among, $ids] = $this->dialect->among('id', \array_column($rows, 'id'));
+            $this->database->execute("UPDATE {$this->table} SET due = abs(due) WHERE {$among}", $ids);
+            throw $thrown;
+        }
     }
 
     /**
@@ -104,7 +130,7 @@ final class Courier
 
     /**
      * @param list<array<string, mixed>> $rows
-     * @return list<array<string, mixed>> those without a queue
+     * @return list<array<string, mixed>> those without a queue, and those that the broker does not take
      */
     private function send(Connection $connection, string $queue, array $rows): array
     {
@@ -112,13 +138,16 @@ final class Courier
             $this->hand($connection, $queue, \array_map(self::message(...), $rows));
 
             return [];
-        } catch (UnroutableMessage $unroutable) {
+        } catch (UnroutableMessage | PublishFailed $failed) {
+            if ($failed instanceof PublishFailed && !$failed->refused) {
+                throw $failed;
+            }
             if (\count($rows) === 1) {
                 $this->logger->error('Message {id} of type {type} waits in {table}: {error}', [
                     'id' => $rows[0]['id'],
                     'type' => $rows[0]['type'],
                     'table' => $this->table,
-                    'error' => $unroutable->getMessage(),
+                    'error' => $failed->getMessage(),
                 ]);
 
                 return $rows;

@@ -24,7 +24,7 @@ final class Delayed implements Delays
 {
     private const COLUMNS = ['id', 'due', 'queue', 'type', 'must_route', 'headers', 'body'];
     private const KEEP = 'INSERT INTO weft_delayed (id, due, queue, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)';
-    private const DROP = 'DELETE FROM weft_delayed WHERE id = ?';
+    private const DROP = 'DELETE FROM weft_delayed WHERE id = ? AND due > 0';
 
     /** Seconds until a message that is due and has no queue is looked at again. */
     private const STUCK = 30.0;
@@ -43,7 +43,7 @@ final class Delayed implements Delays
     ) {
         $this->earlier = new Wakeup('a message that is put off');
         $this->replace = (new Dialect($database))->replace('weft_delayed', self::COLUMNS);
-        $this->courier = new Courier($database, $transport, $logger, 'weft_delayed');
+        $this->courier = new Courier($database, $transport, $logger, 'weft_delayed', cancellable: true);
     }
 
     public function keep(Outgoing $message, float $due): void
@@ -67,8 +67,8 @@ final class Delayed implements Delays
     /** Puts a failed message off as part of a transaction. */
     public function addReturn(Transaction $transaction, Outgoing $message, string $queue, float $seconds): void
     {
-        // Two services that share the database may both wait for one event.
-        $id = Ledger::idOf($message->headers) . '@' . \hash('xxh3', $queue);
+        // Two services that share the database may both wait for one event, and of two messages of one id neither is to be lost.
+        $id = Ledger::idOf($message->headers) . '@' . \hash('xxh3', "{$queue}\0{$message->type}\0{$message->body}");
         $transaction->execute($this->replace, self::row($id, $message, $queue, Clock::now() + $seconds));
     }
 

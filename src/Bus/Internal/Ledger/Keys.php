@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Ledger;
 
 use Weft\Bus\BlockedKey;
+use Weft\Bus\DuplicateMessageId;
 use Weft\Bus\Header;
 use Weft\Bus\Transport\Delivery;
 use Weft\Sql\Bytes;
@@ -78,14 +79,23 @@ final class Keys
         ), $rows);
     }
 
-    /** Puts a message behind those that wait for its key already. One that is there stays where it is. */
+    /**
+     * Puts a message behind those that wait for its key already. One that is there stays where it is.
+     *
+     * @throws DuplicateMessageId when another one of the same id waits
+     */
     public function add(string $queue, string $key, Delivery $delivery): void
     {
+        $id = Ledger::idOf($delivery->headers);
         try {
             $this->database->execute('INSERT INTO weft_waiting (queue, order_key, message_id, type, headers, body) VALUES (?, ?, ?, ?, ?, ?)', [
-                $queue, $key, Ledger::idOf($delivery->headers), $delivery->type, Headers::encode($delivery->headers), new Bytes($delivery->body),
+                $queue, $key, $id, $delivery->type, Headers::encode($delivery->headers), new Bytes($delivery->body),
             ]);
-        } catch (UniqueViolation) {
+        } catch (UniqueViolation $violation) {
+            $body = $this->database->execute('SELECT body FROM weft_waiting WHERE queue = ? AND message_id = ?', [$queue, $id])->value();
+            if ($body !== null && $body !== $delivery->body) {
+                throw new DuplicateMessageId("A message with the id {$id} and another body waits for the key {$key} already", $violation);
+            }
             // Its acknowledgement was lost.
         }
     }

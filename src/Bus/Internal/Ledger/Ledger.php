@@ -8,6 +8,7 @@ use Psr\Log\LoggerInterface;
 use Weft\Bus\CrashedTooOften;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Envelopes;
+use Weft\Bus\Internal\Name;
 use Weft\Bus\Recording;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
@@ -21,7 +22,7 @@ use Weft\Sql\Database;
  */
 final class Ledger
 {
-    /** Longest id that is kept as it is; a longer one is kept as its SHA-256. */
+    /** Longest id that is kept as it is, see {@see Name::fit()}. */
     private const ID_BYTES = 64;
 
     /** @var array<string, int> by queue and handler */
@@ -45,7 +46,7 @@ final class Ledger
     ) {
         $this->relay = new Relay($database, $transport, $logger, $recording->relayAfter);
         $this->delayed = new Delayed($database, $transport, $logger);
-        $this->schedules = new Schedules($database, $this->delayed, $envelopes);
+        $this->schedules = new Schedules($database, $this->delayed, $envelopes, $logger);
         $this->caretaker = new Caretaker($database, $this->relay, $this->delayed, $this->schedules, $recording, $logger);
         $this->keys = new Keys($database);
         $this->attempts = new Attempts($database, $logger);
@@ -140,9 +141,7 @@ final class Ledger
     /** @param array<string, string> $headers */
     public static function idOf(array $headers): string
     {
-        $id = $headers[Header::MESSAGE_ID] ?? '';
-
-        return \strlen($id) <= self::ID_BYTES ? $id : \hash('sha256', $id);
+        return Name::fit($headers[Header::MESSAGE_ID] ?? '', self::ID_BYTES);
     }
 
     /** 64 bits of a name: short in every row of the inbox, and the same in every process. */

@@ -4,12 +4,15 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Ledger;
 
+use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Envelopes;
 use Weft\Bus\Internal\Kind;
+use Weft\Runtime\CancelledException;
 use Weft\Sql\ConstraintViolation;
 use Weft\Sql\Database;
+use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
@@ -20,8 +23,14 @@ use Weft\Sql\Transaction;
  */
 final class Schedules
 {
+    /** Seconds until a schedule that has failed is tried again. */
+    private const PAUSE = 10.0;
+
     /** @var array<string, array{Cron, \Closure(): object}> by name */
     private array $known = [];
+
+    /** @var array<string, float> until when those that have failed wait, by name */
+    private array $paused = [];
 
     /** When to look next, as {@see Clock::now()} has it. */
     private float $due = 0.0;
@@ -30,6 +39,7 @@ final class Schedules
         private readonly Database $database,
         private readonly Delayed $delayed,
         private readonly Envelopes $envelopes,
+        private readonly LoggerInterface $logger,
     ) {}
 
     /** @param \Closure(): object $command makes the message of each time */
@@ -55,9 +65,36 @@ final class Schedules
         $rows = \array_column($this->database->execute('SELECT name, rule, due FROM weft_schedules')->rows(), null, 'name');
         $due = $now + 60.0;
         foreach ($this->known as $name => [$cron, $command]) {
-            $due = \min($due, $this->advance((string) $name, $cron, $command, $rows[$name] ?? null, $now));
+            $due = \min($due, $this->attempt((string) $name, $cron, $command, $rows[$name] ?? null, $now));
         }
         $this->due = $due;
+    }
+
+    /**
+     * @param \Closure(): object       $command
+     * @param array<string, mixed>|null $row
+     * @return float when to look again
+     */
+    private function attempt(string $name, Cron $cron, \Closure $command, ?array $row, float $now): float
+    {
+        if ($now < ($this->paused[$name] ?? 0.0)) {
+            return $this->paused[$name];
+        }
+        try {
+            return $this->advance($name, $cron, $command, $row, $now);
+        } catch (SqlException | CancelledException $exception) {
+            throw $exception;
+        } catch (\Throwable $thrown) {
+            // Its command could not be made. Others must not wait for that.
+            $this->logger->error('The schedule "{name}" makes no command and is tried again in {seconds} seconds: {error}', [
+                'name' => $name,
+                'seconds' => self::PAUSE,
+                'error' => $thrown->getMessage(),
+                'exception' => $thrown,
+            ]);
+
+            return $this->paused[$name] = $now + self::PAUSE;
+        }
     }
 
     /** @param array<string, mixed>|null $row */

@@ -31,7 +31,7 @@ final class MemoryConsumer implements Consumer
 
     public function next(int $max, ?float $wait = null): array
     {
-        $deadline = $wait === null ? null : \microtime(true) + (Clock::isVirtual() ? \min($wait, self::STANDSTILL) : $wait);
+        $deadline = $wait === null ? null : Clock::monotonic() + (Clock::isVirtual() ? \min($wait, self::STANDSTILL) : $wait);
         while (!$this->stopped) {
             $this->broker->delays()->release();
             $taken = $this->queue->take(\min($max, $this->prefetch - \count($this->unsettled)));
@@ -43,7 +43,8 @@ final class MemoryConsumer implements Consumer
                 return $taken;
             }
             $due = Clock::isVirtual() ? null : $this->broker->delays()->next();
-            if (!$this->queue->arrival->wait($deadline === null ? $due : \min($deadline, $due ?? \INF)) && $deadline !== null && \microtime(true) >= $deadline) {
+            $until = \min($deadline ?? \INF, $due === null ? \INF : Clock::monotonic() + $due - Clock::now());
+            if (!$this->queue->arrival->wait($until === \INF ? null : $until) && $deadline !== null && Clock::monotonic() >= $deadline) {
                 break;
             }
         }

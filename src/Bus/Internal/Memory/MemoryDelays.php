@@ -35,7 +35,9 @@ final class MemoryDelays implements Delays
 
     public function comeBack(Outgoing $message, string $queue, float $seconds): void
     {
-        $this->add(($message->headers[Header::MESSAGE_ID] ?? '') . "@{$queue}", $message, $queue, Clock::now() + $seconds);
+        // Of two messages of one id neither is to be lost.
+        $id = ($message->headers[Header::MESSAGE_ID] ?? '') . "@{$queue}@" . \hash('xxh3', "{$message->type}\0{$message->body}");
+        $this->add($id, $message, $queue, Clock::now() + $seconds);
     }
 
     public function cancel(string $messageId): bool

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Ordering;
 
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Name;
 use Weft\Bus\Transport\Delivery;
 
 /**
@@ -14,6 +15,9 @@ use Weft\Bus\Transport\Delivery;
  */
 final class Lanes
 {
+    /** Longest key that a column takes; those that the bus makes are shorter. */
+    private const KEY_BYTES = 200;
+
     /** @var array<string, list<Delivery>> by keys that are busy; who waits for each */
     private array $busy = [];
 
@@ -56,6 +60,8 @@ final class Lanes
     /** A message without an id cannot block anything, and so is in no order. */
     public static function key(Delivery $delivery): ?string
     {
-        return isset($delivery->headers[Header::MESSAGE_ID]) ? $delivery->headers[Header::ORDER_KEY] ?? null : null;
+        $key = isset($delivery->headers[Header::MESSAGE_ID]) ? $delivery->headers[Header::ORDER_KEY] ?? null : null;
+
+        return $key === null ? null : Name::fit($key, self::KEY_BYTES);
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Ordering;
 
 use Psr\Log\LoggerInterface;
+use Weft\Bus\DuplicateMessageId;
 use Weft\Bus\Internal\Handling;
 use Weft\Bus\Internal\Ledger\Keys;
 use Weft\Bus\Internal\Ledger\Ledger;
@@ -60,10 +61,7 @@ final class Order
         $this->learn($worker);
         $id = Ledger::idOf($delivery->headers);
         if (isset($this->heads[$key]) && $this->heads[$key] !== $id) {
-            $this->insist($worker, function () use ($key, $delivery): void {
-                $this->keys->add($this->queue, $key, $delivery);
-                $this->consumer->ack($delivery);
-            });
+            $this->wait($delivery, $key, $worker);
 
             return;
         }
@@ -71,6 +69,18 @@ final class Order
         if ($outcome === Outcome::Handled && isset($this->heads[$key])) {
             $this->insist($worker, fn() => $this->keys->release($this->queue, $key));
             $this->replay($key, $worker);
+        }
+    }
+
+    private function wait(Delivery $delivery, string $key, Worker $worker): void
+    {
+        try {
+            $this->insist($worker, function () use ($key, $delivery): void {
+                $this->keys->add($this->queue, $key, $delivery);
+                $this->consumer->ack($delivery);
+            });
+        } catch (DuplicateMessageId $duplicate) {
+            $this->handling->refuse($delivery, $duplicate);
         }
     }
 

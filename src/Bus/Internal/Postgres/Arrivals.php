@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Postgres;
 
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
@@ -71,10 +72,10 @@ final class Arrivals
         return $this->arrival->generation;
     }
 
-    /** @param float|null $until as microtime(true) has it */
+    /** @param float|null $until as {@see Clock::monotonic()} has it */
     public function wait(?float $until, int $generation): void
     {
-        $tick = \microtime(true) + ($this->listener === null ? self::TICK_ALONE : self::TICK);
+        $tick = Clock::monotonic() + ($this->listener === null ? self::TICK_ALONE : self::TICK);
         $this->arrival->wait($until === null ? $tick : \min($until, $tick), $generation);
     }
 

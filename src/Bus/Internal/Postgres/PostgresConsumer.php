@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Ledger\Headers;
 use Weft\Bus\Internal\Outage;
 use Weft\Bus\PublishFailed;
@@ -73,17 +74,17 @@ final class PostgresConsumer implements TransactionalConsumer
 
     public function next(int $max, ?float $wait = null): array
     {
-        $until = $wait === null ? null : \microtime(true) + $wait;
+        $until = $wait === null ? null : Clock::monotonic() + $wait;
         while (!$this->stopped) {
             $generation = $this->arrivals->generation();
             $deliveries = $this->take($max);
             if ($deliveries !== []) {
                 return $deliveries;
             }
-            if (($until !== null && \microtime(true) >= $until) || $this->stopped) {
+            if (($until !== null && Clock::monotonic() >= $until) || $this->stopped) {
                 break;
             }
-            $this->arrivals->wait($this->away ? \min($until ?? \INF, \microtime(true) + $this->pause) : $until, $generation);
+            $this->arrivals->wait($this->away ? \min($until ?? \INF, Clock::monotonic() + $this->pause) : $until, $generation);
         }
 
         return [];

@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Amqp\AmqpException;
+use Weft\Amqp\Refused;
 use Weft\Amqp\Unroutable;
+use Weft\Amqp\UsageError;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Kind;
 use Weft\Bus\Priority;
@@ -55,8 +57,8 @@ final class Publishing
             \is_array($messages) && \count($messages) === 1 ? $this->one($messages[0]) : $this->batch($messages);
         } catch (Unroutable $unroutable) {
             throw new UnroutableMessage("No queue is declared for a command: {$unroutable->getMessage()}", $unroutable);
-        } catch (AmqpException $exception) {
-            throw new PublishFailed("Cannot publish: {$exception->getMessage()}", $exception);
+        } catch (AmqpException | UsageError $exception) {
+            throw self::failed('', $exception);
         }
     }
 
@@ -73,8 +75,8 @@ final class Publishing
             foreach ($messages as $message) {
                 $this->route($publisher, $message, false);
             }
-        } catch (AmqpException $exception) {
-            throw new PublishFailed("Cannot publish: {$exception->getMessage()}", $exception);
+        } catch (AmqpException | UsageError $exception) {
+            throw self::failed('', $exception);
         }
     }
 
@@ -98,7 +100,7 @@ final class Publishing
         } catch (Unroutable $unroutable) {
             throw new UndefinedQueue("Queue \"{$queue}\" is not declared on the broker: {$unroutable->getMessage()}", $unroutable);
         } catch (AmqpException $exception) {
-            throw new PublishFailed("Cannot publish to queue \"{$queue}\": {$exception->getMessage()}", $exception);
+            throw self::failed(" to queue \"{$queue}\"", $exception);
         }
     }
 
@@ -113,8 +115,8 @@ final class Publishing
             $publisher = $this->single ??= $this->open(true);
             $must = new Outgoing($message->type, $message->body, $message->headers, mustRoute: true);
             Scheduler::await($this->hand($publisher, $exchange, $key, $must, Properties::direct($message), true, true));
-        } catch (AmqpException $exception) {
-            throw new PublishFailed("Cannot publish to exchange \"{$exchange}\": {$exception->getMessage()}", $exception);
+        } catch (AmqpException | UsageError $exception) {
+            throw self::failed(" to exchange \"{$exchange}\"", $exception);
         }
     }
 
@@ -193,6 +195,12 @@ final class Publishing
         } while ($operation === self::FULL);
 
         return $operation;
+    }
+
+    /** All headers share one frame, and a body has a limit of the broker's: of a message that keeps neither nobody else is to suffer. */
+    private static function failed(string $where, AmqpException|UsageError $exception): PublishFailed
+    {
+        return new PublishFailed("Cannot publish{$where}: {$exception->getMessage()}", $exception, refused: $exception instanceof Refused || $exception instanceof UsageError);
     }
 
     private function open(bool $confirm): AmqpPublisher

@@ -10,6 +10,7 @@ use Weft\Amqp\UsageError;
 use Weft\Bus\BusException;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\DistantConsumer;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\PublishFailed;
@@ -32,8 +33,6 @@ final class RabbitMqConsumer implements DistantConsumer
     /** Among what is extra in a delivery: which subscription it is from, unless that is the first. */
     private const NUMBER = 'subscription';
 
-    private readonly Wakeup $arrival;
-
     /** @var list<array> fetched by a wait that was over before they came */
     private array $fetched = [];
 
@@ -45,20 +44,22 @@ final class RabbitMqConsumer implements DistantConsumer
     private bool $stopped = false;
     private bool $closed = false;
 
-    /** @param \Closure(self): void $forget */
+    /**
+     * @param Wakeup               $arrival of messages
+     * @param \Closure(self): void $forget
+     */
     public function __construct(
         private readonly Subscription $subscription,
         private readonly Publishing $publishing,
         private readonly string $queue,
         private readonly int $prefetch,
+        private readonly Wakeup $arrival,
         private readonly \Closure $forget,
-    ) {
-        $this->arrival = new Wakeup("messages in queue \"{$queue}\"");
-    }
+    ) {}
 
     public function next(int $max, ?float $wait = null): array
     {
-        $until = $wait === null ? null : \microtime(true) + $wait;
+        $until = $wait === null ? null : Clock::monotonic() + $wait;
         while (!$this->stopped) {
             if ($this->again !== []) {
                 return \array_splice($this->again, 0, $max);

@@ -74,7 +74,7 @@ final class Requests
 
     private function exchange(object $message, float $timeout): mixed
     {
-        $until = \microtime(true) + $timeout;
+        $until = Clock::monotonic() + $timeout;
         $outgoing = $this->setup->envelopes->wrap(Kind::Command, $message, $this->setup->handling(), [
             Header::REPLY_TO => $this->replyQueue(),
             // Handled later it would be for nobody.

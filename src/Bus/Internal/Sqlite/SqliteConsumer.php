@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Sqlite;
 
 use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TransactionalConsumer;
@@ -61,14 +62,14 @@ final class SqliteConsumer implements TransactionalConsumer
 
     public function next(int $max, ?float $wait = null): array
     {
-        $until = $wait === null ? null : \microtime(true) + $wait;
+        $until = $wait === null ? null : Clock::monotonic() + $wait;
         while (!$this->stopped) {
             $generation = $this->store->arrival->generation;
             $deliveries = $this->take($max);
             if ($deliveries !== []) {
                 return $deliveries;
             }
-            if (($until !== null && \microtime(true) >= $until) || $this->stopped) {
+            if (($until !== null && Clock::monotonic() >= $until) || $this->stopped) {
                 break;
             }
             $this->waitForMore($until, $generation);
@@ -231,7 +232,7 @@ final class SqliteConsumer implements TransactionalConsumer
         if ($this->watch === null || $this->watch->done()) {
             $this->watch = detach($this->watch(...));
         }
-        $check = \microtime(true) + self::CHECK_INTERVAL;
+        $check = Clock::monotonic() + self::CHECK_INTERVAL;
         $this->store->arrival->wait($until === null ? $check : \min($until, $check), $generation);
     }
 
@@ -249,10 +250,10 @@ final class SqliteConsumer implements TransactionalConsumer
 
     private function releaseDead(): void
     {
-        if (\microtime(true) - $this->checkedAt < self::CHECK_INTERVAL) {
+        if (Clock::monotonic() - $this->checkedAt < self::CHECK_INTERVAL) {
             return;
         }
-        $this->checkedAt = \microtime(true);
+        $this->checkedAt = Clock::monotonic();
         $this->probably = $this->store->releaseAbandoned() || $this->probably;
     }
 }

@@ -55,7 +55,7 @@ impl ServerFailure {
     }
 
     pub(super) fn into_error(self, statement: &str) -> Error {
-        let sqlstate = match state(self.code) {
+        let sqlstate = match state(self.code, &self.message) {
             "" => self.sqlstate,
             state => state.to_owned(),
         };
@@ -90,8 +90,13 @@ impl ServerFailure {
 }
 
 /// The SQLSTATE that the other databases use for the same: the servers' own are mostly `HY000`, `23000` or `42000`.
-fn state(code: u16) -> &'static str {
+fn state(code: u16, message: &str) -> &'static str {
     match code {
+        // Which option it is that prevents the statement, only the text says.
+        1290 if message.contains("read-only") || message.contains("read_only") => "25006",
+        1792 | 1836 => "25006",
+        1021 | 1114 => "53100",
+        1037 | 1038 | 1041 => "53200",
         1022 | 1062 | 1169 | 1586 | 1761 | 1762 => "23505",
         1216 | 1217 | 1451 | 1452 | 1834 => "23503",
         1048 | 1263 | 1364 => "23502",
@@ -186,6 +191,30 @@ mod tests {
         ] {
             let error = error(code, message);
             assert!(!error.to_string().contains("sec"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_takes_no_changes_says_so_as_others_do() {
+        for (code, message, state) in [
+            (
+                1290,
+                "The MariaDB server is running with the --read-only option so it cannot execute this statement",
+                "25006",
+            ),
+            (
+                1290,
+                "The MySQL server is running with the --secure-file-priv option so it cannot execute this statement",
+                "HY000",
+            ),
+            (
+                1792,
+                "Cannot execute statement in a READ ONLY transaction",
+                "25006",
+            ),
+            (1114, "The table 'effects' is full", "53100"),
+        ] {
+            assert_eq!(error(code, message).sqlstate, state, "{message}");
         }
     }
 
