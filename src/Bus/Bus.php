@@ -351,7 +351,7 @@ final class Bus
      * @param int<1, max>|null $concurrency   handlers running at once, each in a task of its own; null for as many as do not
      *                                        make each other slower, 2 to 100
      * @param int<1, max>|null $prefetch      deliveries taken from the broker and not acknowledged; default twice the
-     *                                        concurrency (200 where that is null), RabbitMQ takes up to 65,535
+     *                                        concurrency (200 where that is null); at most 65,535 where messages are in order
      * @param bool             $stopWhenEmpty returns once the queue is empty and nothing is in flight
      * @param int<1, max>|null $limit         returns once this many messages have been handled
      * @param bool             $signals       whether SIGTERM and SIGINT stop it

@@ -30,8 +30,8 @@ final class SoakTest extends TestCase
     public static function programs(): iterable
     {
         yield 'inbox' => [
-            'inbox 20000', 'inbox',
-            static fn(array $result): bool => [$result['rows'], $result['purged']] === [20_000, 10_000],
+            'inbox 4000', 'inbox',
+            static fn(array $result): bool => [$result['rows'], $result['purged']] === [4_000, 2_000],
             static fn(array $result): bool => \max($result['insert']['p99_ms'], $result['insert_during_purge']['p99_ms']) < 2.0,
         ];
         yield 'relay' => [
@@ -51,6 +51,13 @@ final class SoakTest extends TestCase
             static fn(array $result): bool => [$result['keys_out_of_order'], $result['keys_blocked'], $result['waited']] === [0, 2, 20],
             static fn(array $result): bool => $result['percent'] >= 95.0,
         ];
+        foreach (['rabbitmq', 'postgres'] as $where) {
+            yield "fairness, {$where}" => [
+                "fairness 3000 {$where}", "fairness-{$where}",
+                static fn(array $result): bool => [$result['flood'], $result['missing']] === [3_000, 0],
+                static fn(array $result): bool => $result['after_messages'] > 0 && $result['after_p99_s'] < 0.1,
+            ];
+        }
         yield 'memory' => [
             'memory 4', 'memory',
             static fn(array $result): bool => $result['messages'] > 0 && \count($result['resident_mib']) > 2,
