@@ -25,14 +25,43 @@ final class ProgramTest extends TestCase
         self::assertStringContainsString('version = "' . Version::LIBRARY . '"', $cargo);
     }
 
-    public function testAProgramWithoutTheExtensionIsToldWhatIsMissing(): void
+    /** @dataProvider firstCalls */
+    public function testAProgramWithoutTheExtensionIsToldWhatIsMissing(string $program): void
     {
-        $program = 'require $argv[1]; Weft\Sql\Database::connect("sqlite::memory:");';
-        $command = [\PHP_BINARY, '-n', '-d', 'display_errors=1', '-r', $program, \dirname(__DIR__, 2) . '/autoload.php'];
-        \exec(\implode(' ', \array_map('escapeshellarg', $command)) . ' 2>&1', $output, $code);
+        $errors = self::failureOf(['-n'], $program);
 
-        self::assertSame(255, $code);
-        self::assertStringContainsString('is a class of the PHP extension weft, which is not loaded', \implode("\n", $output));
+        self::assertStringContainsString('Uncaught Error: Weft needs the PHP extension weft, which is not loaded', $errors);
+    }
+
+    public static function firstCalls(): iterable
+    {
+        yield 'a database' => ['Weft\Sql\Database::connect("sqlite::memory:");'];
+        yield 'a server' => ['(new Weft\Http\Server(Weft\Http\Router::new()))->run();'];
+        yield 'run()' => ['Weft\run(static fn() => 1);'];
+        yield 'a delay outside of run()' => ['Weft\delay(0.1);'];
+        yield 'a bus' => ['Weft\Bus\Bus::connect("memory:");'];
+    }
+
+    public function testAProgramWithAnExtensionOfAnotherVersionIsToldBoth(): void
+    {
+        $library = 'namespace Weft { final class Version { const LIBRARY = "9.8.7"; static function extension() { return phpversion("weft"); } } }';
+
+        $errors = self::failureOf(['-d', 'extension=' . Weft::library()], 'Weft\run(static fn() => 1);', $library);
+
+        self::assertStringContainsString('Uncaught Error: Weft is of version 9.8.7, and the PHP extension weft that is loaded of ' . Version::LIBRARY . ': install the same version of both', $errors);
+    }
+
+    /**
+     * @param list<string> $php
+     * @return string what it wrote
+     */
+    private static function failureOf(array $php, string $program, string $before = ''): string
+    {
+        $command = [\PHP_BINARY, ...$php, '-d', 'display_errors=1', '-r', "{$before} namespace { require \$argv[1]; {$program} }", \dirname(__DIR__, 2) . '/autoload.php'];
+        \exec(\implode(' ', \array_map('escapeshellarg', $command)) . ' 2>&1', $output, $code);
+        self::assertSame(255, $code, \implode("\n", $output));
+
+        return \implode("\n", $output);
     }
 
     public function testListNamesTheCommands(): void
