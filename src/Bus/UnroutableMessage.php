@@ -5,4 +5,11 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /** A command was sent for which no queue is declared, so that nobody could ever handle it. */
-final class UnroutableMessage extends BusException {}
+final class UnroutableMessage extends BusException
+{
+    /** @internal */
+    public static function of(string $type, string $broker, ?\Throwable $previous = null): self
+    {
+        return new self("No queue in {$broker} is declared for commands of type \"{$type}\": the bus with their handler declares one by declare() or consume()", $previous);
+    }
+}

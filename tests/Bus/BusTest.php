@@ -8,6 +8,7 @@ use Psr\Log\Test\TestLogger;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
+use Weft\Bus\EventListener;
 use Weft\Bus\Header;
 use Weft\Bus\ListenersFailed;
 use Weft\Bus\MessageDecodingFailed;
@@ -531,6 +532,47 @@ final class BusTest extends BusTestCase
         });
     }
 
+    public function testACommandCannotBePublishedNorAnEventSent(): void
+    {
+        $this->inRuntime(function (): void {
+            $listener = new class {
+                #[EventListener]
+                public function stored(CustomerStored $event): void {}
+            };
+            $failures = [];
+            $bus = Bus::connect('memory:')->handlers($listener, self::storing(function (StoreCustomer $command, Context $context) use (&$failures): void {
+                $failures[] = self::failure(fn() => $context->publish(new StoreCustomer('8', '', '')));
+                $failures[] = self::failure(fn() => $context->send(new CustomerStored('8')));
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->send(self::customer(7));
+            self::drain($bus);
+            $failures[] = self::failure(fn() => $bus->publish(new StoreCustomer('8', '', '')));
+            $failures[] = self::failure(fn() => $bus->publishAll([new StoreCustomer('8', '', '')]));
+            $failures[] = self::failure(fn() => $bus->send(new CustomerStored('8')));
+            $failures[] = self::failure(fn() => $bus->request(new CustomerStored('8')));
+
+            [$published, $sent] = [
+                '/^' . \preg_quote(StoreCustomer::class) . ' is a command, handled by .*::store\(\): it is sent with send\(\) or request\(\), not published$/s',
+                '/^' . \preg_quote(CustomerStored::class) . ' is an event, listened to by .*::stored\(\): it is published with publish\(\), not sent$/s',
+            ];
+            foreach ([$published, $sent, $published, $published, $sent, $sent] as $i => $expected) {
+                self::assertMatchesRegularExpression($expected, $failures[$i]);
+            }
+            self::assertSame(0, $bus->depth(self::QUEUE));
+        });
+    }
+
+    public function testConsumingWithoutHandlersIsWarnedOf(): void
+    {
+        $this->inRuntime(function (): void {
+            $logger = new TestLogger();
+            Bus::connect('memory:', logger: $logger)->consume(self::QUEUE, stopWhenEmpty: true);
+
+            self::assertTrue($logger->hasWarning('Queue customers is consumed by a bus without handlers, so every message is parked: register them with Bus::handlers()'));
+        });
+    }
+
     public function testAnEventNobodyListensToCanBePublished(): void
     {
         $this->inRuntime(function (): void {
@@ -813,5 +855,16 @@ final class BusTest extends BusTestCase
     {
         yield 'no scheme' => ['guest@localhost', 'got one without a scheme'];
         yield 'another scheme' => ['redis://user:secret@localhost', 'got redis:'];
+    }
+
+    private static function failure(\Closure $attempt): string
+    {
+        try {
+            $attempt();
+        } catch (\Error $error) {
+            return $error->getMessage();
+        }
+
+        return 'nothing failed';
     }
 }

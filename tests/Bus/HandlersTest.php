@@ -51,6 +51,19 @@ final class HandlersTest extends BusTestCase
         });
     }
 
+    public function testAHandlerThatIsRegisteredTwiceIsNamed(): void
+    {
+        $handler = new class {
+            #[CommandHandler]
+            public function one(StoreCustomer $command): void {}
+        };
+
+        $this->expectException(DuplicateHandler::class);
+        $this->expectExceptionMessageMatches('/^Handler .*::one\(\) is registered twice$/s');
+
+        Bus::connect('memory:')->handlers($handler, $handler);
+    }
+
     /** @dataProvider invalidHandlers */
     public function testAMethodThatCannotBeAHandlerIsRefusedAndNamed(object $service, string $message): void
     {
@@ -122,6 +135,21 @@ final class HandlersTest extends BusTestCase
             #[CommandHandler]
             public function handle(StoreCustomer $command, Transaction $transaction): void {}
         }, '::handle() asks for a Transaction, but the bus was connected without a database'];
+        yield 'a misspelt attribute' => [new class {
+            #[CommandHandler, Timout(5.0)]
+            public function handle(StoreCustomer $command): void {}
+        }, '::handle() is marked with #[Weft\\Tests\\Bus\\Timout], and there is no such class; is it #[Weft\\Bus\\Timeout], misspelt or without a use statement?'];
+        yield 'an attribute without a use statement' => [new class {
+            #[CommandHandler]
+            public function handle(StoreCustomer $command): void {}
+
+            #[QueryHandler]
+            public function ask(CustomerStored $query): void {}
+        }, '::ask() is marked with #[Weft\\Tests\\Bus\\QueryHandler]'];
+        yield 'an attribute of the class' => [new #[Retri] class {
+            #[CommandHandler]
+            public function handle(StoreCustomer $command): void {}
+        }, 'is marked with #[Weft\\Tests\\Bus\\Retri]'];
     }
 
     public function testAMessageThatJsonCannotCarryIsRefusedWithItsHandler(): void
@@ -133,6 +161,16 @@ final class HandlersTest extends BusTestCase
             #[CommandHandler]
             public function handle(\ArrayObject $command): void {}
         });
+    }
+
+    public function testAttributesOfOthersThatAreNotInstalledAreLeftAlone(): void
+    {
+        $bus = Bus::connect('memory:')->handlers(new #[\JetBrains\PhpStorm\Immutable] class {
+            #[CommandHandler, \Vendor\Timeout, Description('stores')]
+            public function handle(StoreCustomer $command): void {}
+        });
+
+        self::assertNotSame([], $bus->plan(self::QUEUE));
     }
 
     public function testParametersAreFoundByTypeInAnyOrder(): void

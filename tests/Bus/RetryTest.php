@@ -244,6 +244,16 @@ class RetryTest extends BusTestCase
         self::assertSame(20.0, $retry->pause(4, 1.0));
     }
 
+    public function testARuleForWhatIsNoExceptionIsRefused(): void
+    {
+        new Retry(on: [\Throwable::class, \Weft\Bus\Recoverable::class, \DomainException::class]);
+
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('A retry is on exceptions, and "App\GatewayDwon" is none');
+
+        new Retry(on: ['App\GatewayDwon']);
+    }
+
     public function testWorkersTogetherTryAsOftenAsTheRuleSays(): void
     {
         $this->with(fn(): Bus => Bus::connect($this->brokerDsn(), $this->database()), function (Bus $bus): void {

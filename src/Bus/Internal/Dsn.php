@@ -22,7 +22,7 @@ final class Dsn
     {
         return match (\strstr($dsn, ':', true)) {
             'amqp', 'amqps' => RabbitMq::connect($dsn),
-            'postgres', 'postgresql' => Postgres::connect($dsn),
+            'postgres', 'postgresql', 'pgsql' => Postgres::connect($dsn),
             'sqlite' => Sqlite::connect($dsn, $database),
             'memory' => new Memory(),
             // Only the scheme is repeated: the rest may hold a password.

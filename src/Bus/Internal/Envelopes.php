@@ -29,6 +29,7 @@ final class Envelopes
     /**
      * What follows from another header is left out: the broker reads every header of every message.
      *
+     * @param Kind         $kind a reply is of the kind of its query
      * @param array<string, string> $more headers of its own
      * @param float|null            $due  when it leaves, as microtime(true) has it; null for now
      * @param Context|null $cause the handling that sends the message; null when it starts a conversation
@@ -36,6 +37,9 @@ final class Envelopes
     public function wrap(Kind $kind, object $message, ?Context $cause, array $more = [], ?float $due = null): Outgoing
     {
         $class = $this->codec->of($message::class);
+        if ($class->handler !== null && ($class->handler->kind === Kind::Event) !== ($kind === Kind::Event) && $kind !== Kind::Query) {
+            throw self::confused($class->handler, $kind);
+        }
         $body = $class->encode($message);
         $headers = [
             Header::MESSAGE_ID => messageId(),
@@ -62,6 +66,14 @@ final class Envelopes
         }
 
         return new Outgoing($class->type, $body, $headers, mustRoute: $kind === Kind::Command);
+    }
+
+    /** It would reach nobody, and of an event nobody would be told. */
+    private static function confused(Handler $handler, Kind $kind): \Error
+    {
+        $what = "{$handler->message->class} is " . ($handler->kind === Kind::Event ? 'an event, listened to by' : "a {$handler->kind->value}, handled by") . " {$handler->name}()";
+
+        return new \Error($what . ($kind === Kind::Event ? ': it is sent with send() or request(), not published' : ': it is published with publish(), not sent'));
     }
 
     /** @return array<string, string> */

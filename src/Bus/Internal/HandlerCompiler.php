@@ -34,7 +34,9 @@ final class HandlerCompiler
     public function compile(object $service): array
     {
         $handlers = [];
-        foreach ((new \ReflectionObject($service))->getMethods() as $method) {
+        $class = new \ReflectionObject($service);
+        Parameters::refuseUnknownAttributes($class);
+        foreach ($class->getMethods() as $method) {
             $kind = self::kind($method);
             if ($kind !== null) {
                 $handlers[] = $this->handler($service, $method, $kind);

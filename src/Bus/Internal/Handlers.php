@@ -48,7 +48,7 @@ final class Handlers
         }
         $name = \ucfirst($handler->kind->value);
         if ($first !== null && $handler->kind !== Kind::Event) {
-            throw new DuplicateHandler("{$name} {$handler->message->class} has two handlers, {$first->name}() and "
+            throw $first->name === $handler->name ? new DuplicateHandler("Handler {$handler->name}() is registered twice") : new DuplicateHandler("{$name} {$handler->message->class} has two handlers, {$first->name}() and "
                 . "{$handler->name}(); a {$handler->kind->value} has exactly one");
         }
         if ($first !== null && ($first->attributes->batch ?? $handler->attributes->batch) !== null) {
@@ -59,6 +59,7 @@ final class Handlers
             throw new InvalidHandler("Handler {$handler->name}() takes batches of {$handler->message->class}, which are handled in order, one after the other");
         }
         $this->byType[$type][] = $handler;
+        $handler->message->handler ??= $handler;
         $this->hasOrdered = $this->hasOrdered || $isOrdered;
         $this->hasBatches = $this->hasBatches || $handler->attributes->batch !== null;
         unset($this->ready[$type]);

@@ -80,6 +80,22 @@ final class Parameters
         return $arguments;
     }
 
+    /**
+     * @param \ReflectionClass<object> $class with methods that may be handlers
+     * @throws InvalidHandler
+     */
+    public static function refuseUnknownAttributes(\ReflectionClass $class): void
+    {
+        if (($problem = UnknownAttribute::on($class)) !== null) {
+            throw new InvalidHandler("{$class->name} {$problem}");
+        }
+        foreach ($class->getMethods() as $method) {
+            if (($problem = UnknownAttribute::on($method)) !== null) {
+                throw self::invalid($method, $problem);
+            }
+        }
+    }
+
     public static function invalid(\ReflectionMethod $method, string $problem): InvalidHandler
     {
         return new InvalidHandler("Handler {$method->class}::{$method->name}() {$problem}");

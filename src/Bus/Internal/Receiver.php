@@ -88,6 +88,9 @@ final class Receiver
     public function consume(string $queue, Consumption $options): int
     {
         $run = fn(): int => $this->work($queue, $options);
+        if ($this->setup->handlers->types() === []) {
+            $this->setup->logger->warning("Queue {$queue} is consumed by a bus without handlers, so every message is parked: register them with Bus::handlers()");
+        }
 
         return current() === null ? run($run) : $run();
     }

@@ -86,7 +86,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
             $lost = $queues === [] && $message->mustRoute ? $message : $lost;
         }
         if ($lost !== null) {
-            throw new UnroutableMessage("No queue is declared for commands of type \"{$lost->type}\"");
+            throw UnroutableMessage::of($lost->type, 'this memory broker');
         }
     }
 

@@ -261,6 +261,7 @@ final class CodecTest extends TestCase
             'HoldsInternal' => ['public \ArrayObject $value;', 'class of PHP itself'],
             'HoldsAbstract' => ['/** @var list<\\' . Document::class . '> */ public array $value;', 'abstract'],
             'HoldsMissing' => ['/** @var list<Missing> */ public array $value;', 'Weft\Tests\Bus\Codec\Declared\Missing'],
+            'Misspelt' => ['#[Encripted] public string $value;', 'property $value is marked with #[Weft\Tests\Bus\Codec\Declared\Encripted], and there is no such class; is it #[Weft\Bus\Encrypted]'],
             'Destructed' => ['public function __destruct() {}', 'destructor'],
             'ExtendsInternal' => ['public string $value;', 'extends ArrayObject, a class of PHP itself', 'extends \ArrayObject'],
             'Shadow' => ['private string $origin;', 'property $origin is private in ' . Document::class . ' and declared again', 'extends \\' . Document::class],
@@ -269,6 +270,16 @@ final class CodecTest extends TestCase
             eval('namespace Weft\Tests\Bus\Codec\Declared; final class ' . $name . ' ' . ($case[2] ?? '') . " { {$case[0]} }");
             yield $name => ["Weft\\Tests\\Bus\\Codec\\Declared\\{$name}", $case[1]];
         }
+    }
+
+    public function testAClassWithAMisspeltAttributeIsRefused(): void
+    {
+        eval('namespace Weft\Tests\Bus\Codec\Declared; #[OrderBy("id")] final class OutOfOrder { public string $id; }');
+
+        $this->expectException(InvalidMessageClass::class);
+        $this->expectExceptionMessage('it is marked with #[Weft\Tests\Bus\Codec\Declared\OrderBy], and there is no such class; is it #[Weft\Bus\OrderedBy]');
+
+        $this->codec->of('Weft\Tests\Bus\Codec\Declared\OutOfOrder');
     }
 
     public function testTwoClassesCannotHaveOneTypeName(): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 use Weft\Bus\Encrypted;
+use Weft\Bus\Internal\UnknownAttribute;
 use Weft\Bus\InvalidMessageClass;
 use Weft\Bus\KeyRing;
 
@@ -59,6 +60,7 @@ final class Compiler
             $reflection->isAnonymous() => 'an anonymous class has no name to travel under',
             $reflection->isInternal() => 'it is a class of PHP itself',
             $reflection->hasMethod('__destruct') => 'it has a destructor',
+            ($unknown = UnknownAttribute::on($reflection)) !== null => "it {$unknown}",
             default => null,
         };
 
@@ -100,6 +102,9 @@ final class Compiler
     private function field(string $class, \ReflectionProperty $property): Field
     {
         $parameter = self::promoted($property);
+        if (($unknown = UnknownAttribute::on($property)) !== null) {
+            throw InvalidMessageClass::property($class, $property->name, $unknown);
+        }
         try {
             $type = $this->type($property->getType(), self::documented($property, $parameter), $property->getDeclaringClass());
         } catch (Unsupported $unsupported) {

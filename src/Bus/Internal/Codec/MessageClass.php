@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Codec;
 
+use Weft\Bus\Internal\Handler;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\MessageEncodingFailed;
 
@@ -18,6 +19,9 @@ final class MessageClass
     private const DEPTH = 511;
 
     private const FLAGS = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
+
+    /** The first handler it has here. */
+    public ?Handler $handler = null;
 
     /** @param class-string $class */
     public function __construct(

@@ -94,7 +94,7 @@ final class Queues
 
     public static function nowhere(Outgoing $message): UnroutableMessage
     {
-        return new UnroutableMessage("No queue in this PostgreSQL database is declared for commands of type \"{$message->type}\"");
+        return UnroutableMessage::of($message->type, 'this PostgreSQL database');
     }
 
     public static function undefined(string $queue): UndefinedQueue

@@ -44,7 +44,7 @@ final class Answers
     {
         $headers = [Header::REPLY_TO_MESSAGE => $delivery->headers[Header::MESSAGE_ID] ?? ''];
         if (\is_object($value)) {
-            return $this->envelopes->wrap(Kind::Event, $value, null, $headers);
+            return $this->envelopes->wrap(Kind::Query, $value, null, $headers);
         }
         try {
             return new Outgoing(self::VALUE, \json_encode($value, \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE), $headers);

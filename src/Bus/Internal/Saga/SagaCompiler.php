@@ -55,7 +55,9 @@ final class SagaCompiler
         $definition = $this->define($class);
         $handlers = [];
         $starts = false;
-        foreach ((new \ReflectionClass($class))->getMethods() as $method) {
+        $reflection = new \ReflectionClass($class);
+        Parameters::refuseUnknownAttributes($reflection);
+        foreach ($reflection->getMethods() as $method) {
             $mark = self::mark($method);
             if ($mark !== null) {
                 $handlers[] = $this->handler($definition, $method, $mark);

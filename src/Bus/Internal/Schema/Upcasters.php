@@ -7,6 +7,7 @@ namespace Weft\Bus\Internal\Schema;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Codec\Mismatch;
+use Weft\Bus\Internal\UnknownAttribute;
 use Weft\Bus\InvalidUpcaster;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\Upcaster;
@@ -28,6 +29,9 @@ final class Upcasters
     {
         $found = false;
         foreach ((new \ReflectionObject($service))->getMethods() as $method) {
+            if (($unknown = UnknownAttribute::on($method)) !== null) {
+                throw new InvalidUpcaster("Upcaster {$method->class}::{$method->name}() {$unknown}");
+            }
             foreach ($method->getAttributes(Upcaster::class) as $attribute) {
                 $this->register($service, $method, $attribute->newInstance());
                 $found = true;

@@ -423,7 +423,7 @@ final class Store
 
     private function nowhere(Outgoing $message): UnroutableMessage
     {
-        return new UnroutableMessage("No queue in {$this->file} is declared for commands of type \"{$message->type}\"");
+        return UnroutableMessage::of($message->type, $this->file);
     }
 
     /** @param array<string, string> $headers */

@@ -1,0 +1,85 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Weft\Bus\Batch;
+use Weft\Bus\CommandHandler;
+use Weft\Bus\Encrypted;
+use Weft\Bus\EventListener;
+use Weft\Bus\Expires;
+use Weft\Bus\FairBy;
+use Weft\Bus\MessageType;
+use Weft\Bus\OrderedBy;
+use Weft\Bus\Priority;
+use Weft\Bus\QueryHandler;
+use Weft\Bus\RateLimit;
+use Weft\Bus\Retry;
+use Weft\Bus\Saga\Saga;
+use Weft\Bus\Saga\SagaListener;
+use Weft\Bus\Saga\SagaStart;
+use Weft\Bus\Saga\SagaTimeout;
+use Weft\Bus\Timeout;
+use Weft\Bus\Upcaster;
+use Weft\Bus\Validate;
+use Weft\Bus\Version;
+
+/**
+ * An attribute that is misspelt or lacks its `use`. PHP passes over attributes whose class does not exist, so that a time limit,
+ * a retry or an encryption would silently not be there.
+ *
+ * @internal
+ */
+final class UnknownAttribute
+{
+    private const KNOWN = [
+        Batch::class, CommandHandler::class, Encrypted::class, EventListener::class, Expires::class, FairBy::class, MessageType::class,
+        OrderedBy::class, Priority::class, QueryHandler::class, RateLimit::class, Retry::class, Saga::class, SagaListener::class,
+        SagaStart::class, SagaTimeout::class, Timeout::class, Upcaster::class, Validate::class, Version::class,
+    ];
+
+    /**
+     * @param \ReflectionClass<object>|\ReflectionMethod|\ReflectionProperty $place
+     * @return string|null what is wrong, to stand behind the name of the place
+     */
+    public static function on(\ReflectionClass|\ReflectionMethod|\ReflectionProperty $place): ?string
+    {
+        $class = $place instanceof \ReflectionClass ? $place : $place->getDeclaringClass();
+        foreach ($place->getAttributes() as $attribute) {
+            $name = $attribute->getName();
+            $meant = self::isOurs($name, $class->getNamespaceName()) && !\class_exists($name) ? self::meant($name) : null;
+            if ($meant !== null) {
+                return "is marked with #[{$name}], and there is no such class; is it #[{$meant}], misspelt or without a use statement?";
+            }
+        }
+
+        return null;
+    }
+
+    /** A name that is not imported is one of the namespace it stands in; those of other libraries may be missing. */
+    private static function isOurs(string $attribute, string $namespace): bool
+    {
+        $end = \strrpos($attribute, '\\');
+        $own = $end === false ? '' : \substr($attribute, 0, $end);
+
+        return $own === $namespace || \str_starts_with($own, 'Weft\\');
+    }
+
+    private static function meant(string $attribute): ?string
+    {
+        foreach (self::KNOWN as $known) {
+            $name = self::short($known);
+            if (\levenshtein(\strtolower(self::short($attribute)), \strtolower($name)) <= (\strlen($name) > 8 ? 2 : 1)) {
+                return $known;
+            }
+        }
+
+        return null;
+    }
+
+    private static function short(string $class): string
+    {
+        return \substr((string) \strrchr("\\{$class}", '\\'), 1);
+    }
+}
