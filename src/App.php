@@ -24,6 +24,8 @@ use Weft\Workers\Worker;
  */
 final class App
 {
+    private const WEB_SERVERS = ['apache2handler', 'cgi-fcgi', 'cli-server', 'fpm-fcgi', 'litespeed'];
+
     private readonly LoggerInterface $logger;
     private readonly bool $debug;
     /** @var list<array{string, Router, Limits|null, bool, Tls|null}> */
@@ -144,9 +146,13 @@ final class App
      * @throws Http\InvalidAddress
      * @throws Http\ListenFailed
      * @throws \Throwable what a consumer failed with
+     * @throws \Error in a request of a web server, such as PHP-FPM
      */
     public function run(?\Closure $started = null): void
     {
+        if (\in_array(\PHP_SAPI, self::WEB_SERVERS, true)) {
+            throw new \Error('App::run() serves until it is stopped, and this is one request to ' . \PHP_SAPI . ': start the program with `weft run` or `php`');
+        }
         run(function () use ($started): void {
             $this->servers = \array_map($this->open(...), $this->http);
             $this->openGrpc();

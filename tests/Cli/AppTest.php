@@ -5,6 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Cli;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Bench\Port;
+
+require_once __DIR__ . '/../../bench/autoload.php';
 
 /** An application with a server, in workers. */
 final class AppTest extends TestCase
@@ -40,6 +43,25 @@ final class AppTest extends TestCase
         self::assertSame(0, $run->end());
         self::assertCount(1, $run->all('listening on'), $run->messages());
         self::assertSame('', $run->other);
+    }
+
+    public function testARequestOfAnotherWebServerIsToldThatItIsNoPlaceForAnApp(): void
+    {
+        $script = \tempnam(\sys_get_temp_dir(), 'weft');
+        \file_put_contents($script, \sprintf('<?php require %s; try { (new Weft\App())->run(); } catch (Error $error) { echo $error->getMessage(); }', \var_export(\dirname(__DIR__, 2) . '/autoload.php', true)));
+        $address = '127.0.0.1:' . Port::free();
+        $server = \proc_open([\PHP_BINARY, '-d', 'extension=' . Weft::library(), '-S', $address, $script], [2 => ['file', '/dev/null', 'w']], $pipes);
+        try {
+            $deadline = \microtime(true) + 10;
+            while (($answer = @\file_get_contents("http://$address/")) === false && \microtime(true) < $deadline) {
+                \usleep(20_000);
+            }
+            self::assertSame('App::run() serves until it is stopped, and this is one request to cli-server: start the program with `weft run` or `php`', $answer);
+        } finally {
+            \proc_terminate($server, \SIGKILL);
+            \proc_close($server);
+            \unlink($script);
+        }
     }
 
     public function testAWorkerThatRunsOutOfMemoryIsReplacedAndTheOthersGoOn(): void
