@@ -6,6 +6,7 @@ namespace Weft\Testing;
 
 use PHPUnit\Framework\AssertionFailedError;
 use Weft\Runtime\TimeoutException;
+use Weft\Sql\Database;
 
 use function Weft\run;
 use function Weft\timeout;
@@ -22,10 +23,11 @@ final class Simulation
      * @param int|null                $seed     of the first run, the others have those after it; null for a random one, or
      *                                          what the environment says in WEFT_SEED, then for one run only
      * @param float                   $deadline seconds of the real clock that a run may take
+     * @param (\Closure(): Database)|null $database makes the empty database of each run, which is closed after it; null for SQLite in memory
      *
      * @throws AssertionFailedError|SimulationFailed what a run threw, with its seed
      */
-    public static function run(\Closure $scenario, int $runs = 1, Faults $faults = new Faults(), ?int $seed = null, float $deadline = 20.0): void
+    public static function run(\Closure $scenario, int $runs = 1, Faults $faults = new Faults(), ?int $seed = null, float $deadline = 20.0, ?\Closure $database = null): void
     {
         if ($runs < 1) {
             throw new \ValueError("A simulation has at least 1 run, got {$runs}");
@@ -37,21 +39,23 @@ final class Simulation
         $seed ??= \random_int(1, 1 << 40);
         for ($run = 1; $run <= $runs; $run++, $seed++) {
             try {
-                self::once($scenario, $faults, $seed, $deadline);
+                self::once($scenario, $faults, $seed, $deadline, $database);
             } catch (\Throwable $thrown) {
                 throw self::failure($thrown, $seed, $run, $runs);
             }
         }
     }
 
-    private static function once(\Closure $scenario, Faults $faults, int $seed, float $deadline): void
+    private static function once(\Closure $scenario, Faults $faults, int $seed, float $deadline, ?\Closure $database): void
     {
-        run(static function () use ($scenario, $faults, $seed, $deadline): void {
-            $bus = new TestBus($faults, $seed);
+        run(static function () use ($scenario, $faults, $seed, $deadline, $database): void {
+            $made = $database === null ? null : $database();
+            $bus = new TestBus($faults, $seed, $made);
             try {
                 timeout($deadline, static fn(): mixed => $scenario($bus));
             } finally {
                 $bus->close();
+                $made?->close();
             }
         });
     }

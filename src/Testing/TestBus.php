@@ -225,7 +225,9 @@ final class TestBus
             }
         }
 
-        return new Sightings($class, \array_values($messages), $this->broker->published === [] ? 'Nothing has left.' : "What has left: {$this->last(20)}.", 'sent');
+        $left = $this->broker->published === [] ? 'Nothing has left.' : "What has left: {$this->last(20)}.";
+
+        return new Sightings($class, \array_values($messages), $this->letters() === [] ? $left : "{$left}\n{$this->describeLetters()}", 'sent');
     }
 
     /**

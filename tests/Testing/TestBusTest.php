@@ -50,6 +50,26 @@ final class TestBusTest extends TestCase
         });
     }
 
+    public function testAMessageThatIsMissedIsToldWithWhatWasParkedInstead(): void
+    {
+        $this->expectException(AssertionFailedError::class);
+        $this->expectExceptionMessageMatches('/CustomerStored was to be sent once, it was never\. What has left: .*StoreCustomer\.\nWhat is parked:\n  .*StoreCustomer: Weft.Sql.SyntaxError: .*near "UPDATE"/s');
+
+        Simulation::run(static function (TestBus $bus): void {
+            $bus->handlers(new class {
+                #[CommandHandler]
+                public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
+                {
+                    $transaction->execute('SELECT 1 FOR UPDATE')->value();
+                    $context->publish(new CustomerStored($command->id));
+                }
+            });
+            $bus->send(self::customer('7'));
+
+            $bus->saw(CustomerStored::class)->once();
+        });
+    }
+
     public function testTheClockStandsUntilItIsMovedAndDelaysComeAtTheirTime(): void
     {
         Simulation::run(static function (TestBus $bus): void {
