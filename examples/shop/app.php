@@ -14,26 +14,18 @@ declare(strict_types=1);
 namespace Weft\Examples\Shop;
 
 use Weft\App;
-use Weft\Bus\Bus;
 use Weft\Http\HttpException;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Lock\Locks;
-use Weft\Sql\Database;
 
-require __DIR__ . '/autoload.php';
+$bus = require __DIR__ . '/bus.php';
 
-$file = 'sqlite://' . \sys_get_temp_dir() . '/weft-shop.sqlite';
-$database = Database::connect(\getenv('DATABASE_URL') ?: $file);
 // Several workers start at once, and PostgreSQL lets only one of them make a table.
 Locks::in($database)->synchronized('tables of the shop', static function () use ($database): void {
     $database->execute('CREATE TABLE IF NOT EXISTS orders (id VARCHAR(32) PRIMARY KEY, item VARCHAR(100) NOT NULL, quantity INTEGER NOT NULL)');
     $database->execute('CREATE TABLE IF NOT EXISTS stock (item VARCHAR(100) PRIMARY KEY, sold BIGINT NOT NULL)');
 });
-
-$orders = new Orders($database);
-$stock = new Stock($database);
-$bus = Bus::connect(\getenv('BROKER_URL') ?: $file, $database)->handlers($orders, $stock);
 $bus->declare('shop');
 
 $app = new App();

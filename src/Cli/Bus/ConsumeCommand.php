@@ -19,9 +19,9 @@ final class ConsumeCommand extends BusCommand
     protected function configure(): void
     {
         parent::configure();
-        $this->addArgument('queue', InputArgument::REQUIRED)
-            ->addOption('concurrency', 'c', InputOption::VALUE_REQUIRED, 'Handlers at a time; as many as do not make each other slower')
-            ->addOption('prefetch', null, InputOption::VALUE_REQUIRED, 'Messages taken from the broker at a time; twice the concurrency, or 200')
+        $this->addArgument('queue', InputArgument::REQUIRED, 'Name of the queue; it is made where it is missing')
+            ->addOption('concurrency', 'c', InputOption::VALUE_REQUIRED, 'Handlers at a time; by default as many as do not make each other slower')
+            ->addOption('prefetch', null, InputOption::VALUE_REQUIRED, 'Messages taken from the broker at a time; by default twice the concurrency, or 200 without one')
             ->addOption('limit', null, InputOption::VALUE_REQUIRED, 'Return after so many messages')
             ->addOption('stop-when-empty', null, InputOption::VALUE_NONE, 'Return when the queue is empty')
             ->setHelp('The first SIGTERM or SIGINT finishes and acknowledges what is in flight; a second one cancels it and gives it back to the queue.');

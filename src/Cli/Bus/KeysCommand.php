@@ -19,7 +19,7 @@ final class KeysCommand extends BusCommand
     protected function configure(): void
     {
         parent::configure();
-        $this->addArgument('queue', InputArgument::REQUIRED);
+        $this->addArgument('queue', InputArgument::REQUIRED, 'Name of the queue');
     }
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int

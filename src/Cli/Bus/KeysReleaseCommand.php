@@ -18,8 +18,8 @@ final class KeysReleaseCommand extends BusCommand
     protected function configure(): void
     {
         parent::configure();
-        $this->addArgument('queue', InputArgument::REQUIRED)
-            ->addArgument('key', InputArgument::REQUIRED)
+        $this->addArgument('queue', InputArgument::REQUIRED, 'The queue it is blocked in')
+            ->addArgument('key', InputArgument::REQUIRED, 'The key, as weft keys shows it')
             ->setHelp('To go on with the failed message instead, give it back: weft dead:retry bus.php QUEUE --id=ID. Either way what waits is handled in order.');
     }
 

@@ -19,7 +19,7 @@ final class QueuesCommand extends BusCommand
     protected function configure(): void
     {
         parent::configure();
-        $this->addArgument('queues', InputArgument::REQUIRED | InputArgument::IS_ARRAY);
+        $this->addArgument('queues', InputArgument::REQUIRED | InputArgument::IS_ARRAY, 'Names of queues');
     }
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int

@@ -19,7 +19,7 @@ final class SagasShowCommand extends BusCommand
     {
         parent::configure();
         $this->addArgument('saga', InputArgument::REQUIRED, 'Name of the saga');
-        $this->addArgument('id', InputArgument::REQUIRED);
+        $this->addArgument('id', InputArgument::REQUIRED, 'Value of the property or header that its messages are found by');
     }
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int

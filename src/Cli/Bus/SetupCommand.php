@@ -19,7 +19,7 @@ final class SetupCommand extends BusCommand
     protected function configure(): void
     {
         parent::configure();
-        $this->addArgument('queues', InputArgument::REQUIRED | InputArgument::IS_ARRAY)
+        $this->addArgument('queues', InputArgument::REQUIRED | InputArgument::IS_ARRAY, 'Names of queues')
             ->addOption('dry-run', null, InputOption::VALUE_NONE, 'Only say what would be made')
             ->setHelp('Can be run any number of times. `weft consume` does the same by itself; this is for accounts that may not.');
     }
