@@ -8,6 +8,7 @@ use Symfony\Component\Console\Application;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Exception as WeftException;
 use Weft\Version;
 
 /** The program `weft`: every command there is. */
@@ -43,6 +44,17 @@ final class Program extends Application
         }
 
         return parent::doRunCommand($command, $input, $output);
+    }
+
+    /** A failure that Weft has a name for is one line; `-v` shows where it came from. */
+    public function renderThrowable(\Throwable $e, OutputInterface $output): void
+    {
+        if ($e instanceof WeftException && !$output->isVerbose()) {
+            $output->writeln("weft: {$e->getMessage()}", OutputInterface::OUTPUT_RAW | OutputInterface::VERBOSITY_QUIET);
+
+            return;
+        }
+        parent::renderThrowable($e, $output);
     }
 
     private static function needsExtension(Command $command): bool

@@ -54,6 +54,15 @@ final class BusCommandsTest extends TestCase
         self::assertStringContainsString("outbox: 0\nput off: 0\n", $shown);
     }
 
+    public function testAFailureThatHasANameIsOneLineAndVerboseTellsWhereItCameFrom(): void
+    {
+        $weft = Weft::run(['queues', self::BUS, 'nowhere']);
+        self::assertSame([1, ''], [$weft->exitCode, $weft->output]);
+        self::assertMatchesRegularExpression('/^weft: Queue "nowhere" is not declared in \S+cli\.db\n$/', $weft->errors);
+
+        self::assertStringContainsString('Exception trace:', Weft::run(['queues', self::BUS, 'nowhere', '-v'])->errors);
+    }
+
     public function testDeadLettersAreListedShownEditedAndRetriedUnderTheirOldIds(): void
     {
         $ids = $this->send(['nobody', 'a', 'nobody']);
@@ -62,7 +71,7 @@ final class BusCommandsTest extends TestCase
         $list = $this->weft('dead:list', self::BUS, 'customers');
         self::assertStringContainsString("{$ids[0]}  ", $list);
         self::assertStringContainsString('DomainException: customers have names (1 attempts)', $list);
-        self::assertStringEndsWith("2 of 2\n", $list);
+        self::assertStringEndsWith("2 of 2 dead letters\n", $list);
         self::assertStringContainsString('0 of 2', $this->weft('dead:list', self::BUS, 'customers', '--error=LengthException'));
         $show = $this->weft('dead:show', self::BUS, 'customers', $ids[2]);
         self::assertStringContainsString('"name":"nobody"', $show);
@@ -79,12 +88,12 @@ final class BusCommandsTest extends TestCase
         self::assertStringContainsString('(2 attempts)', $this->weft('dead:list', self::BUS, 'customers'));
         self::assertSame("0 deleted\n", $this->weft('dead:drop', self::BUS, 'customers', '--type=Unknown'));
         self::assertSame("1 deleted\n", $this->weft('dead:drop', self::BUS, 'customers', '--all'));
-        self::assertSame("0 of 0\n", $this->weft('dead:list', self::BUS, 'customers'));
+        self::assertSame("0 of 0 dead letters\n", $this->weft('dead:list', self::BUS, 'customers'));
     }
 
     public function testSagasAreListedAndShown(): void
     {
-        self::assertStringEndsWith("0\n", $this->weft('sagas:list', self::BUS));
+        self::assertStringEndsWith("0 sagas\n", $this->weft('sagas:list', self::BUS));
         run(static function (): void {
             $bus = (require self::BUS)();
             $bus->declare('customers');
@@ -98,8 +107,8 @@ final class BusCommandsTest extends TestCase
         $list = $this->weft('sagas:list', self::BUS);
         self::assertMatchesRegularExpression('/checkout +\| 7 +\| active +\| 1 /', $list);
         self::assertMatchesRegularExpression('/checkout +\| 8 +\| failed +\| 2 .*\| cancelled /', $list);
-        self::assertStringEndsWith("2\n", $list);
-        self::assertStringEndsWith("1\n", $this->weft('sagas:list', self::BUS, 'checkout', '--status=failed'));
+        self::assertStringEndsWith("2 sagas\n", $list);
+        self::assertStringEndsWith("1 sagas\n", $this->weft('sagas:list', self::BUS, 'checkout', '--status=failed'));
         $show = $this->weft('sagas:show', self::BUS, 'checkout', '7');
         self::assertStringContainsString("status: active\nversion: 1\n", $show);
         self::assertStringContainsString("\n    \"total\": 20,\n", $show);
@@ -117,13 +126,21 @@ final class BusCommandsTest extends TestCase
         }
     }
 
-    public function testAFileThatReturnsNoBusIsRefused(): void
+    /** @dataProvider noBuses */
+    public function testAFileThatReturnsNoBusIsRefused(string $code, string $returned): void
     {
-        \file_put_contents("{$this->folder}/nothing.php", '<?php return 7;');
+        \file_put_contents("{$this->folder}/nothing.php", "<?php {$code}");
         $weft = Weft::run(['queues', "{$this->folder}/nothing.php", 'customers']);
 
         self::assertSame(1, $weft->exitCode);
-        self::assertMatchesRegularExpression('/must return a\s+Weft.Bus.Bus.*int/s', $weft->errors);
+        // The console breaks lines anywhere.
+        self::assertStringContainsString("mustreturnaWeft\Bus\Busoraclosurethatmakesone,itreturned{$returned}.", (string) \preg_replace('/\s+/', '', $weft->errors));
+    }
+
+    public static function noBuses(): iterable
+    {
+        yield 'something else' => ['return 7;', 'int'];
+        yield 'nothing' => ['', 'nothing'];
     }
 
     /**

@@ -57,6 +57,6 @@ abstract class BusCommand extends Command
         $bus = (static fn(): mixed => require $file)();
         $bus = $bus instanceof \Closure ? $bus() : $bus;
 
-        return $bus instanceof Bus ? $bus : throw new InvalidArgumentException("{$file} must return a " . Bus::class . ' or a closure that makes one, it returned ' . \get_debug_type($bus) . '.');
+        return $bus instanceof Bus ? $bus : throw new InvalidArgumentException("{$file} must return a " . Bus::class . ' or a closure that makes one, it returned ' . ($bus === 1 ? 'nothing' : \get_debug_type($bus)) . '.');
     }
 }

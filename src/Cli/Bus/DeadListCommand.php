@@ -25,7 +25,7 @@ final class DeadListCommand extends DeadCommand
         $letters = $bus->deadLetters($input->getArgument('queue'));
         $found = $letters->peek(self::number($input, 'limit') ?? 100, self::filter($input));
         self::print($output, ...$found);
-        $output->writeln(\count($found) . ' of ' . $letters->count());
+        $output->writeln(\count($found) . ' of ' . $letters->count() . ' dead letters');
 
         return self::SUCCESS;
     }

@@ -37,7 +37,7 @@ final class SagasListCommand extends BusCommand
             $table->addRow([$saga->saga, $saga->id, $saga->status->value, $saga->version, ...$times, \mb_strimwidth($saga->reason, 0, 60, '…')]);
         }
         $table->render();
-        $output->writeln((string) \count($sagas));
+        $output->writeln(\count($sagas) . ' sagas');
 
         return self::SUCCESS;
     }
