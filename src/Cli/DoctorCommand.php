@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
@@ -12,11 +13,9 @@ use Weft\Cli\Internal\Finding;
 use Weft\Cli\Internal\Health;
 
 /** `weft doctor`: what of this machine and this PHP stands in Weft's way. */
+#[AsCommand(name: 'doctor', description: 'Check PHP, the extension and the limits of this machine')]
 final class DoctorCommand extends Command
 {
-    protected static $defaultName = 'doctor';
-    protected static $defaultDescription = 'Check PHP, the extension and the limits of this machine';
-
     protected function configure(): void
     {
         $this->setHelp('Exit code 0: nothing fails (there may be warnings). Exit code 1: something has to be repaired first.');

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -13,11 +14,9 @@ use Weft\Cli\Internal\ProtoGeneration;
 use Weft\Cli\Internal\ProtoGenerationFailed;
 
 /** `weft proto:generate`: PHP classes of .proto files. */
+#[AsCommand(name: 'proto:generate', description: 'Make PHP classes, service interfaces and clients from .proto files')]
 final class GenerateProtoCommand extends Command
 {
-    protected static $defaultName = 'proto:generate';
-    protected static $defaultDescription = 'Make PHP classes, service interfaces and clients from .proto files';
-
     protected function configure(): void
     {
         $this->addArgument('files', InputArgument::REQUIRED | InputArgument::IS_ARRAY, '.proto files')

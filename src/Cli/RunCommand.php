@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Psr\Log\LogLevel;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Exception\InvalidOptionException;
@@ -21,11 +22,9 @@ use Weft\Workers\Internal\Supervisor;
 use Weft\Workers\SupervisorFailed;
 
 /** `weft run app.php`: the application in several processes that are watched over. */
+#[AsCommand(name: 'run', description: 'Run an application in worker processes, restart and reload them')]
 final class RunCommand extends Command
 {
-    protected static $defaultName = 'run';
-    protected static $defaultDescription = 'Run an application in worker processes, restart and reload them';
-
     protected function configure(): void
     {
         $this

@@ -22,16 +22,20 @@ final class StreamLogger extends AbstractLogger
     ];
 
     private readonly int $least;
+    /** @var resource */
+    private readonly mixed $stream;
 
     /**
-     * @param resource $stream
+     * @param resource|null $stream null is stderr, in PHP-FPM its log
      * @param string $level the least severe PSR-3 level that is written
      */
     public function __construct(
-        private readonly mixed $stream = \STDERR,
+        mixed $stream = null,
         private readonly Format $format = Format::Text,
         string $level = LogLevel::INFO,
     ) {
+        // Only the command line has the constant.
+        $this->stream = $stream ?? (\defined('STDERR') ? \STDERR : \fopen('php://stderr', 'w'));
         $this->least = self::severity($level);
     }
 

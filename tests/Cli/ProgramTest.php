@@ -5,6 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Cli;
 
 use PHPUnit\Framework\TestCase;
+use Symfony\Component\Console\Attribute\AsCommand;
+use Symfony\Component\Console\Command\Command;
+use Weft\Cli\Program;
 use Weft\Version;
 
 final class ProgramTest extends TestCase
@@ -67,6 +70,19 @@ final class ProgramTest extends TestCase
     public function testListNamesTheCommands(): void
     {
         self::assertMatchesRegularExpression('/^  doctor +Check PHP/m', Weft::run(['list'])->output);
+    }
+
+    /** Symfony 7 reads nothing else. */
+    public function testEachCommandHasItsNameByAttribute(): void
+    {
+        $commands = \array_filter((new Program())->all(), static fn(Command $command): bool => \str_starts_with($command::class, 'Weft\\'));
+
+        self::assertCount(16, $commands);
+        foreach ($commands as $command) {
+            $attribute = ((new \ReflectionObject($command))->getAttributes(AsCommand::class)[0] ?? null)?->newInstance();
+            self::assertSame([$command->getName(), $command->getDescription()], [$attribute?->name, $attribute?->description], $command::class);
+            self::assertNotSame('', $attribute->description);
+        }
     }
 
     public function testAnUnknownCommandIsRefused(): void

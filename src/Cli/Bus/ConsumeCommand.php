@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
@@ -11,11 +12,9 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft consume`: handles the messages of a queue. */
+#[AsCommand(name: 'consume', description: 'Handle the messages of a queue until SIGTERM or SIGINT')]
 final class ConsumeCommand extends BusCommand
 {
-    protected static $defaultName = 'consume';
-    protected static $defaultDescription = 'Handle the messages of a queue until SIGTERM or SIGINT';
-
     protected function configure(): void
     {
         parent::configure();

@@ -4,17 +4,16 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft dead:drop`: deletes dead letters. */
+#[AsCommand(name: 'dead:drop', description: 'Delete dead letters for good')]
 final class DeadDropCommand extends DeadCommand
 {
-    protected static $defaultName = 'dead:drop';
-    protected static $defaultDescription = 'Delete dead letters for good';
-
     protected function configure(): void
     {
         parent::configure();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Exception\InvalidArgumentException;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -13,11 +14,9 @@ use Weft\Bus\Bus;
 use Weft\Bus\DeadLetterFilter;
 
 /** `weft dead:edit`: replaces the body of a dead letter, which `dead:retry` can then try again. */
+#[AsCommand(name: 'dead:edit', description: 'Replace the body of one dead letter')]
 final class DeadEditCommand extends DeadCommand
 {
-    protected static $defaultName = 'dead:edit';
-    protected static $defaultDescription = 'Replace the body of one dead letter';
-
     protected function configure(): void
     {
         parent::configure();

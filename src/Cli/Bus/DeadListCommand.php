@@ -4,16 +4,15 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft dead:list`: the dead letters of a queue, oldest first. */
+#[AsCommand(name: 'dead:list', description: 'List the messages of a queue that could not be handled')]
 final class DeadListCommand extends DeadCommand
 {
-    protected static $defaultName = 'dead:list';
-    protected static $defaultDescription = 'List the messages of a queue that could not be handled';
-
     protected function configure(): void
     {
         parent::configure();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Exception\InvalidArgumentException;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
@@ -11,11 +12,9 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft dead:retry`: gives dead letters back to their queue. */
+#[AsCommand(name: 'dead:retry', description: 'Give dead letters back to their queue, under their old ids')]
 final class DeadRetryCommand extends DeadCommand
 {
-    protected static $defaultName = 'dead:retry';
-    protected static $defaultDescription = 'Give dead letters back to their queue, under their old ids';
-
     protected function configure(): void
     {
         parent::configure();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
@@ -11,11 +12,9 @@ use Weft\Bus\Bus;
 use Weft\Bus\DeadLetterFilter;
 
 /** `weft dead:show`: everything there is to know of one dead letter. */
+#[AsCommand(name: 'dead:show', description: 'Show one dead letter with its headers, stack and body')]
 final class DeadShowCommand extends DeadCommand
 {
-    protected static $defaultName = 'dead:show';
-    protected static $defaultDescription = 'Show one dead letter with its headers, stack and body';
-
     protected function configure(): void
     {
         parent::configure();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Helper\Table;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -11,11 +12,9 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft keys`: what is held up because a message of its key has failed. */
+#[AsCommand(name: 'keys', description: 'Show keys of ordered messages that are blocked, and how many messages wait behind each')]
 final class KeysCommand extends BusCommand
 {
-    protected static $defaultName = 'keys';
-    protected static $defaultDescription = 'Show keys of ordered messages that are blocked, and how many messages wait behind each';
-
     protected function configure(): void
     {
         parent::configure();

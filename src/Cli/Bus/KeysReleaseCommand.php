@@ -4,17 +4,16 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft keys:release`: goes on with a key without the message that has failed. */
+#[AsCommand(name: 'keys:release', description: 'Handle what waits for a blocked key, without the message that has failed')]
 final class KeysReleaseCommand extends BusCommand
 {
-    protected static $defaultName = 'keys:release';
-    protected static $defaultDescription = 'Handle what waits for a blocked key, without the message that has failed';
-
     protected function configure(): void
     {
         parent::configure();

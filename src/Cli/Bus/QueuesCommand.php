@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Helper\Table;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -11,11 +12,9 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft queues`: what waits where. */
+#[AsCommand(name: 'queues', description: 'Show what waits in queues, in the dead letters and in the database')]
 final class QueuesCommand extends BusCommand
 {
-    protected static $defaultName = 'queues';
-    protected static $defaultDescription = 'Show what waits in queues, in the dead letters and in the database';
-
     protected function configure(): void
     {
         parent::configure();

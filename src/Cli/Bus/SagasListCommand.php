@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Exception\InvalidArgumentException;
 use Symfony\Component\Console\Helper\Table;
 use Symfony\Component\Console\Input\InputArgument;
@@ -14,11 +15,9 @@ use Weft\Bus\Bus;
 use Weft\Bus\Saga\SagaStatus;
 
 /** `weft sagas:list`: the sagas there are, newest first. */
+#[AsCommand(name: 'sagas:list', description: 'List sagas with their status, newest first')]
 final class SagasListCommand extends BusCommand
 {
-    protected static $defaultName = 'sagas:list';
-    protected static $defaultDescription = 'List sagas with their status, newest first';
-
     protected function configure(): void
     {
         parent::configure();

@@ -4,17 +4,16 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft sagas:show`: everything there is to know of one saga. */
+#[AsCommand(name: 'sagas:show', description: 'Show one saga with its properties')]
 final class SagasShowCommand extends BusCommand
 {
-    protected static $defaultName = 'sagas:show';
-    protected static $defaultDescription = 'Show one saga with its properties';
-
     protected function configure(): void
     {
         parent::configure();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Exception\InvalidArgumentException;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
@@ -11,11 +12,9 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft schema:check`: fails when messages that are on their way would not be understood any more. */
+#[AsCommand(name: 'schema:check', description: 'Compare the message classes with a lock file; fails on an incompatible change')]
 final class SchemaCheckCommand extends BusCommand
 {
-    protected static $defaultName = 'schema:check';
-    protected static $defaultDescription = 'Compare the message classes with a lock file; fails on an incompatible change';
-
     protected function configure(): void
     {
         parent::configure();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Cli\Bus;
 
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
@@ -11,11 +12,9 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft setup`: makes queues, bindings and tables. */
+#[AsCommand(name: 'setup', description: 'Make queues, bindings and tables where they are missing')]
 final class SetupCommand extends BusCommand
 {
-    protected static $defaultName = 'setup';
-    protected static $defaultDescription = 'Make queues, bindings and tables where they are missing';
-
     protected function configure(): void
     {
         parent::configure();
