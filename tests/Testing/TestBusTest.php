@@ -6,6 +6,7 @@ namespace Weft\Tests\Testing;
 
 use PHPUnit\Framework\AssertionFailedError;
 use PHPUnit\Framework\TestCase;
+use Psr\Log\Test\TestLogger;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
@@ -22,10 +23,14 @@ use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\ForgetCustomer;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Saga\Fixtures\Begin;
+use Weft\Tests\Bus\Saga\Fixtures\Checkout;
+use Weft\Tests\Bus\Saga\Fixtures\OrderCancelled;
+use Weft\Tests\Bus\Saga\Fixtures\OrderPlaced;
 use Weft\Tests\Bus\Saga\Fixtures\Ticked;
 use Weft\Tests\Bus\Saga\Fixtures\Ticker;
 
 require_once __DIR__ . '/../Bus/Fixtures/messages.php';
+require_once __DIR__ . '/../Bus/Saga/Fixtures/checkout.php';
 require_once __DIR__ . '/../Bus/Saga/Fixtures/steps.php';
 
 final class TestBusTest extends TestCase
@@ -87,6 +92,20 @@ final class TestBusTest extends TestCase
 
             self::assertSame(['a minute' => '00:01:00', 'a date' => '00:30:00', 'an hour' => '01:00:00'], $heard);
             self::assertSame('02:00:59.900', $bus->now()->format('H:i:s.v'));
+        });
+    }
+
+    public function testATimeOutThatASagaDidNotNeedIsNoNews(): void
+    {
+        Simulation::run(static function (TestBus $bus): void {
+            $logger = new TestLogger();
+            $bus->configure(logger: $logger)->handlers(Checkout::class);
+            $bus->publish(new OrderPlaced('1', late: 60.0));
+            $bus->publish(new OrderCancelled('1'));
+            $bus->advance(61.0);
+
+            self::assertTrue($logger->hasDebugThatContains('Ignored'));
+            self::assertSame([], \array_filter($logger->records, static fn(array $record): bool => $record['level'] !== 'debug'));
         });
     }
 

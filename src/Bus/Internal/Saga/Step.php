@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Saga;
 
+use Psr\Log\LogLevel;
 use Weft\Bus\Context;
 use Weft\Bus\Saga\SagaContext;
 use Weft\Bus\Saga\SagaEnded;
@@ -60,7 +61,8 @@ final class Step
         }
         $message = "message {$context->messageId()} of type {$context->type()}";
         if ($this->role->times) {
-            return self::ignore($context, "{$name} is over, its time-out has no effect: {$message}");
+            // The usual end of a time-out that was not needed.
+            return self::ignore($context, "{$name} is over, its time-out has no effect: {$message}", LogLevel::DEBUG);
         }
 
         return match (true) {
@@ -81,9 +83,9 @@ final class Step
         };
     }
 
-    private static function ignore(Context $context, string $why): null
+    private static function ignore(Context $context, string $why, string $level = LogLevel::INFO): null
     {
-        $context->logger()->info('Ignored: {why}', ['why' => $why]);
+        $context->logger()->log($level, 'Ignored: {why}', ['why' => $why]);
 
         return null;
     }
