@@ -9,7 +9,9 @@ use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 
+use function Weft\current;
 use function Weft\delay;
+use function Weft\run;
 
 /**
  * The messages of one queue that could not be handled.
@@ -122,6 +124,9 @@ final class DeadLetters
      */
     private function each(DeadLetterFilter $filter, ?int $limit, \Closure $do): int
     {
+        if (current() === null) {
+            return run(fn(): int => $this->each($filter, $limit, $do));
+        }
         $total = $this->count();
         $prefetch = \max(1, \min(self::HELD, $total));
         $consumer = $this->transport->consume($this->dead, $prefetch);

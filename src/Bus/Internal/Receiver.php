@@ -124,6 +124,9 @@ final class Receiver
     /** @return int how many messages were removed */
     public function purge(string $queue): int
     {
+        if (current() === null) {
+            return run(fn(): int => $this->purge($queue));
+        }
         $consumer = $this->setup->transport->consume($queue, self::BATCH);
         $removed = 0;
         try {

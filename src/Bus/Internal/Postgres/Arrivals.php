@@ -13,6 +13,7 @@ use Weft\Sql\Notification;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
+use function Weft\current;
 use function Weft\delay;
 use function Weft\detach;
 use function Weft\shield;
@@ -89,6 +90,12 @@ final class Arrivals
     public function announce(): void
     {
         $this->wake();
+        if (current() === null) {
+            // Without a loop nothing goes on beside the caller.
+            $this->tell();
+
+            return;
+        }
         $this->again = true;
         if ($this->announcement === null || $this->announcement->done()) {
             // Detached: nobody waits for a hint.
@@ -98,15 +105,20 @@ final class Arrivals
 
     private function notify(): void
     {
+        while ($this->again) {
+            delay(self::TOGETHER);
+            $this->again = false;
+            $this->tell();
+        }
+    }
+
+    private function tell(): void
+    {
         try {
-            while ($this->again) {
-                delay(self::TOGETHER);
-                $this->again = false;
-                $this->database->transaction(function (Transaction $transaction): void {
-                    $transaction->execute('SET LOCAL synchronous_commit = off');
-                    $transaction->notify(self::CHANNEL, $this->own);
-                });
-            }
+            $this->database->transaction(function (Transaction $transaction): void {
+                $transaction->execute('SET LOCAL synchronous_commit = off');
+                $transaction->notify(self::CHANNEL, $this->own);
+            });
         } catch (SqlException) {
             // Whoever waits looks after a second.
         }
