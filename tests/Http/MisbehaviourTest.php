@@ -123,6 +123,14 @@ final class MisbehaviourTest extends HttpTestCase
         self::assertStringContainsString('The handler returned array instead of a Weft\Http\Response', $server->log());
     }
 
+    public function testAForgottenAwaitIsTold(): void
+    {
+        $server = $this->serve('$routes->get("/forgotten", static fn() => \Weft\async(static fn() => Response::text("late")));');
+
+        self::assertStatus(500, $server->get('/forgotten'));
+        self::assertTrue($server->awaitLog('The handler returned a task that nobody awaits instead of a Weft\Http\Response'));
+    }
+
     public function testRequestsAreInTheTaskListWithRouteClientAgeAndWhatTheyWaitFor(): void
     {
         $server = $this->serve(<<<'PHP'

@@ -293,7 +293,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         } catch (InvalidDsn $invalid) {
             throw $invalid;
         } catch (AmqpException $exception) {
-            throw new TransportFailed($exception->getMessage(), $exception);
+            throw new TransportFailed("Cannot open the broker RabbitMQ: {$exception->getMessage()}", $exception);
         }
     }
 

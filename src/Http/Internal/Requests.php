@@ -16,6 +16,7 @@ use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Report;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Task;
 
 /**
  * The requests of a server.
@@ -75,7 +76,8 @@ final class Requests implements ArrivalHandler
             $error = $task->children->close($error);
         }
         if ($error === null && !$response instanceof Response) {
-            $error = new \TypeError('The handler returned ' . \get_debug_type($response) . ' instead of a Weft\Http\Response');
+            $what = $response instanceof Task ? 'a task that nobody awaits' : \get_debug_type($response);
+            $error = new \TypeError("The handler returned {$what} instead of a Weft\Http\Response");
         }
         try {
             $this->send($request, $error === null ? $response : $this->answerTo($error, $request, $task));
