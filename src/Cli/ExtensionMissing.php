@@ -12,7 +12,7 @@ final class ExtensionMissing extends \RuntimeException implements \Weft\Exceptio
         $ini = \php_ini_loaded_file() ?: 'php.ini (none is loaded)';
         parent::__construct(
             "The command \"$command\" needs the extension weft, which " . \PHP_BINARY . " has not loaded. "
-            . "Add extension=weft.so to $ini, or in a source checkout run `make build`. `weft doctor` checks the rest.",
+            . "Add extension=/path/to/libweft.so to $ini, or in a source checkout run `make build`. `weft doctor` checks the rest.",
         );
     }
 }

@@ -26,7 +26,7 @@ final class DoctorTest extends TestCase
         $doctor = Weft::run(['doctor'], self::NO_EXTENSION);
 
         self::assertSame(1, $doctor->exitCode);
-        self::assertMatchesRegularExpression('/^fail +extension weft +not loaded\n +Add extension=weft\.so to /m', $doctor->output);
+        self::assertMatchesRegularExpression('/^fail +extension weft +not loaded\n +Add extension=\/path\/to\/libweft\.so to /m', $doctor->output);
     }
 
     public function testASmallMemoryLimitIsAWarning(): void

@@ -56,7 +56,7 @@ final class Diagnosis
         $extension = Version::extension();
         if ($extension === null) {
             $ini = \php_ini_loaded_file() ?: 'php.ini';
-            return Finding::fail('extension weft', 'not loaded', "Add extension=weft.so to $ini, or in a source checkout run `make build`.");
+            return Finding::fail('extension weft', 'not loaded', "Add extension=/path/to/libweft.so to $ini, or in a source checkout run `make build`.");
         }
         if ($extension !== Version::LIBRARY) {
             return Finding::fail(
