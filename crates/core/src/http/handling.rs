@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{self, HeaderValue};
+use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 
 use super::body::Body;
@@ -123,11 +123,14 @@ fn frame(response: &mut Response<Body>, is_head: bool) {
         _ => response.body().size_hint().exact(),
     };
     let headers = response.headers_mut();
+    // Looking up each of them by its name would cost several times as much.
+    let says_so =
+        |name: &HeaderName| *name == header::CONTENT_LENGTH || *name == header::TRANSFER_ENCODING;
+    if !headers.keys().any(says_so) {
+        return;
+    }
     headers.remove(header::TRANSFER_ENCODING);
-    if let Some(length) = length
-        && !(is_head && length == 0)
-        && headers.contains_key(header::CONTENT_LENGTH)
-    {
+    if length.is_some_and(|length| length > 0 || !is_head) {
         // hyper writes the right one.
         headers.remove(header::CONTENT_LENGTH);
     }
