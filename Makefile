@@ -147,7 +147,7 @@ bench-http: ## measure Weft, Go, Node, PHP-FPM and php -S as HTTP servers (SHORT
 	@$(SUITE) --only=http
 
 .PHONY: bench-grpc
-bench-grpc: ## measure Weft, grpc-go and grpc-js as gRPC servers (SHORT=1: two minutes)
+bench-grpc: ## measure Weft, grpc-go, tonic and grpc-js as gRPC servers (SHORT=1: two minutes)
 	@scripts/setup demo bench
 	@$(MAKE) build
 	@$(SUITE) --only=grpc

@@ -19,6 +19,17 @@ final class Build
     }
 
     /**
+     * @param string $folder with a Cargo.toml and a Cargo.lock, whose exact versions are taken
+     * @param string $target where it is built; programs are in its folder `release`
+     *
+     * @throws BenchmarkException
+     */
+    public static function cargo(string $folder, string $target): void
+    {
+        self::run($folder, ['cargo', 'build', '--quiet', '--locked', '--release', '--target-dir', $target], 'it needs cargo and what its Cargo.lock names');
+    }
+
+    /**
      * @param string $folder with a package-lock.json, whose exact versions are installed beside it, once
      *
      * @throws BenchmarkException

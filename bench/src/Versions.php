@@ -33,6 +33,14 @@ final class Versions
         return json_decode((string) @file_get_contents("$folder/package.json"), true)['dependencies'][$name] ?? '';
     }
 
+    /** @param string $folder with a Cargo.lock */
+    public static function crate(string $folder, string $name): string
+    {
+        $lock = (string) @file_get_contents("$folder/Cargo.lock");
+
+        return preg_match('/^name = "' . preg_quote($name, '/') . '"\nversion = "([^"]+)"$/m', $lock, $match) ? $match[1] : '';
+    }
+
     /** @param string $name of a Debian package */
     public static function package(string $name): string
     {

@@ -11,6 +11,7 @@ use Weft\Examples\Users\UsersClient;
 use Weft\Grpc\Client\Balancing;
 use Weft\Grpc\Client\Http2Channel;
 use Weft\Grpc\Client\ServiceConfig;
+use Weft\Grpc\Client\Tls;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
 
@@ -136,6 +137,76 @@ final class ClientFaultTest extends GrpcTestCase
             delay(0.01);
         }
         self::assertContains($ids, [[], [1]]);
+    }
+
+    public function testAServerThatAnswersBeforeItHasReadEverythingIsHeard(): void
+    {
+        $server = $this->serve('"import" => static function () { say("answered"); return new ImportSummary(3); }');
+        $client = $this->client($server->address);
+        $endless = static function (): \Generator {
+            while (true) {
+                yield new User(name: str_repeat('a', 10_000));
+            }
+        };
+        $start = microtime(true);
+
+        self::assertSame(3, $client->import($endless())->count);
+        self::assertSame(3, run(static fn() => $client->import($endless())->count));
+        self::assertLessThan(5.0, microtime(true) - $start, 'it did not wait for the deadline');
+    }
+
+    public function testAnswersThatAreThrownAwayUnreadEndTheirCall(): void
+    {
+        $server = $this->serve();
+        $client = $this->client($server->address);
+        $waiting = static function (): \Generator {
+            yield new GetUserRequest(1);
+            delay(60.0);
+        };
+
+        run(static function () use ($client, $waiting): void {
+            timeout(5.0, static function () use ($client, $waiting): void {
+                $answers = $client->lookup($waiting());
+                delay(0.01);
+                unset($answers);
+            });
+        });
+
+        self::assertSame(5, $client->get(new GetUserRequest(5))->id);
+    }
+
+    /** @dataProvider wrongAddresses */
+    public function testAnAddressThatIsNoneIsNamed(string $address): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage("\"$address\" is no address of a server: write host:port or [ipv6]:port, with a port from 1 to 65535");
+
+        Http2Channel::to($address);
+    }
+
+    /** @return list<array{string}> */
+    public function wrongAddresses(): array
+    {
+        return [['localhost'], ['localhost:0'], ['localhost:99999'], ['http://localhost:80'], ['unix:/run/x'], ['::1:80'], [":80"], ["localhost:80\n"]];
+    }
+
+    public function testACertificateOfAnAuthorityIsRefusedInWords(): void
+    {
+        $folder = sys_get_temp_dir() . '/weft-tls-' . bin2hex(random_bytes(6));
+        mkdir($folder);
+        try {
+            exec("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $folder/key.pem -out $folder/cert.pem -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>&1", $output, $code);
+            self::assertSame(0, $code, implode("\n", $output));
+            $server = $this->serve(arguments: ", tls: new \\Weft\\Http\\Tls(new \\Weft\\Http\\Certificate('$folder/cert.pem', '$folder/key.pem'))", address: 'localhost:0');
+            $address = 'localhost' . strrchr($server->address, ':');
+            $client = new UsersClient(Http2Channel::to($address, new Tls("$folder/cert.pem")));
+
+            $failure = self::failure(static fn() => $client->get(new GetUserRequest()));
+        } finally {
+            exec('rm -rf ' . escapeshellarg($folder));
+        }
+
+        self::assertSame("cannot connect to $address: the server's own certificate is one of an authority (CA:TRUE): make it with basicConstraints=CA:FALSE", $failure->getMessage());
     }
 
     public function testAConnectionThatGetsTooOldIsReplacedAndItsCallsGoOn(): void

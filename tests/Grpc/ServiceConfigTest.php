@@ -58,6 +58,7 @@ final class ServiceConfigTest extends TestCase
         yield 'unknown policies' => ['{"loadBalancingConfig": [{"grpclb": {}}]}', 'loadBalancingConfig names no policy that is known here'];
         yield 'a duration' => ['{"methodConfig": [{"name": [{}], "timeout": 1}]}', 'methodConfig[0].timeout must be seconds such as "0.1s", got 1'];
         yield 'a method without a service' => ['{"methodConfig": [{"name": [{"method": "Get"}]}]}', 'methodConfig[0].name must have a service'];
+        yield 'a name that is none' => ['{"methodConfig": [{"name": ["api.Users"]}]}', 'methodConfig[0].name must have a service'];
         yield 'one attempt' => ['{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 1}}]}', 'methodConfig[0].retryPolicy.maxAttempts must be 2 at least, got 1'];
         yield 'an unknown status' => ["{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {" . $retry . ", \"retryableStatusCodes\": [\"OOPS\"]}}]}", 'methodConfig[0].retryPolicy.retryableStatusCodes has no status "OOPS"'];
         yield 'no status' => ["{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {" . $retry . ", \"retryableStatusCodes\": []}}]}", 'A retry policy names one status at least'];

@@ -155,6 +155,15 @@ final class GeneratorTest extends TestCase
         self::assertSame([1, ['--weft_out: unknown option "nope=1"; there is psr4=NAMESPACE']], [$code, $refusal]);
     }
 
+    public function testThePluginSaysWhoStartsIt(): void
+    {
+        exec('echo nonsense | ' . implode(' ', array_map(escapeshellarg(...), [...self::php(), self::ROOT . '/bin/protoc-gen-weft'])) . ' 2>&1', $output, $code);
+
+        self::assertSame(1, $code);
+        self::assertCount(1, $output);
+        self::assertStringStartsWith('protoc-gen-weft: standard input is no request of protoc, which is what starts it (protoc --plugin=', $output[0]);
+    }
+
     /**
      * @param list<string> $files
      *

@@ -62,6 +62,7 @@ final class Benchmark
         foreach ($selected as $contender) {
             $contender->unavailable = match ($contender->system) {
                 'go' => Build::failure(fn () => Build::go("{$this->bench}/peers/go", "{$this->out}/grpc-go")),
+                'tonic' => Build::failure(fn () => Build::cargo("{$this->bench}/peers/tonic", "{$this->out}/grpc-tonic")),
                 'node' => Build::failure(fn () => Build::npm("{$this->bench}/peers/node")),
                 default => null,
             };
@@ -80,6 +81,8 @@ final class Benchmark
             'php' => PHP_VERSION,
             'go' => Versions::of('go version'),
             'grpc-go' => Versions::module("$peers/go/go.mod", 'google.golang.org/grpc'),
+            'rust' => Versions::of('rustc --version'),
+            'tonic' => Versions::crate("$peers/tonic", 'tonic'),
             'node' => Versions::of('node --version'),
             'grpc-js' => Versions::npm("$peers/node", '@grpc/grpc-js'),
             'ghz' => $ghz->version(),

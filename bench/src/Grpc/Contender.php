@@ -48,6 +48,7 @@ final class Contender
             self::weft($bench, $extension),
             new self('weft-google-protobuf', ...self::program($bench, $extension, '--messages=google-protobuf')),
             new self('go', ["$out/grpc-go"], []),
+            new self('tonic', ["$out/grpc-tonic/release/tonic-peer"], []),
             new self('node', ['node', "$node/server.js"], []),
         ];
     }

@@ -19,7 +19,7 @@ final class Options
           --long       calls of a long turn, 20000
           --seconds    of a turn with a canned body, 1
           --tools      ghz,h2load; both by default
-          --only       contenders: weft weft-google-protobuf go node; all of them by default
+          --only       contenders: weft weft-google-protobuf go tonic node; all of them by default
           --extension  libweft.so, target/release/libweft.so
           --out        where the results go, bench/out/grpc.json
 

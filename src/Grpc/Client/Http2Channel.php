@@ -8,6 +8,7 @@ use Weft\Grpc\CallEnded;
 use Weft\Grpc\Internal\Attempts;
 use Weft\Grpc\Internal\Details;
 use Weft\Grpc\Internal\RetryTokens;
+use Weft\Grpc\Internal\Unheard;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
 use Weft\Native\GrpcChannel;
@@ -86,9 +87,9 @@ final class Http2Channel implements Channel
     /** @return array{string, int} */
     private static function server(string $address): array
     {
-        return \preg_match('/^(?:\[([0-9a-fA-F:.]+)\]|([^:\s\/]+)):(\d{1,5})$/', $address, $parts) === 1
+        return \preg_match('/^(?:\[([0-9a-fA-F:.]+)\]|([^:\s\/]+)):(\d{1,5})$/D', $address, $parts) === 1 && $parts[3] > 0 && $parts[3] <= 65_535
             ? [$parts[1] . $parts[2], (int) $parts[3]]
-            : throw new \ValueError("\"$address\" is no address of a server: write host:port or [ipv6]:port");
+            : throw new \ValueError("\"$address\" is no address of a server: write host:port or [ipv6]:port, with a port from 1 to 65535");
     }
 
     public function unary(string $method, object $request, string $response, ?float $timeout, array $metadata): object
@@ -151,7 +152,9 @@ final class Http2Channel implements Channel
     {
         $call = $this->open($method, $metadata, $this->attempts($method, $timeout));
 
-        return self::messages($call, $response, async(self::send(...), $call, $requests)->named("sender of $method"));
+        $sender = async(self::send(...), $call, $requests)->named("sender of $method");
+
+        return self::messages($call, $response, $sender, new Unheard($call, $sender));
     }
 
     private function attempts(string $method, ?float $timeout): Attempts
@@ -204,7 +207,7 @@ final class Http2Channel implements Channel
     }
 
     /** @return \Generator<int, object> */
-    private static function messages(GrpcClientCall $call, string $response, ?Task $sender): \Generator
+    private static function messages(GrpcClientCall $call, string $response, ?Task $sender, ?Unheard $unheard = null): \Generator
     {
         try {
             while (($message = Scheduler::await($call->read())) !== null) {

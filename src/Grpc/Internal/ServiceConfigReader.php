@@ -58,8 +58,7 @@ final class ServiceConfigReader
     private static function names(mixed $given, string $place): array
     {
         return \array_map(static function (mixed $name) use ($place): string {
-            $service = $name['service'] ?? '';
-            $method = $name['method'] ?? '';
+            [$service, $method] = \is_array($name) ? [$name['service'] ?? '', $name['method'] ?? ''] : [null, null];
             if (!\is_string($service) || !\is_string($method) || $service === '' && $method !== '') {
                 throw self::wrong("$place.name", 'must have a service, or be {} for all');
             }

@@ -95,7 +95,16 @@ impl TlsConnector {
         let name = ServerName::try_from(name.to_owned())
             .map_err(|_| format!("\"{name}\" is not a name a certificate can carry"))?;
         let stream = self.rustls.connect(name, socket).await;
-        stream.map(Stream::tls).map_err(|error| error.to_string())
+        stream.map(Stream::tls).map_err(|error| in_words(&error))
+    }
+}
+
+fn in_words(error: &std::io::Error) -> String {
+    let error = error.to_string();
+    // What `openssl req -x509` makes where it is told nothing else.
+    match error.contains("CaUsedAsEndEntity") {
+        true => "the server's own certificate is one of an authority (CA:TRUE): make it with basicConstraints=CA:FALSE".to_owned(),
+        false => error,
     }
 }
 

@@ -59,6 +59,8 @@ struct Inner {
     /// The server has begun to answer.
     has_begun: Cell<bool>,
     is_unprocessed: Cell<bool>,
+    /// The connection still takes messages.
+    is_uploading: Cell<bool>,
 }
 
 enum State {
@@ -81,6 +83,7 @@ impl ClientCall {
             encoding: channel.options().encoding,
             has_begun: Cell::default(),
             is_unprocessed: Cell::default(),
+            is_uploading: Cell::default(),
         });
         let call = Rc::clone(&inner);
         let channel = channel.clone();
@@ -212,7 +215,7 @@ impl Inner {
         for _ in 0..DEPARTURES {
             let (authority, mut connection) = channel.connection(request.waits).await?;
             let uri = format!("{}://{authority}{}", channel.scheme(), request.path);
-            let mut message = hyper::Request::new(Upload(Rc::clone(self)));
+            let mut message = hyper::Request::new(Upload::new(self));
             *message.method_mut() = Method::POST;
             *message.uri_mut() = uri
                 .parse()
@@ -287,6 +290,7 @@ impl Inner {
             *state = State::Open(Box::new(inbound));
         }
         drop(state);
+        self.close_where_nobody_takes();
         self.wake();
     }
 
@@ -329,6 +333,13 @@ impl Inner {
         self.outbound.close();
         self.over.notify_one();
         self.wake();
+    }
+
+    /// A server may answer without having read everything: who still writes must not wait for it to read.
+    fn close_where_nobody_takes(&self) {
+        if !self.is_uploading.get() && matches!(*self.state.borrow(), State::Open(_)) {
+            self.outbound.close();
+        }
     }
 
     /// Both sides end a call at its deadline. When the server is first, that looks like a cancellation or a broken stream.
@@ -376,6 +387,20 @@ fn no_grpc(kind: Option<&HeaderValue>) -> Status {
 
 /// The body of a request: the messages of a call.
 pub(super) struct Upload(Rc<Inner>);
+
+impl Upload {
+    fn new(call: &Rc<Inner>) -> Self {
+        call.is_uploading.set(true);
+        Self(Rc::clone(call))
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.0.is_uploading.set(false);
+        self.0.close_where_nobody_takes();
+    }
+}
 
 impl Body for Upload {
     type Data = Bytes;
