@@ -251,6 +251,17 @@ final class ClientFaultTest extends GrpcTestCase
         }
     }
 
+    public function testAStatusMayHaveMuchToSay(): void
+    {
+        $server = $this->serve('"get" => static function ($request, Call $call) { $call->begin(["first" => str_repeat("f", 50_000)]); throw new StatusException(Status::NotFound, str_repeat("m", 20_000), [new User(name: str_repeat("d", 50_000))], ["last" => str_repeat("l", 50_000)]); }');
+
+        $failure = self::failure(fn() => $this->client($server->address)->get(new GetUserRequest()));
+
+        self::assertSame([Status::NotFound, 20_000], [$failure->status, \strlen($failure->getMessage())]);
+        self::assertSame(50_000, \strlen((string) $failure->details[0]->unpack(User::class)?->name));
+        self::assertSame(50_000, \strlen($failure->metadata['last'][0]));
+    }
+
     public function testAMessageOverTheLimitEndsItsCallOnly(): void
     {
         $server = $this->serve('"get" => static fn($request) => new User(name: str_repeat("a", $request->id))');
@@ -266,6 +277,7 @@ final class ClientFaultTest extends GrpcTestCase
     public function otherAnswers(): iterable
     {
         yield 'a page' => ['Response::text("hello")', Status::Unknown, 'the server answered with the content type text/plain; charset=utf-8, which is none of gRPC'];
+        yield 'an unknown encoding' => ['new Response(200, ["content-type" => "application/grpc", "grpc-encoding" => "br"], "\1\0\0\0\1x")', Status::Internal, 'the server answers with the grpc-encoding "br", which is not known here'];
         yield 'not found' => ['Response::text("no", 404)', Status::Unimplemented, 'the server answered with HTTP 404 Not Found'];
         yield 'overload' => ['Response::text("no", 503)', Status::Unavailable, 'the server answered with HTTP 503 Service Unavailable'];
     }

@@ -267,8 +267,9 @@ impl Inner {
         let (head, body) = response.into_parts();
         *self.head.borrow_mut() = head.headers;
         let headers = self.head.borrow();
-        let encoding = headers.get(ENCODING).and_then(|name| name.to_str().ok());
-        let encoding = encoding.and_then(Encoding::of_name);
+        let compression = headers.get(ENCODING).map(HeaderValue::as_bytes);
+        let compression = compression.map(|name| String::from_utf8_lossy(name).into_owned());
+        let encoding = compression.as_deref().and_then(Encoding::of_name);
         if let Some(status) = Status::read(&headers) {
             *self.trailers.borrow_mut() = headers.clone();
             drop(headers);
@@ -282,6 +283,14 @@ impl Inner {
         }
         if !is_grpc {
             return self.finish(no_grpc(kind.as_ref()));
+        }
+        if let (None, Some(name)) = (encoding, compression)
+            && name != "identity"
+        {
+            let message = format!(
+                "the server answers with the grpc-encoding \"{name}\", which is not known here"
+            );
+            return self.finish(Status::internal(message));
         }
         self.has_begun.set(true);
         let inbound = Inbound::new(body, encoding, false, limit, status_of);

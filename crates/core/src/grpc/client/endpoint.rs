@@ -13,6 +13,9 @@ use crate::net::{Local, Stream, TlsConnector, TokioTimer, dial};
 /// unread small frames than half of this pays for, at 256 bytes each. One stream full of messages of five bytes takes 52 times its
 /// own window of that.
 const MESSAGES_WORTH: u32 = 128;
+/// Of the metadata of one answer, its status and details among it. hyper's 16 KiB are less than servers of other languages send when
+/// they describe a failure.
+const HEADER_BYTES: u32 = 256 << 10;
 /// RFC 9113 §6.9.1
 const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 /// Between two attempts to connect, and what each failure multiplies it by. doc/connection-backoff.md of grpc/grpc begins with
@@ -138,6 +141,7 @@ impl Endpoint {
         };
         let mut builder = Builder::new(Local);
         builder
+            .max_header_list_size(HEADER_BYTES)
             .initial_stream_window_size(options.stream_window)
             .initial_connection_window_size(
                 options
