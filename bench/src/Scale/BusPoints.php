@@ -61,9 +61,9 @@ final class BusPoints
 
         return [
             'wall time' => $each('seconds'),
-            'CPU of the process' => $each('cpu_s'),
-            'CPU of the broker' => $each('broker_cpu_s'),
-            'CPU of the database' => $each('database_cpu_s'),
+            'process CPU' => $each('cpu_s'),
+            'broker CPU' => $each('broker_cpu_s'),
+            'database CPU' => $each('database_cpu_s'),
         ];
     }
 

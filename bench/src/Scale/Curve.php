@@ -32,7 +32,7 @@ enum Curve: string
         return match ($this) {
             self::Concurrency => ['handlers at a time', 'commands per second'],
             self::PoolSize => ['connections', 'commands per second'],
-            self::Backlog => ['commands in the queue', 'µs for a command and its event'],
+            self::Backlog => ['commands queued', 'µs for a command and its event'],
             self::Http => ['connections', 'requests per second'],
             self::Grpc => ['connections', 'calls per second'],
             self::Tasks => ['waiting tasks', 'MiB'],

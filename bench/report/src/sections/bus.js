@@ -172,8 +172,9 @@ function matrix(result) {
     }
     const cell = (run) => `${run.persistent ? 'persistent' : 'transient'}, confirms ${run.confirms ? 'on' : 'off'}`;
     const holder = element('div');
-    const cells = [...groupBy(runs, cell).keys()];
-    const systems = [...groupBy(runs, (run) => run.system)];
+    const strictness = (name) => (name.startsWith('persistent') ? 2 : 0) + (name.endsWith('on') ? 1 : 0);
+    const cells = [...groupBy(runs, cell).keys()].sort((a, b) => strictness(a) - strictness(b));
+    const systems = [...groupBy(runs, (run) => run.system)].sort(([a], [b]) => (a === 'weft' ? -1 : rank(a)) - (b === 'weft' ? -1 : rank(b)));
     const show = (wanted) => holder.replaceChildren(
         bars(`Seconds for ${number(commands(runs))} commands with ${wanted} (less is better)`, systems.map(([name, own]) => ({ name, spread: spread(own.filter((run) => cell(run) === wanted), 'seconds') })), 'seconds', (value) => number(value, 2)),
         table('Seconds in every cell, median (lowest–highest)', ['contender', ...cells], systems.map(([name, own]) => [
