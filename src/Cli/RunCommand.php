@@ -37,6 +37,7 @@ final class RunCommand extends Command
             ->addOption('max-memory', null, InputOption::VALUE_REQUIRED, 'Recycle a worker that has so much memory resident: bytes, or 256M, 1G')
             ->addOption('max-age', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after so many seconds')
             ->addOption('hang-timeout', null, InputOption::VALUE_REQUIRED, 'Replace a worker whose loop has not turned for so many seconds; 0 never', '30')
+            ->addOption('block-warning', null, InputOption::VALUE_REQUIRED, 'Log what has kept a worker from everything else for so many seconds; 0 never [default: 0.1 with --watch, otherwise 0]')
             ->addOption('start-timeout', null, InputOption::VALUE_REQUIRED, 'Seconds a worker has to become ready', '60')
             ->addOption('drain-timeout', null, InputOption::VALUE_REQUIRED, 'Seconds a worker has to finish what it does', '30')
             ->addOption('max-crashes', null, InputOption::VALUE_REQUIRED, 'Give up when all workers have failed so often in a row', '8')
@@ -74,6 +75,7 @@ final class RunCommand extends Command
         }
         $option = static fn(string $name): ?string => $input->getOption($name);
         $hang = Quantity::seconds('hang-timeout', $option('hang-timeout'));
+        $block = Quantity::seconds('block-warning', $option('block-warning')) ?? ($input->getOption('watch') ? 0.1 : 0.0);
 
         return new Plan(
             command: [\PHP_BINARY, ...Interpreter::options(), $file, ...$input->getArgument('arguments')],
@@ -82,6 +84,7 @@ final class RunCommand extends Command
             maxMemory: Quantity::bytes('max-memory', $option('max-memory')),
             maxAge: Quantity::seconds('max-age', $option('max-age')),
             hangTimeout: $hang > 0.0 ? $hang : null,
+            blockWarning: $block > 0.0 ? $block : null,
             startTimeout: Quantity::seconds('start-timeout', $option('start-timeout')),
             drainTimeout: Quantity::seconds('drain-timeout', $option('drain-timeout')),
             maxCrashes: Quantity::positive('max-crashes', $option('max-crashes')),

@@ -72,6 +72,42 @@ final class RunTest extends TestCase
         self::assertSame('sleep()', $run->wait('hangs')['function']);
     }
 
+    /** @dataProvider blockWarnings */
+    public function testACallThatBlocksForLongIsNamedAndTheWorkerGoesOn(string $option): void
+    {
+        $app = new Application('Worker::ready(); delay(0.01); \usleep(400_000); delay(0.01); Worker::untilStopped();');
+        $run = new Supervised($app->file, [$option, '--hang-timeout=5']);
+
+        $warning = $run->wait('is blocked');
+        self::assertSame('warning', $warning['level']);
+        self::assertSame('usleep()', $warning['function']);
+        self::assertMatchesRegularExpression('/ is blocked: for 0\.\d+ s nothing else could go on, because of usleep\(\)\n#0 usleep\(\)\n#1 \{closure\}\(\) at \S+app\.php:\d+/', $warning['message']);
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertCount(1, $run->all('is blocked'));
+        self::assertSame([], $run->all('hangs'));
+    }
+
+    public static function blockWarnings(): iterable
+    {
+        yield 'asked for' => ['--block-warning=0.2'];
+        yield 'while developing' => ['--watch'];
+    }
+
+    public function testWhatBlocksIsNotLookedForInProduction(): void
+    {
+        $app = new Application('Worker::ready(); delay(0.01); \usleep(400_000); delay(0.01); fwrite(STDERR, "awake\n"); Worker::untilStopped();');
+        $run = new Supervised($app->file);
+        $run->wait('is ready');
+        \usleep(600_000);
+        $run->signal(\SIGTERM);
+
+        self::assertSame(0, $run->end());
+        self::assertStringContainsString('awake', $run->other);
+        self::assertSame([], $run->all('is blocked'));
+    }
+
     public function testAWorkerThatOnlyWaitsDoesNotHang(): void
     {
         $app = new Application('Worker::ready(); delay(1.0); fwrite(STDERR, "slept well\n"); Worker::untilStopped();');

@@ -145,17 +145,21 @@ final class Fleet
         $this->finishReload($now);
     }
 
-    /**
-     * The event loop of a worker has not turned for too long: it is ended, and killed if it cannot.
-     *
-     * @param list<string> $trace what PHP is doing, innermost call first
-     */
-    public function hangs(Process $process, float $seconds, array $trace, float $now): void
+    /** A call keeps everything else in a worker from going on. */
+    public function isBlocked(Process $process, Standstill $standstill): void
     {
-        $text = $trace === [] ? 'no trace could be read' : \implode("\n", \array_map(static fn(int $n, string $call): string => "#$n $call", \array_keys($trace), $trace));
+        $this->log->warning(
+            Process::NAME . " is blocked: for {seconds} s nothing else could go on, because of {function}\n{$standstill->text()}",
+            $process->context() + $standstill->context(),
+        );
+    }
+
+    /** The event loop of a worker has not turned for too long: it is ended, and killed if it cannot. */
+    public function hangs(Process $process, Standstill $standstill, float $now): void
+    {
         $this->log->error(
-            Process::NAME . " hangs: its event loop has not turned for {seconds} s, blocked in {function}\n$text",
-            $process->context() + ['seconds' => \round($seconds, 3), 'function' => $trace[0] ?? 'an unknown function'],
+            Process::NAME . " hangs: its event loop has not turned for {seconds} s, blocked in {function}\n{$standstill->text()}",
+            $process->context() + $standstill->context(),
         );
         $process->hung = true;
         $this->drain($process, 'hang', $now);
@@ -248,8 +252,8 @@ final class Fleet
     private function start(Slot $slot, float $now): Process
     {
         $environment = $this->plan->environment + ['WEFT_WORKER' => (string) $slot->index, 'WEFT_WORKERS' => (string) $this->plan->workers];
-        if ($this->plan->hangTimeout !== null) {
-            $environment['WEFT_HANG_TIMEOUT'] = (string) $this->plan->hangTimeout;
+        foreach (['WEFT_HANG_TIMEOUT' => $this->plan->hangTimeout, 'WEFT_BLOCK_WARNING' => $this->plan->blockWarning] as $name => $seconds) {
+            $seconds === null || $environment[$name] = (string) $seconds;
         }
         $pid = $this->native->spawn($slot->index, $this->plan->command, $environment);
         $maxAge = $this->plan->maxAge === null ? null : $this->plan->maxAge * (1 - self::JITTER * \random_int(0, 1000) / 1000);

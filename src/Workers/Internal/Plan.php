@@ -24,6 +24,7 @@ final class Plan
         public readonly ?int $maxMemory = null,
         public readonly ?float $maxAge = null,
         public readonly ?float $hangTimeout = 30.0,
+        public readonly ?float $blockWarning = null,
         public readonly float $startTimeout = 60.0,
         public readonly float $drainTimeout = 30.0,
         public readonly int $maxCrashes = 8,

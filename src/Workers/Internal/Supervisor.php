@@ -187,7 +187,8 @@ final class Supervisor
             'ready' => $this->fleet->isReady($process, $now),
             'listening' => $this->fleet->listens((array) $message['addresses']),
             'status' => $process->done = (int) $message['done'],
-            'hang' => $this->fleet->hangs($process, (float) $message['seconds'], (array) $message['trace'], $now),
+            'blocked' => $this->fleet->isBlocked($process, Standstill::of($message)),
+            'hang' => $this->fleet->hangs($process, Standstill::of($message), $now),
             'draining' => $this->fleet->drains($process, (array) $message['tasks']),
             default => $this->log->warning(Process::NAME . " said something unknown", $process->context() + ['text' => \substr($text, 0, 200)]),
         };

@@ -43,11 +43,19 @@ pub struct Link {
     answers: Mutex<Receiver<(Value, Vec<OwnedFd>)>>,
 }
 
+/// Tells the supervisor, once for each time, that the loop stands still for so long.
+struct Alarm {
+    after: Duration,
+    /// The type of the message.
+    name: &'static str,
+    raised: bool,
+}
+
 /// What the watching thread needs to know.
 struct Observer {
     channel: Arc<Channel>,
     answers: Sender<(Value, Vec<OwnedFd>)>,
-    hang_timeout: Option<Duration>,
+    alarms: Vec<Alarm>,
     trace: Box<dyn Fn() -> Vec<String> + Send>,
 }
 
@@ -79,7 +87,7 @@ impl Link {
         let observer = Observer {
             channel: Arc::clone(&channel),
             answers,
-            hang_timeout: hang_timeout(),
+            alarms: alarms(),
             trace,
         };
         pulse::measure();
@@ -114,12 +122,12 @@ impl Link {
 
 impl Observer {
     /// Ends with the supervisor.
-    fn run(self) {
-        let pause = self.hang_timeout.map_or(LOOK, |limit| {
+    fn run(mut self) {
+        let shortest = self.alarms.iter().map(|alarm| alarm.after).min();
+        let pause = shortest.map_or(LOOK, |limit| {
             (limit / 8).clamp(Duration::from_millis(10), LOOK)
         });
         let mut watch = Watch::new();
-        let mut reported = false;
         let mut done = 0;
         loop {
             match self.wait(pause) {
@@ -132,7 +140,7 @@ impl Observer {
                 Err(_) => return,
             }
             self.tell_progress(&mut done);
-            self.look(&mut watch, &mut reported);
+            self.look(&mut watch);
         }
     }
 
@@ -180,28 +188,36 @@ impl Observer {
         }
     }
 
-    /// Reports once for each time that the loop stands still for too long.
-    fn look(&self, watch: &mut Watch, reported: &mut bool) {
-        let Some(limit) = self.hang_timeout else {
-            return;
-        };
+    fn look(&mut self, watch: &mut Watch) {
         let stuck = watch.stuck_for();
-        if stuck < limit {
-            *reported = false;
-        } else if !*reported {
-            *reported = true;
-            let report =
-                json!({"type": "hang", "seconds": stuck.as_secs_f64(), "trace": (self.trace)()});
-            let _ = self.channel.send(&report.to_string(), &[], false);
+        for alarm in &mut self.alarms {
+            if stuck < alarm.after {
+                alarm.raised = false;
+            } else if !alarm.raised {
+                alarm.raised = true;
+                let report = json!({"type": alarm.name, "seconds": stuck.as_secs_f64(), "trace": (self.trace)()});
+                let _ = self.channel.send(&report.to_string(), &[], false);
+            }
         }
     }
 }
 
-fn hang_timeout() -> Option<Duration> {
-    let seconds: f64 = std::env::var("WEFT_HANG_TIMEOUT").ok()?.parse().ok()?;
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|limit| !limit.is_zero())
+fn alarms() -> Vec<Alarm> {
+    [
+        ("blocked", "WEFT_BLOCK_WARNING"),
+        ("hang", "WEFT_HANG_TIMEOUT"),
+    ]
+    .into_iter()
+    .filter_map(|(name, variable)| {
+        let seconds: f64 = std::env::var(variable).ok()?.parse().ok()?;
+        let after = Duration::try_from_secs_f64(seconds).ok()?;
+        (!after.is_zero()).then_some(Alarm {
+            after,
+            name,
+            raised: false,
+        })
+    })
+    .collect()
 }
 
 /// The variable may have been inherited by a grandchild that has another file, or none, under this number.

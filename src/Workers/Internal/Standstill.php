@@ -1,0 +1,36 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Workers\Internal;
+
+/**
+ * The event loop of a worker has not turned for a while, because PHP was busy with one thing.
+ *
+ * @internal
+ */
+final class Standstill
+{
+    /** @param list<string> $trace what PHP was doing, innermost call first */
+    private function __construct(private readonly float $seconds, private readonly array $trace)
+    {
+    }
+
+    /** @param array<string, mixed> $message as the worker sent it */
+    public static function of(array $message): self
+    {
+        return new self((float) $message['seconds'], (array) $message['trace']);
+    }
+
+    /** The trace, a line for each call. */
+    public function text(): string
+    {
+        return $this->trace === [] ? 'no trace could be read' : \implode("\n", \array_map(static fn(int $n, string $call): string => "#$n $call", \array_keys($this->trace), $this->trace));
+    }
+
+    /** @return array{seconds: float, function: string} */
+    public function context(): array
+    {
+        return ['seconds' => \round($this->seconds, 3), 'function' => $this->trace[0] ?? 'an unknown function'];
+    }
+}
