@@ -10,6 +10,7 @@ use crate::net::ClientTls;
 
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const DEFAULT_STATEMENT_CACHE: usize = 256;
+const OPTIONS: &str = "host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name, statement_cache";
 
 /// Where a server is and how to get in. Its `Debug` form shows no password.
 #[derive(Clone, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub(super) struct Kind {
     /// The first one is the one to tell of.
     pub(super) schemes: &'static [&'static str],
     pub(super) port: u16,
+    /// The one option that only its DSNs have.
+    pub(super) option: &'static str,
     /// The socket that a host which is a path, and a port, mean.
     pub(super) socket: fn(&str, u16) -> PathBuf,
 }
@@ -113,14 +116,20 @@ fn read(
     };
     for (name, value) in std::mem::take(&mut parts.options) {
         if !own(&name, &value)? {
-            access.read_option(&mut parts, &name, value)?;
+            access.read_option(&mut parts, &name, value, kind)?;
         }
     }
     access.finish(parts, kind)
 }
 
 impl Access {
-    fn read_option(&mut self, parts: &mut Parts, name: &str, value: String) -> Result<(), String> {
+    fn read_option(
+        &mut self,
+        parts: &mut Parts,
+        name: &str,
+        value: String,
+        kind: &Kind,
+    ) -> Result<(), String> {
         match name {
             "host" => parts.host = value,
             "port" => parts.port = Some(read_port(&value)?),
@@ -137,7 +146,12 @@ impl Access {
                     .parse()
                     .map_err(|_| format!("statement_cache \"{value}\" is not a whole number"))?;
             }
-            _ => return Err(format!("the option \"{name}\" is unknown")),
+            _ => {
+                let own = kind.option;
+                return Err(format!(
+                    "the option \"{name}\" is unknown; there are {OPTIONS} and {own}"
+                ));
+            }
         }
         Ok(())
     }

@@ -66,7 +66,7 @@ impl Database {
     /// [`Error::Dsn`] for an unknown scheme or a DSN its driver cannot read.
     pub fn open(dsn: &str, mut pool: PoolOptions, hooks: Hooks) -> Result<Pending<Self>, Error> {
         match scheme(dsn) {
-            "postgres" | "postgresql" => {
+            "postgres" | "postgresql" | "pgsql" => {
                 let config = postgres::Config::parse(dsn)?;
                 if pool.name.is_empty() {
                     config.access.database_or_user().clone_into(&mut pool.name);
@@ -95,7 +95,11 @@ impl Database {
                 }))
             }
             other => Err(Error::Dsn {
-                dsn: format!("{other}:…"),
+                dsn: if dsn.is_empty() {
+                    String::new()
+                } else {
+                    format!("{other}:…")
+                },
                 reason: "the scheme must be postgres, mysql or sqlite, as in postgres://user@host/database, mysql://user@host/database or sqlite:file.db"
                     .to_owned(),
             }),

@@ -6,6 +6,7 @@ use crate::sql::access::{Access, Kind};
 const MYSQL: Kind = Kind {
     schemes: &["mysql", "mariadb"],
     port: 3306,
+    option: "local_infile",
     socket: |path, _| PathBuf::from(path),
 };
 
@@ -94,7 +95,10 @@ mod tests {
             ("mysql://a:secret@h:0/d", "port \"0\""),
             ("mysql://a:secret@h/d?sslmode=maybe", "sslmode \"maybe\""),
             ("mysql://a:secret@h/d?local_infile=1", "local_infile \"1\""),
-            ("mysql://a:secret@h/d?colour=red", "\"colour\" is unknown"),
+            (
+                "mysql://a:secret@h/d?colour=red",
+                "\"colour\" is unknown; there are host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name, statement_cache and local_infile",
+            ),
             ("mysql://:secret@h/d", "no user"),
             ("mysql://a:secret@/d", "no host"),
         ] {

@@ -6,6 +6,7 @@ use crate::sql::access::{Access, Kind};
 const POSTGRES: Kind = Kind {
     schemes: &["postgres", "postgresql", "pgsql"],
     port: 5432,
+    option: "options",
     socket: |folder, port| PathBuf::from(format!("{folder}/.s.PGSQL.{port}")),
 };
 
@@ -99,7 +100,7 @@ mod tests {
             ),
             (
                 "postgres://a:secret@h/d?colour=red",
-                "\"colour\" is unknown",
+                "\"colour\" is unknown; there are host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name, statement_cache and options",
             ),
             (
                 "postgres://a@h/d?password=secret&connect_timeout=0",
