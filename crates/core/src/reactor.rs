@@ -11,13 +11,14 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::{Rc, Weak};
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use crate::net::lull;
 use crate::workers::pulse;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::Notify;
 use tokio::task::{AbortHandle, LocalSet};
+use tokio::time::sleep;
 
 /// Names one operation for as long as the process lives; never reused.
 pub type OpId = u64;
@@ -33,7 +34,6 @@ pub struct Reactor<T: 'static> {
 
 struct Shared<T> {
     state: RefCell<State<T>>,
-    finished: Notify,
     on_panic: fn(String) -> T,
 }
 
@@ -44,6 +44,8 @@ struct State<T> {
     outcomes: HashMap<OpId, T>,
     /// Ids whose outcome has not been announced by `poll` yet, in order of completion.
     unannounced: Vec<OpId>,
+    /// `poll`, waiting for the next one.
+    waiter: Option<Waker>,
 }
 
 /// What an operation that has not finished can be ended by.
@@ -80,19 +82,21 @@ impl<T: 'static> Reactor<T> {
             .max_blocking_threads(4)
             .thread_name("weft-blocking")
             .on_thread_start(crate::thread::block_signals)
+            .on_thread_park(lull::come)
             .build()?;
+        lull::expect();
         let state = State {
             next_id: 1,
             running: HashMap::new(),
             outcomes: HashMap::new(),
             unannounced: Vec::new(),
+            waiter: None,
         };
         Ok(Self {
             runtime,
             tasks: LocalSet::new(),
             shared: Rc::new(Shared {
                 state: RefCell::new(state),
-                finished: Notify::new(),
                 on_panic,
             }),
         })
@@ -142,24 +146,35 @@ impl<T: 'static> Reactor<T> {
     ///
     /// `Some(ZERO)` makes one pass without waiting, `None` waits until something finishes.
     pub fn poll(&self, timeout: Option<Duration>) -> Vec<OpId> {
-        let shared = Rc::clone(&self.shared);
-        let finished = self.tasks.run_until(async move {
-            // One pass first: whatever is ready becomes visible without arming a timer.
-            tokio::task::yield_now().await;
-            if shared.has_unannounced() || timeout == Some(Duration::ZERO) {
-                return;
-            }
-            match timeout {
-                None => shared.finished.notified().await,
-                Some(limit) => {
-                    let _ = tokio::time::timeout(limit, shared.finished.notified()).await;
-                }
-            }
-        });
         pulse::park();
-        self.runtime.block_on(finished);
+        self.runtime.block_on(self.turn(timeout));
         pulse::unpark();
         std::mem::take(&mut self.shared.state.borrow_mut().unannounced)
+    }
+
+    async fn turn(&self, timeout: Option<Duration>) {
+        let is_brief = timeout == Some(Duration::ZERO) || self.shared.has_unannounced();
+        let mut limit = pin!(timeout.filter(|_| !is_brief).map(sleep));
+        // Tokio runs the tasks and asks the system what is new after each poll of this: operations that finish without the system must
+        // not starve the others, and tasks that yield are not woken before.
+        let mut has_asked = false;
+        let finished = poll_fn(|context| {
+            let limit = limit.as_mut().as_pin_mut();
+            let is_late = limit.is_some_and(|limit| limit.poll(context).is_ready());
+            let is_done = is_late || is_brief || self.shared.has_unannounced();
+            if is_done {
+                // The first time so that Tokio does not wait; the second time because what is woken while PHP runs would write to
+                // an eventfd, unless the next turn is known to begin with the tasks in any case.
+                context.waker().wake_by_ref();
+            }
+            if is_done && has_asked {
+                return Poll::Ready(());
+            }
+            self.shared.state.borrow_mut().waiter = Some(context.waker().clone());
+            has_asked = true;
+            Poll::Pending
+        });
+        self.tasks.run_until(finished).await;
     }
 
     /// The outcome of a finished operation, once.
@@ -200,7 +215,9 @@ impl<T> Shared<T> {
         if running.is_some() {
             state.outcomes.insert(id, outcome);
             state.unannounced.push(id);
-            self.finished.notify_one();
+            if let Some(waiter) = state.waiter.take() {
+                waiter.wake();
+            }
         }
         drop(state);
         drop(running);
@@ -309,6 +326,72 @@ mod tests {
         let (_, promise) = reactor.expect(());
         drop(reactor);
         promise.keep(7);
+    }
+
+    #[test]
+    fn what_finishes_at_once_does_not_keep_the_system_from_being_heard() {
+        let reactor = reactor();
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let reading = reactor.spawn(async move {
+            let near = tokio::net::UnixStream::from_std(near).unwrap();
+            near.readable().await.unwrap();
+            1
+        });
+        reactor.poll(Some(Duration::ZERO));
+        std::io::Write::write_all(&mut &far, b"x").unwrap();
+        for _ in 0..3 {
+            let (kept, promise) = reactor.expect(());
+            promise.keep(2);
+            let finished = reactor.poll(None);
+            assert!(finished.contains(&kept));
+            if finished.contains(&reading) {
+                return;
+            }
+        }
+        panic!("nobody looked at the socket");
+    }
+
+    #[test]
+    fn a_task_that_yields_while_others_finish_goes_on() {
+        let reactor = reactor();
+        let yielding = reactor.spawn(async {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            1
+        });
+        for turn in 0.. {
+            let (kept, promise) = reactor.expect(());
+            reactor.spawn_background(async move { promise.keep(2) });
+            let finished = reactor.poll(None);
+            assert!(finished.contains(&kept));
+            if finished.contains(&yielding) {
+                return;
+            }
+            assert!(turn < 200, "it was woken no more");
+        }
+    }
+
+    #[test]
+    fn what_is_woken_between_two_turns_goes_on_in_the_next() {
+        let reactor = reactor();
+        for _ in 0..2 {
+            let (sender, receiver) = tokio::sync::oneshot::channel();
+            let id = reactor.spawn(async move { receiver.await.unwrap_or(0) });
+            assert!(reactor.poll(Some(Duration::ZERO)).is_empty());
+            sender.send(4).unwrap();
+            assert_eq!(reactor.poll(None), vec![id]);
+            assert_eq!(reactor.take(id), Some(4));
+        }
+    }
+
+    #[test]
+    fn a_turn_that_is_limited_ends_without_an_operation() {
+        let reactor = reactor();
+        let began = std::time::Instant::now();
+        assert!(reactor.poll(Some(Duration::from_millis(20))).is_empty());
+        assert!(began.elapsed() >= Duration::from_millis(20));
     }
 
     #[test]

@@ -6,6 +6,8 @@
 mod damage;
 #[path = "support/fuzz.rs"]
 mod fuzz;
+#[path = "grpc/pings.rs"]
+mod pings;
 
 use std::net::SocketAddr;
 use std::rc::Rc;

@@ -21,7 +21,7 @@ use crate::failure::{Detail, Failure};
 use crate::http::HttpServer;
 use crate::process::Process;
 use crate::protobuf;
-use crate::runtime::{Payload, seconds, start};
+use crate::runtime::{Payload, expect, seconds, start};
 
 /// The class of the library that extends ours: calls are made as instances of it.
 const CALL: &str = "Weft\\Grpc\\Call";
@@ -33,7 +33,9 @@ const EXPIRED: i64 = 2;
 #[php(name = "Weft\\Native\\GrpcServer")]
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
 pub struct GrpcServer {
-    calls: Calls,
+    calls: Rc<Calls>,
+    /// [`CALL`], looked up once.
+    class: &'static ClassEntry,
 }
 
 #[php_impl]
@@ -43,6 +45,10 @@ impl GrpcServer {
         rules: &ZendHashTable,
         limits: &ZendHashTable,
     ) -> PhpResult<Self> {
+        let class = ClassEntry::try_find(CALL).ok_or_else(|| {
+            let message = format!("the class {CALL} is missing: is the PHP library loaded?");
+            Failure::new("runtime", message)
+        })?;
         let wrong = |error: TemplateError| Failure::new("grpc.service", error.to_string());
         let calls = Calls::new(
             self::methods(methods)?,
@@ -52,25 +58,33 @@ impl GrpcServer {
         let calls = calls.map_err(wrong)?;
         let process = Process::current()?;
         process.reactor.spawn_background(calls.keep_time());
-        Ok(Self { calls })
+        Ok(Self {
+            calls: Rc::new(calls),
+            class,
+        })
     }
 
     pub fn attach(&self, server: &HttpServer) {
-        server.delegate(Rc::new(self.calls.clone()));
+        server.delegate(Rc::new(Calls::clone(&self.calls)));
     }
 
     pub fn next(&self, max: i64) -> PhpResult<Zval> {
         Process::refuse_after_fork()?;
         let max = usize::try_from(max).unwrap_or(0).max(1);
         if self.calls.has_events() {
-            return batch(&self.calls, max);
+            return batch(&self.calls, self.class, max);
         }
-        let next = self.calls.next();
-        let calls = self.calls.clone();
-        Ok(long(start(async move {
-            next.await;
-            Ok(Payload::build(move || batch(&calls, max)))
-        })?))
+        let (op, promise) = expect(())?;
+        let class = self.class;
+        // It is the calls that own this.
+        let calls = Rc::downgrade(&self.calls);
+        self.calls.listen(move || {
+            promise.keep(Ok(Payload::build(move || match calls.upgrade() {
+                Some(calls) => batch(&calls, class, max),
+                None => Ok(array_zval(ZendHashTable::new())),
+            })));
+        });
+        Ok(long(op))
     }
 
     pub fn in_flight(&self) -> i64 {
@@ -96,11 +110,7 @@ pub fn tally_into(row: &mut ZendHashTable, tally: &Tally) -> PhpResult<()> {
 }
 
 /// What has happened by now, by call id: a call to answer, or [`GONE`] or [`EXPIRED`] for one handed out before.
-fn batch(calls: &Calls, max: usize) -> PhpResult<Zval> {
-    let class = ClassEntry::try_find(CALL).ok_or_else(|| {
-        let message = format!("the class {CALL} is missing: is the PHP library loaded?");
-        Failure::new("runtime", message)
-    })?;
+fn batch(calls: &Calls, class: &'static ClassEntry, max: usize) -> PhpResult<Zval> {
     let mut batch = ZendHashTable::new();
     for _ in 0..max {
         let (id, value) = match calls.take() {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::encoding::Encoding;
 use super::inbound::Inbound;
 use super::json::{http_status, report};
-use super::metadata::{DETAILS, PUSHBACK};
+use super::metadata::{DETAILS, PUSHBACK, answered_type};
 use super::meter::Stopwatch;
 use super::outbound::{Closed, Outbound};
 use super::status::{Code, Status};
@@ -374,11 +374,10 @@ impl Call {
     }
 
     fn head_of(&self, mut fields: HeaderMap) -> HeaderMap {
-        let asked = || self.head.headers.get(header::CONTENT_TYPE).cloned();
         let kind = match &self.binding {
             Some(binding) if binding.server_streams => JSON_LINES,
             Some(_) => JSON,
-            None => asked().unwrap_or(HeaderValue::from_static("application/grpc")),
+            None => answered_type(&self.head.headers),
         };
         fields.insert(header::CONTENT_TYPE, kind);
         fields

@@ -1,11 +1,10 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use hyper::HeaderMap;
+use tokio::sync::Notify;
 
 use super::call::{Call, Stage};
 use super::deadlines::Deadlines;
@@ -98,8 +97,8 @@ pub(super) struct Shared {
     events: RefCell<VecDeque<Event>>,
     /// Calls that are with their handlers.
     handed: Cell<usize>,
-    /// Who waits in [`Calls::next`].
-    waiter: RefCell<Option<Waker>>,
+    /// Who is to hear that there is something, once.
+    listener: Cell<Option<Box<dyn FnOnce()>>>,
 }
 
 impl Calls {
@@ -139,7 +138,7 @@ impl Calls {
             ready: RefCell::default(),
             events: RefCell::default(),
             handed: Cell::default(),
-            waiter: RefCell::default(),
+            listener: Cell::default(),
         };
         Ok(Self {
             shared: Rc::new(shared),
@@ -160,14 +159,21 @@ impl Calls {
 
     /// Ends when [`take`](Self::take) has something.
     pub fn next(&self) -> impl Future<Output = ()> + use<> {
-        let shared = Rc::clone(&self.shared);
-        poll_fn(move |context| {
-            if shared.has_events() {
-                return Poll::Ready(());
+        let calls = self.clone();
+        async move {
+            while !calls.has_events() {
+                let told = Rc::new(Notify::new());
+                let tell = Rc::clone(&told);
+                calls.listen(move || tell.notify_one());
+                told.notified().await;
             }
-            *shared.waiter.borrow_mut() = Some(context.waker().clone());
-            Poll::Pending
-        })
+        }
+    }
+
+    /// Calls `told` when [`take`](Self::take) has something that it has not now, without the detour of a task that is woken.
+    /// Only the last one is told, and once.
+    pub fn listen(&self, told: impl FnOnce() + 'static) {
+        self.shared.listener.set(Some(Box::new(told)));
     }
 
     /// Whether [`take`](Self::take) has something now.
@@ -229,7 +235,7 @@ impl Shared {
             return;
         }
         self.ready.borrow_mut().push_back(Rc::clone(call));
-        self.wake();
+        self.tell();
     }
 
     /// Those that wait for a call like this one to end.
@@ -258,12 +264,14 @@ impl Shared {
 
     fn announce(&self, event: Event) {
         self.events.borrow_mut().push_back(event);
-        self.wake();
+        self.tell();
     }
 
-    fn wake(&self) {
-        if let Some(waker) = self.waiter.borrow_mut().take() {
-            waker.wake();
+    fn tell(&self) {
+        if self.has_events()
+            && let Some(told) = self.listener.take()
+        {
+            told();
         }
     }
 
@@ -293,8 +301,8 @@ impl Shared {
             self.handed.set(self.handed.get() - 1);
             if is_abandoned {
                 self.announce(Event::Gone(call.id));
-            } else if !self.ready.borrow().is_empty() {
-                self.wake();
+            } else {
+                self.tell();
             }
         }
         call.inbound.borrow_mut().close();

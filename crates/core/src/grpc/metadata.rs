@@ -174,6 +174,17 @@ pub(super) fn content_type(fields: &HeaderMap) -> &[u8] {
         .map_or(b"", |value| value.as_bytes())
 }
 
+/// That of the answer, which is the same. Not a slice of the request: the table of fields (RFC 7541 §2.3.2) would hold it for as long
+/// as the connection lives, and with it the whole buffer that the request was read into.
+pub(super) fn answered_type(asked: &HeaderMap) -> HeaderValue {
+    const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+    match content_type(asked) {
+        b"" | b"application/grpc" => GRPC,
+        b"application/grpc+proto" => HeaderValue::from_static("application/grpc+proto"),
+        other => HeaderValue::from_bytes(other).unwrap_or(GRPC),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +228,26 @@ mod tests {
                 ("b", MetadataValue::Text(b"text")),
             ]
         );
+    }
+
+    #[test]
+    fn an_answer_has_the_type_of_its_call_and_none_of_its_memory() {
+        for kind in [
+            "application/grpc",
+            "application/grpc+proto",
+            "application/grpc-web+json",
+        ] {
+            let read = bytes::Bytes::from(kind.as_bytes().to_vec());
+            let mut asked = HeaderMap::new();
+            let value = HeaderValue::from_maybe_shared(read.clone()).unwrap();
+            asked.insert(header::CONTENT_TYPE, value);
+            assert!(!read.is_unique());
+            let answered = answered_type(&asked);
+            drop(asked);
+            assert_eq!(answered, kind);
+            assert!(read.is_unique(), "{kind}");
+        }
+        assert_eq!(answered_type(&HeaderMap::new()), "application/grpc");
     }
 
     #[test]

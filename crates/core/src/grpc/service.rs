@@ -16,7 +16,7 @@ use super::calls::{Calls, Open, Shared};
 use super::encoding::{ACCEPTED, Encoding};
 use super::inbound::Inbound;
 use super::json::{Found, http_status, report};
-use super::metadata::{content_type, timeout};
+use super::metadata::{answered_type, content_type, timeout};
 use super::reply::Reply;
 use super::status::{Code, Status};
 use super::web::Protocol;
@@ -129,7 +129,7 @@ fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> S
         Ok(admitted) => admitted,
         Err(status) => {
             let refusal = match protocol {
-                Some(_) => refused(&status, head.headers.get(header::CONTENT_TYPE).cloned()),
+                Some(_) => refused(&status, answered_type(&head.headers)),
                 None => refused_json(&status),
             };
             return Box::pin(async move {
@@ -172,12 +172,10 @@ fn not_allowed() -> Response<Body> {
 }
 
 /// A status before there is a call.
-fn refused(status: &Status, kind: Option<HeaderValue>) -> Response<Body> {
+fn refused(status: &Status, kind: HeaderValue) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
     let headers = response.headers_mut();
-    if let Some(kind) = kind {
-        headers.insert(header::CONTENT_TYPE, kind);
-    }
+    headers.insert(header::CONTENT_TYPE, kind);
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
     status.write(headers);
     response

@@ -13,6 +13,7 @@ use super::shared::Shared;
 use super::sweep::{Tick, ticks};
 use super::tally::Tally;
 use super::websocket::{STOPPING, Upgrade, WebSocket, converse_on_stream};
+use crate::net::lull::Patient;
 
 /// Who is at the other end of a connection.
 #[derive(Debug)]
@@ -63,6 +64,8 @@ pub(super) struct Connection {
     /// What the client of HTTP/2 may have and has not taken, in parts of answers, and when it last took something.
     owed: Cell<u32>,
     paid: Cell<Tick>,
+    /// Its socket has something that can wait until the next lull.
+    pub(super) holds_back: Cell<bool>,
     command: Cell<Command>,
     is_finishing: Cell<bool>,
     waker: RefCell<Option<Waker>>,
@@ -96,6 +99,7 @@ impl Connection {
             write_blocked: Cell::new(None),
             owed: Cell::new(0),
             paid: Cell::new(opened),
+            holds_back: Cell::new(false),
             command: Cell::new(Command::None),
             is_finishing: Cell::new(false),
             waker: RefCell::default(),
@@ -344,6 +348,14 @@ impl Connection {
             _ => {}
         }
         Poll::Pending
+    }
+}
+
+impl Patient for Connection {
+    fn lull(&self) {
+        if self.holds_back.get() {
+            self.wake();
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::connection::Connection;
 use super::pings::Frames;
 use crate::net::Stream;
+use crate::net::lull::{self, Patient};
 
 /// Pieces below that are copied together: a system call costs more.
 const SMALL: usize = 8 << 10;
@@ -22,6 +23,10 @@ const KEPT: usize = 1 << 10;
 /// Short answers are written in one piece: a list of pieces costs the kernel more than copying them.
 const GATHERED: usize = 512;
 
+/// How an answer to a ping begins (RFC 9113 §6.7), and its length.
+const PONG: &[u8] = b"\0\0\x08\x06\x01";
+const PONG_LENGTH: usize = 17;
+
 /// All of them together, where there is room for that.
 fn gather<'a>(pieces: &[io::IoSlice<'_>], room: &'a mut [u8; GATHERED]) -> Option<&'a [u8]> {
     let mut length = 0;
@@ -31,6 +36,11 @@ fn gather<'a>(pieces: &[io::IoSlice<'_>], room: &'a mut [u8; GATHERED]) -> Optio
         length = end;
     }
     Some(&room[..length])
+}
+
+fn are_pongs(bytes: &[u8]) -> bool {
+    let mut frames = bytes.chunks(PONG_LENGTH);
+    frames.all(|frame| frame.len() == PONG_LENGTH && frame.starts_with(PONG))
 }
 
 /// What hyper reads and writes: the connection's socket, which notes when something moves.
@@ -46,6 +56,17 @@ pub(super) struct Socket {
     /// What h2 has written and not flushed. Where it may write pieces at once, it does so for every DATA frame from 256 bytes on;
     /// otherwise it gathers small frames itself, and hands out the head of a large one alone.
     held: BytesMut,
+    patience: Patience,
+}
+
+/// Whether what is held can wait for an answer to travel with: clients of grpc-go ping with every call, to measure the way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    None,
+    /// It is answers to pings.
+    Pongs,
+    /// The same, and it waits until that lull at most.
+    Until(u64),
 }
 
 impl Socket {
@@ -58,6 +79,7 @@ impl Socket {
             frames,
             is_between_frames: true,
             held: BytesMut::new(),
+            patience: Patience::None,
         }
     }
 
@@ -95,6 +117,12 @@ impl Socket {
     /// Takes what h2 writes.
     fn poll_take(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.interject(context))?;
+        self.patience = match self.patience {
+            Patience::None if !self.held.is_empty() => Patience::None,
+            _ if !self.is_between_frames || !are_pongs(bytes) => Patience::None,
+            Patience::None => Patience::Pongs,
+            patience => patience,
+        };
         self.is_between_frames = false;
         let taken = ready!(self.poll_hold(context, bytes))?;
         if let Some((_, outgoing)) = &mut self.frames
@@ -132,7 +160,23 @@ impl Socket {
         if self.held.capacity() > KEPT {
             self.held = BytesMut::new();
         }
+        self.patience = Patience::None;
+        self.connection.holds_back.set(false);
         Poll::Ready(Ok(()))
+    }
+
+    /// Whether what is held may wait a little longer.
+    fn can_wait(&mut self) -> bool {
+        match (self.patience, lull::next()) {
+            (Patience::Until(lull), Some(next)) => lull == next,
+            (Patience::Pongs, Some(next)) => {
+                self.connection.holds_back.set(true);
+                lull::wait(Rc::clone(&self.connection) as Rc<dyn Patient>);
+                self.patience = Patience::Until(next);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// How much of that is beyond what was held.
@@ -222,6 +266,10 @@ impl Write for Socket {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
+        if socket.can_wait() {
+            socket.is_between_frames = true;
+            return Poll::Ready(Ok(()));
+        }
         ready!(socket.poll_release(context))?;
         // h2 flushes when it has written all of its frames.
         socket.is_between_frames = true;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::connection::{Command, Connection, Phase};
 use super::ebb::give_memory_back;
 use super::shared::Shared;
+use crate::net::lull;
 
 /// Quarters of a second since the server was started.
 pub(super) type Tick = u32;
@@ -26,6 +27,8 @@ pub(super) async fn sweep(shared: Rc<Shared>) {
         clock.tick().await;
         let now = shared.clock.get() + 1;
         shared.clock.set(now);
+        // A loop that has always something to do never waits.
+        lull::come();
         end_late_connections(&shared, now);
         end_late_calls(&shared, now);
         if shared.ebb.has_come(shared.connections.borrow().len(), now) {

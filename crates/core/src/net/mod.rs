@@ -6,6 +6,7 @@
 mod buffered;
 mod dial;
 mod listen;
+pub(crate) mod lull;
 mod neighbour;
 mod rt;
 mod server_tls;
