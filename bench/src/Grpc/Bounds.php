@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bench\Grpc;
 
 use Weft\Bench\BenchmarkException;
+use Weft\Bench\Build;
 use Weft\Bench\Chaos\Proxy;
 use Weft\Bench\CommandLine;
 use Weft\Bench\Cores;
@@ -81,7 +82,7 @@ final class Bounds
                 $failed[$part] = $failure->getMessage();
             }
         }
-        $versions = ['weft' => Versions::weft($this->root), 'php' => PHP_VERSION, 'h2load' => Versions::of('h2load --version')];
+        $versions = ['weft' => Versions::weft($this->root), 'php' => PHP_VERSION, 'grpc-go' => Versions::module("{$this->bench}/peers/go/go.mod", 'google.golang.org/grpc'), 'h2load' => Versions::of('h2load --version')];
         $results = new BoundsResults(Machine::describe(Spread::of([DiskFlush::microseconds($this->out)])), $versions, $facts, $failed);
         $results->save($this->line->text('out'));
 
@@ -98,17 +99,24 @@ final class Bounds
         });
     }
 
-    /** @return array<string, mixed> how long calls take at a part of the rate there can be */
+    /** @return list<array<string, mixed>> how long calls take at a part of the rate there can be, and beside it those of grpc-go */
     private function tail(): array
     {
-        return $this->serving(function (Contender $contender): array {
-            $this->load($contender, self::TAIL_CONNECTIONS, self::TAIL_STREAMS, 1);
-            $full = $this->load($contender, self::TAIL_CONNECTIONS, self::TAIL_STREAMS, $this->line->positive('seconds'));
-            $each = max(1, (int) ($full->perSecond() * self::TAIL_SHARE / self::TAIL_CONNECTIONS));
-            $part = $this->load($contender, self::TAIL_CONNECTIONS, self::TAIL_STREAMS, $this->line->positive('seconds'), ["--rps=$each"]);
+        $go = new Contender('go', ["{$this->out}/grpc-go"], []);
+        $go->unavailable = Build::failure(fn () => Build::go("{$this->bench}/peers/go", "{$this->out}/grpc-go"));
+        $contenders = array_filter([Contender::weft($this->bench, $this->extension), $go], static fn (Contender $contender): bool => $contender->unavailable === null);
 
-            return ['full_rps' => round($full->perSecond(), 1), 'at_a_time' => self::TAIL_CONNECTIONS * self::TAIL_STREAMS] + self::fields($part);
-        });
+        return array_values(array_map(fn (Contender $contender): array => ['system' => $contender->system] + $this->measured($contender, $this->tailOf(...)), $contenders));
+    }
+
+    /** @return array<string, mixed> */
+    private function tailOf(Contender $contender): array
+    {
+        $this->load($contender, self::TAIL_CONNECTIONS, self::TAIL_STREAMS, 1);
+        $full = $this->load($contender, self::TAIL_CONNECTIONS, self::TAIL_STREAMS, $this->line->positive('seconds'));
+        $part = $this->load($contender, self::TAIL_CONNECTIONS, self::TAIL_STREAMS, $this->line->positive('seconds'), $full->perSecond() * self::TAIL_SHARE);
+
+        return ['full_rps' => round($full->perSecond(), 1), 'at_a_time' => self::TAIL_CONNECTIONS * self::TAIL_STREAMS] + self::fields($part);
     }
 
     /** @return array<string, mixed> a call in which both sides stream */
@@ -178,7 +186,7 @@ final class Bounds
             $resident = [];
             do {
                 foreach (Call::cases() as $call) {
-                    $calls += $this->load($contender, 20, 5, 1, [], $call)->requests;
+                    $calls += $this->load($contender, 20, 5, 1, call: $call)->requests;
                 }
                 $this->php($contender->port(), 'talk.php', '2000');
                 IdleConnections::openGrpc($contender->port(), Call::Get->path(), 50)->close();
@@ -198,7 +206,18 @@ final class Bounds
      */
     private function serving(\Closure $measure, string ...$arguments): mixed
     {
-        $contender = Contender::weft($this->bench, $this->extension, ...$arguments);
+        return $this->measured(Contender::weft($this->bench, $this->extension, ...$arguments), $measure);
+    }
+
+    /**
+     * @template T
+     *
+     * @param \Closure(Contender): T $measure
+     *
+     * @return T
+     */
+    private function measured(Contender $contender, \Closure $measure): mixed
+    {
         try {
             $contender->server($this->out);
 
@@ -208,13 +227,16 @@ final class Bounds
         }
     }
 
-    /** @param list<string> $options of h2load */
-    private function load(Contender $contender, int $connections, int $streams, int $seconds, array $options = [], Call $call = Call::Get): Load
+    /** @param float|null $perSecond calls on all connections; as many as there can be by default */
+    private function load(Contender $contender, int $connections, int $streams, int $seconds, ?float $perSecond = null, Call $call = Call::Get): Load
     {
         $body = "{$this->out}/{$call->value}.bin";
         file_put_contents($body, $call->frame());
-        $options = ["--data=$body", '--header=content-type: application/grpc', '--header=te: trailers', ...$options];
-        $load = H2load::run("http://127.0.0.1:{$contender->port()}{$call->path()}", $connections, $seconds, Cores::load(), $streams, $options);
+        $options = ["--data=$body", '--header=content-type: application/grpc', '--header=te: trailers'];
+        $url = "http://127.0.0.1:{$contender->port()}{$call->path()}";
+        $load = $perSecond === null
+            ? H2load::run($url, $connections, $seconds, Cores::load(), $streams, $options)
+            : H2load::paced($url, $connections, $seconds, $perSecond, Cores::load(), $streams, $options);
         $load->errors === 0 || throw new BenchmarkException("{$load->errors} of {$load->requests} calls failed");
 
         return $load;

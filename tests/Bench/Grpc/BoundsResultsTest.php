@@ -14,7 +14,10 @@ final class BoundsResultsTest extends TestCase
     private const LATENCY = ['p50' => 0.1, 'p99' => 1.0, 'p99.9' => 2.0, 'p100' => 90.0];
     private const FACTS = [
         'streams' => [['streams' => 8, 'rps' => 1_000.0, 'latency_ms' => self::LATENCY]],
-        'tail' => ['full_rps' => 1_000.0, 'rps' => 700.0, 'at_a_time' => 1_000, 'latency_ms' => self::LATENCY],
+        'tail' => [
+            ['system' => 'weft', 'full_rps' => 1_000.0, 'rps' => 700.0, 'at_a_time' => 1_000, 'latency_ms' => self::LATENCY],
+            ['system' => 'go', 'full_rps' => 500.0, 'rps' => 350.0, 'at_a_time' => 1_000, 'latency_ms' => ['p99' => 30.0] + self::LATENCY],
+        ],
         'talk' => ['messages' => 1_000_000, 'seconds' => 10.0, 'early_kib' => 30_000, 'late_kib' => 31_000, 'server_before_mib' => 40.0, 'server_after_mib' => 41.0],
         'link' => [
             ['round_trip_ms' => 50.0, 'stream_window' => 262_144, 'near_upload_mb_s' => 500.0, 'near_download_mb_s' => 500.0, 'far_upload_mb_s' => 5.0, 'far_download_mb_s' => 5.0],
@@ -57,7 +60,7 @@ final class BoundsResultsTest extends TestCase
     public function missed(): iterable
     {
         yield ['no step of 40 ms with 8 on one connection: p99.9 40.00 ms, wanted below 35 ms', 'streams', [['latency_ms' => ['p99.9' => 40.0]]]];
-        yield ['tail at 70% of 1,000 calls/s, 1,000 at a time: p99 11.00 ms, wanted below 10 ms', 'tail', ['latency_ms' => ['p99' => 11.0]]];
+        yield ['weft at 70% of 1,000 calls/s, 1,000 at a time: p99 11.00 ms, wanted below 10 ms', 'tail', [['latency_ms' => ['p99' => 11.0]]]];
         yield ['1,000,000 messages each way in one call, 10.0 s: server 40.0 → 45.0 MiB, client 29.3 → 30.3 MiB, wanted at most 4 MiB more', 'talk', ['server_after_mib' => 45.0]];
         yield ['upload over a round trip of 50 ms, window of 16,384 KiB: 99.0 MB/s; 500.0 without the distance, wanted 100 MB/s, or 80%', 'link', [1 => ['far_upload_mb_s' => 99.0]]];
         yield ['10,000 idle connections: 20.1 KiB each, wanted at most 20 KiB', 'idle', ['kib_each' => 20.1]];
