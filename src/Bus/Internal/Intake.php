@@ -11,6 +11,7 @@ use Weft\Bus\Internal\Ordering\Lanes;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\TransactionalConsumer;
 
 /**
  * Takes deliveries from the consumer and says which is started next: in turns, in batches, or as they come.
@@ -21,6 +22,11 @@ final class Intake
 {
     /** Seconds an empty queue is watched, when asked to stop once it is empty. */
     private const LINGER = 0.1;
+
+    /** Seconds between two looks into a database that had nothing new, while there is something to start. */
+    private const PAUSE = 0.005;
+
+    private float $again = 0.0;
 
     private readonly Turns $turns;
     private readonly Collector $collector;
@@ -97,12 +103,23 @@ final class Intake
     {
         \array_walk($deliveries, $this->turns->add(...));
         while (!$this->turns->isEmpty() && $this->worker->awaitPlace()) {
-            $arrived = $this->consumer->next($this->options->prefetch, 0.0);
-            \array_walk($arrived, $this->turns->add(...));
+            $this->look();
             $next = $this->worker->isStopping() ? null : $this->turns->take();
             $next === null || $this->startOne($next);
             $this->startRipe(false);
         }
+    }
+
+    /** Takes what has arrived. A database is not asked for each message that is started. */
+    private function look(): void
+    {
+        $now = Clock::monotonic();
+        if ($now < $this->again) {
+            return;
+        }
+        $arrived = $this->consumer->next($this->options->prefetch, 0.0);
+        \array_walk($arrived, $this->turns->add(...));
+        $this->again = $arrived === [] && $this->consumer instanceof TransactionalConsumer ? $now + self::PAUSE : 0.0;
     }
 
     private function startOne(Delivery $delivery): void
