@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 use Psr\Log\LoggerInterface;
-use Weft\Bus\Internal\Due;
+use Weft\Bus\Internal\Sending\Due;
 use Weft\Bus\Internal\Kind;
-use Weft\Bus\Internal\Options;
-use Weft\Bus\Internal\Outbox;
+use Weft\Bus\Internal\Sending\Options;
+use Weft\Bus\Internal\Sending\Outbox;
 use Weft\Bus\Transport\Delivery;
 use Weft\Sql\Transaction;
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-use Weft\Bus\Internal\Leftovers;
+use Weft\Bus\Internal\Consuming\Leftovers;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;

@@ -8,6 +8,7 @@ use Weft\Bus\ClaimLost;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Schema\Upcasters;
+use Weft\Bus\Internal\Sending\Claims;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\Transport\Delivery;
 

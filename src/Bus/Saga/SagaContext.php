@@ -6,7 +6,7 @@ namespace Weft\Bus\Saga;
 
 use Weft\Bus\Context;
 use Weft\Bus\Header;
-use Weft\Bus\Internal\Due;
+use Weft\Bus\Internal\Sending\Due;
 use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Ledger\Delayed;
 use Weft\Bus\Internal\Saga\Correlation;

@@ -9,7 +9,7 @@ use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Saga\Definition;
 use Weft\Bus\Internal\Saga\Row;
 use Weft\Bus\Internal\Saga\Store;
-use Weft\Bus\Internal\Sender;
+use Weft\Bus\Internal\Sending\Sender;
 use Weft\Sql\Transaction;
 
 /** The sagas of a bus, to look at, to reopen and to forget. Where a saga is asked for, its class and its name are both good. */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Transport;
 
-use Weft\Bus\Internal\Delays;
+use Weft\Bus\Internal\Sending\Delays;
 use Weft\Bus\Transport;
 
 /** A transport in which messages can wait until they are due, for a bus without a database. */

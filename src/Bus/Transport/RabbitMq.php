@@ -9,7 +9,7 @@ use Weft\Amqp\AmqpException;
 use Weft\Amqp\InvalidDsn;
 use Weft\Amqp\Refused;
 use Weft\Bus\DeadLetters;
-use Weft\Bus\Internal\Delays;
+use Weft\Bus\Internal\Sending\Delays;
 use Weft\Bus\Internal\RabbitMq\ConnectionLog;
 use Weft\Bus\Internal\RabbitMq\Ladder;
 use Weft\Bus\Internal\RabbitMq\Publishing;

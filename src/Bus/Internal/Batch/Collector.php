@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Batch;
 
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\Handler;
-use Weft\Bus\Internal\Handlers;
+use Weft\Bus\Internal\Handlers\Handler;
+use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Transport\Delivery;
 
 /**

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Batch;
 
 use Weft\Bus\BatchItem;
-use Weft\Bus\Internal\Outbox;
+use Weft\Bus\Internal\Sending\Outbox;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Codec;
 
-use Weft\Bus\Internal\Handler;
+use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\MessageEncodingFailed;
 

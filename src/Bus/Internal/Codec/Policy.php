@@ -9,7 +9,7 @@ use Weft\Bus\Expires;
 use Weft\Bus\FairBy;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Name;
-use Weft\Bus\Internal\Options;
+use Weft\Bus\Internal\Sending\Options;
 use Weft\Bus\InvalidMessageClass;
 use Weft\Bus\OrderedBy;
 use Weft\Bus\Priority;

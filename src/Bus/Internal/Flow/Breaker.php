@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Flow;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\CircuitBreaker;
 use Weft\Bus\Internal\Causes;
-use Weft\Bus\Internal\RetryPolicy;
+use Weft\Bus\Internal\Consuming\RetryPolicy;
 
 /**
  * The state of a circuit breaker: closed, open until a time, or waiting for the one message that is tried.

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Flow;
 
-use Weft\Bus\Internal\Handler;
+use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Name;
 use Weft\Bus\RateLimit;
 use Weft\Sql\Database;

@@ -6,7 +6,7 @@ namespace Weft\Bus\Internal\Ledger;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\Delays;
+use Weft\Bus\Internal\Sending\Delays;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;

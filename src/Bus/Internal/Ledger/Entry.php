@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Ledger;
 
 use Weft\Bus\DuplicateMessageId;
-use Weft\Bus\Internal\Outage;
+use Weft\Bus\Internal\Consuming\Outage;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Bytes;

@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Ledger;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\CrashedTooOften;
 use Weft\Bus\Header;
-use Weft\Bus\Internal\Envelopes;
+use Weft\Bus\Internal\Sending\Envelopes;
 use Weft\Bus\Internal\Name;
 use Weft\Bus\Recording;
 use Weft\Bus\Transport;

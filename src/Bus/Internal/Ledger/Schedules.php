@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Ledger;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Cron;
-use Weft\Bus\Internal\Envelopes;
+use Weft\Bus\Internal\Sending\Envelopes;
 use Weft\Bus\Internal\Kind;
 use Weft\Runtime\CancelledException;
 use Weft\Sql\ConstraintViolation;

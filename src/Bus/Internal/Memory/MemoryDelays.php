@@ -6,7 +6,7 @@ namespace Weft\Bus\Internal\Memory;
 
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\Delays;
+use Weft\Bus\Internal\Sending\Delays;
 use Weft\Bus\Transport\Outgoing;
 
 /**

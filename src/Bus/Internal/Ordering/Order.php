@@ -6,11 +6,11 @@ namespace Weft\Bus\Internal\Ordering;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\DuplicateMessageId;
-use Weft\Bus\Internal\Handling;
+use Weft\Bus\Internal\Consuming\Handling;
 use Weft\Bus\Internal\Ledger\Keys;
 use Weft\Bus\Internal\Ledger\Ledger;
-use Weft\Bus\Internal\Outcome;
-use Weft\Bus\Internal\Worker;
+use Weft\Bus\Internal\Consuming\Outcome;
+use Weft\Bus\Internal\Consuming\Worker;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Sql\SqlException;

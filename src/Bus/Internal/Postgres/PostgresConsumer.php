@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Postgres;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Ledger\Headers;
-use Weft\Bus\Internal\Outage;
+use Weft\Bus\Internal\Consuming\Outage;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TransactionalConsumer;

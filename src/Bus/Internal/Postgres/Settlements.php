@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Postgres;
 
-use Weft\Bus\Internal\Outage;
+use Weft\Bus\Internal\Consuming\Outage;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Runtime\Task;
 use Weft\Sql\SqlException;

@@ -6,7 +6,7 @@ namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Amqp\AmqpException;
 use Weft\Amqp\Refused;
-use Weft\Bus\Internal\Delays;
+use Weft\Bus\Internal\Sending\Delays;
 use Weft\Bus\NotCancellable;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\TopologyConflict;

@@ -11,7 +11,7 @@ use Weft\Bus\BusException;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\DistantConsumer;
+use Weft\Bus\Internal\Consuming\DistantConsumer;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Delivery;

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\DistantConsumer;
+use Weft\Bus\Internal\Consuming\DistantConsumer;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport\Delivery;
 

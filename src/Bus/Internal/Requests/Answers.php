@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Requests;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\BusException;
 use Weft\Bus\Header;
-use Weft\Bus\Internal\Envelopes;
+use Weft\Bus\Internal\Sending\Envelopes;
 use Weft\Bus\Internal\Kind;
 use Weft\Bus\MessageEncodingFailed;
 use Weft\Bus\Transport;

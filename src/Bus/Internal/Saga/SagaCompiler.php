@@ -6,13 +6,13 @@ namespace Weft\Bus\Internal\Saga;
 
 use Weft\Bus\Context;
 use Weft\Bus\Header;
-use Weft\Bus\Internal\Attributes;
+use Weft\Bus\Internal\Handlers\Attributes;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Codec\Compiler;
 use Weft\Bus\Internal\Codec\MessageClass;
-use Weft\Bus\Internal\Handler;
+use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Kind;
-use Weft\Bus\Internal\Parameters;
+use Weft\Bus\Internal\Handlers\Parameters;
 use Weft\Bus\InvalidHandler;
 use Weft\Bus\Saga\Saga;
 use Weft\Bus\Saga\SagaContext;

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Consuming;
 
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;

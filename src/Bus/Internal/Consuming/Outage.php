@@ -2,9 +2,12 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Consuming;
 
 use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\Causes;
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Wakeup;
 use Weft\Sql\ConnectionFailed;
 use Weft\Sql\ConnectionLost;
 use Weft\Sql\Database;

@@ -2,9 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Handlers;
 
 use Weft\Bus\Internal\Codec\MessageClass;
+use Weft\Bus\Internal\Kind;
 
 /**
  * One compiled handler.

@@ -2,10 +2,13 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Sending;
 
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Memory\MemoryDelays;
+use Weft\Bus\Internal\Setup;
 
 /**
  * Sends and publishes: inside a handler what it leads to is kept until its effects are certain, elsewhere it leaves at once.

@@ -2,11 +2,12 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Consuming;
 
 use Weft\Bus\ClaimLost;
 use Weft\Bus\CrashedTooOften;
 use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\InvalidMessageClass;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\MessageEncodingFailed;

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Consuming;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Ledger\Ledger;

@@ -2,11 +2,13 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Sending;
 
 use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Handlers\Handler;
+use Weft\Bus\Internal\Kind;
 use Weft\Bus\Transport\Outgoing;
 
 use function Weft\Native\messageId;

@@ -2,14 +2,18 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Consuming;
 
 use Psr\Log\LoggerInterface;
 use Psr\Log\LogLevel;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Batch\BatchDispatcher;
+use Weft\Bus\Internal\Chance;
+use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Ledger\Delayed;
 use Weft\Bus\Internal\Requests\Answers;
+use Weft\Bus\Internal\Sending\Delays;
+use Weft\Bus\Internal\Setup;
 use Weft\Bus\Observer;
 use Weft\Bus\Progress;
 use Weft\Bus\Transport\Consumer;

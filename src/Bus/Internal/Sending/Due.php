@@ -2,7 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Sending;
+
+use Weft\Bus\Internal\Clock;
 
 /**
  * When a message is to leave.

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Consuming;
 
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Batch\BatchDispatcher;
@@ -11,6 +11,8 @@ use Weft\Bus\Internal\Flow\Breaker;
 use Weft\Bus\Internal\Ordering\Order;
 use Weft\Bus\Internal\Ordering\Standby;
 use Weft\Bus\Internal\Ordering\WaitingConsumer;
+use Weft\Bus\Internal\Setup;
+use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Publishing;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\ReportingTransport;

@@ -2,12 +2,17 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Consuming;
 
 use Weft\Bus\ClaimLost;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Handlers\Handler;
+use Weft\Bus\Internal\Handlers\Handlers;
+use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Ledger\AlreadyHandled;
 use Weft\Bus\Internal\Ledger\Ledger;
+use Weft\Bus\Internal\Setup;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\NoHandler;
 use Weft\Bus\Progress;

@@ -2,9 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Sending;
 
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Clock;
 
 /**
  * What a sender says of one message, as headers.

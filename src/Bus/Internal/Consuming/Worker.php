@@ -2,13 +2,17 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Consuming;
 
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Flow\Breaker;
 use Weft\Bus\Internal\Flow\Places;
+use Weft\Bus\Internal\Handlers\Handler;
+use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Internal\Ordering\Lanes;
 use Weft\Bus\Internal\Ordering\Order;
 use Weft\Bus\Internal\Ordering\Unordered;
+use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;

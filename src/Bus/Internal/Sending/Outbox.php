@@ -2,10 +2,11 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Sending;
 
 use Weft\Bus\Context;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Kind;
 use Weft\Bus\Progress;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;

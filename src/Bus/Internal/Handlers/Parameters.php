@@ -2,10 +2,11 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Handlers;
 
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\UnknownAttribute;
 use Weft\Bus\InvalidHandler;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;

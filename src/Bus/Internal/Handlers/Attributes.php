@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Handlers;
 
 use Weft\Bus\Batch;
 use Weft\Bus\Internal\Validation\Gate;

@@ -2,13 +2,14 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Handlers;
 
 use Weft\Bus\Batch;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Kind;
 use Weft\Bus\InvalidHandler;
 use Weft\Bus\QueryHandler;
 use Weft\Bus\Validator;

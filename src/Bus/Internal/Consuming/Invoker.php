@@ -2,13 +2,18 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Consuming;
 
 use Weft\Bus\Context;
+use Weft\Bus\Internal\Handlers\Handler;
+use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Ledger\AlreadyHandled;
 use Weft\Bus\Internal\Ledger\Delayed;
 use Weft\Bus\Internal\Ledger\Entry;
 use Weft\Bus\Internal\Ledger\Ledger;
+use Weft\Bus\Internal\Sending\Delays;
+use Weft\Bus\Internal\Sending\Outbox;
+use Weft\Bus\Internal\Setup;
 use Weft\Bus\TransactionFinished;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;

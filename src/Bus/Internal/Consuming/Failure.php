@@ -2,9 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Consuming;
 
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Causes;
 use Weft\Bus\ListenersFailed;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport\Delivery;
@@ -98,7 +99,7 @@ final class Failure extends \Exception
         $frames = '';
         foreach ($error->getTrace() as $frame) {
             $call = '  ' . ($frame['class'] ?? '') . ($frame['type'] ?? '') . $frame['function'] . '()';
-            if (\str_starts_with($frame['file'] ?? '', __DIR__)) {
+            if (\str_starts_with($frame['file'] ?? '', \dirname(__DIR__))) {
                 return "{$frames}{$call}\n";
             }
             $frames .= $call . (isset($frame['file']) ? " at {$frame['file']}:{$frame['line']}" : '') . "\n";

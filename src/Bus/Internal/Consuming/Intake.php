@@ -2,11 +2,13 @@
 
 declare(strict_types=1);
 
-namespace Weft\Bus\Internal;
+namespace Weft\Bus\Internal\Consuming;
 
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Batch\Collector;
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Flow\Turns;
+use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Internal\Ordering\Lanes;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
