@@ -238,6 +238,7 @@ final class BusTest extends BusTestCase
             self::assertSame(self::QUEUE, $letter->headers[Header::FAILED_QUEUE]);
             self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'looking leaves it there');
             self::assertTrue($logger->hasErrorThatContains('failed'));
+            self::assertStringStartsWith('DomainException: two is not allowed at ' . __FILE__ . ':', $logger->recordsByLevel['error'][0]['context']['error']);
         });
     }
 

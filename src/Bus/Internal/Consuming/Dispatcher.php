@@ -132,7 +132,7 @@ final class Dispatcher
                 'type' => $delivery->type,
                 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
                 'handler' => $handler->name,
-                'error' => $failure->getMessage(),
+                'error' => $failure->description(),
                 'exception' => $failure->error,
             ]);
             $this->setup->answers->send($delivery, $this->setup->answers->ofFailure($delivery, $failure->error));

@@ -53,6 +53,12 @@ final class Failure extends \Exception
         return new self($error, $names, \max(\array_map(static fn(self $failure): int => $failure->calls, $failed)), parts: $failed);
     }
 
+    /** For the log: class, message and place. */
+    public function description(): string
+    {
+        return $this->error::class . ": {$this->error->getMessage()} at {$this->error->getFile()}:{$this->error->getLine()}";
+    }
+
     /** @return non-empty-list<self> one for each handler */
     public function parts(): array
     {

@@ -195,7 +195,7 @@ final class Handling
             'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
             'handler' => \implode(', ', $failure->handlers),
             'attempts' => $failure->attempts($delivery),
-            'error' => $failure->error->getMessage(),
+            'error' => $failure->description(),
             'exception' => $failure->error,
         ]);
     }
