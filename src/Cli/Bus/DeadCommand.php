@@ -22,13 +22,13 @@ abstract class DeadCommand extends BusCommand
         $this->addArgument('queue', InputArgument::REQUIRED, 'The queue they failed in');
     }
 
-    protected function addFilter(): void
+    protected function addFilter(?string $limit = null): void
     {
         $this->addOption('id', null, InputOption::VALUE_REQUIRED, 'Of this message id')
             ->addOption('type', null, InputOption::VALUE_REQUIRED, 'Of this message type')
             ->addOption('error', null, InputOption::VALUE_REQUIRED, 'With this class of error, or this in its message')
             ->addOption('handler', null, InputOption::VALUE_REQUIRED, 'That failed in this handler, Class::method or the end of it')
-            ->addOption('limit', null, InputOption::VALUE_REQUIRED, 'At most so many');
+            ->addOption('limit', null, InputOption::VALUE_REQUIRED, 'At most so many', $limit);
     }
 
     protected static function filter(InputInterface $input): DeadLetterFilter
