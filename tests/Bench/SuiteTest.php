@@ -141,7 +141,7 @@ final class SuiteTest extends TestCase
         [, $first] = $this->runSuite('--only=bus,grpc');
         [, $second] = $this->runSuite('--only=bus,grpc');
 
-        self::assertStringContainsString('=== bus, about 19 min; then grpc, about 15 min', $first);
+        self::assertStringContainsString('=== bus, about 19 min; then grpc, about 12 min', $first);
         self::assertMatchesRegularExpression('/=== bus, about \d s; then grpc, about \d s/', $second);
     }
 

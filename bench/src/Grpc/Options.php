@@ -15,7 +15,7 @@ final class Options
                               [--extension=FILE] [--out=FILE]
 
           --short      one round, long turns of 5000 calls
-          --rounds     rounds, 4; in each every contender takes its turn, in another order
+          --rounds     rounds, 3; in each every contender takes its turn, in another order
           --long       calls of a long turn, 20000
           --seconds    of a turn with a canned body, 1
           --tools      ghz,h2load; both by default
@@ -53,7 +53,7 @@ final class Options
         $short = in_array('--short', $arguments, true);
         $line = CommandLine::parse($arguments, [
             'short' => '',
-            'rounds' => $short ? '1' : '4',
+            'rounds' => $short ? '1' : '3',
             'long' => $short ? '5000' : '20000',
             'seconds' => '1',
             'tools' => 'ghz,h2load',

@@ -24,7 +24,7 @@ enum Entry: string
             self::Bus => ($matrix ? 3.0 : 1.0) * ($short ? 60.0 : 1130.0),
             self::Pool => $short ? 30.0 : 250.0,
             self::Http => $short ? 110.0 : 830.0,
-            self::Grpc => $short ? 130.0 : 850.0,
+            self::Grpc => $short ? 130.0 : 680.0,
             self::Rinha => $short ? 55.0 : 240.0,
         };
     }
