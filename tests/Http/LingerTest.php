@@ -75,6 +75,27 @@ final class LingerTest extends HttpTestCase
         }
     }
 
+    /** @dataProvider uploads */
+    public function testOverHttp2ABodyThatIsTooLargeIsReadOnSoThatCurlSeesTheAnswer(string $field): void
+    {
+        $file = (string) tempnam(sys_get_temp_dir(), 'weft');
+        file_put_contents($file, str_repeat('a', self::MUCH));
+        try {
+            $response = self::server()->get('/', '--http2-prior-knowledge', '--data-binary', "@$file", '-H', $field);
+        } finally {
+            unlink($file);
+        }
+
+        self::assertStringStartsWith('HTTP/2 413', $response);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function uploads(): iterable
+    {
+        yield 'with a length' => ['x: y'];
+        yield 'without a length' => ['content-length:'];
+    }
+
     public function testABodyThatIsTooLargeIsNotAskedFor(): void
     {
         $response = self::server()->exchange("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\nExpect: 100-continue\r\n\r\n");

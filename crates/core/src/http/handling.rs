@@ -161,10 +161,13 @@ fn answer(connection: &Connection, request: Request<Incoming>) -> Answer {
         true => Rc::clone(&shared.no_body),
         false => {
             let clock = Rc::clone(&shared.clock);
-            Rc::new(RequestBody::new(incoming, shared.limits.body_bytes, clock))
+            let is_http2 = head.version == Version::HTTP_2;
+            let limit = shared.limits.body_bytes;
+            Rc::new(RequestBody::new(incoming, is_http2, limit, clock))
         }
     };
     if body.is_declared_too_large() {
+        body.refuse();
         return Answer::ready(last(StatusCode::PAYLOAD_TOO_LARGE));
     }
     let is_read_first = !expects_continue && body.is_small();

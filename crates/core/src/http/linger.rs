@@ -17,9 +17,9 @@ use crate::net::Stream;
 /// A client that has its answer and sends nothing for so long is closed.
 const SILENCE: Duration = Duration::from_secs(1);
 /// For so long a client that has its answer may go on sending; on a server that stops no longer than [`SILENCE`].
-const LONGEST: Duration = Duration::from_secs(5);
+pub(super) const LONGEST: Duration = Duration::from_secs(5);
 /// Bytes that are read of it.
-const MOST: usize = 64 << 20;
+pub(super) const MOST: usize = 64 << 20;
 /// One in so many of the connections that a server takes may wait for its client like this.
 const SHARE: usize = 4;
 const TICK: Duration = Duration::from_millis(250);

@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use hyper::HeaderMap;
 use hyper::body::{Body as _, Frame, Incoming};
 
+use super::linger;
 use super::sweep::Tick;
 
 /// Bodies up to this size are read before their handler starts.
@@ -32,6 +33,7 @@ pub(super) struct RequestBody {
     limit: u64,
     received: Cell<u64>,
     trailers: RefCell<Option<HeaderMap>>,
+    is_http2: bool,
     clock: Rc<Cell<Tick>>,
     /// Since when somebody waits for the next piece, and who.
     waiting: RefCell<Option<(Tick, Waker)>>,
@@ -46,6 +48,7 @@ impl Default for RequestBody {
             limit: 0,
             received: Cell::default(),
             trailers: RefCell::default(),
+            is_http2: false,
             clock: Rc::default(),
             waiting: RefCell::default(),
             timed_out: Cell::default(),
@@ -62,10 +65,16 @@ enum State {
 }
 
 impl RequestBody {
-    pub(super) fn new(incoming: Incoming, limit: u64, clock: Rc<Cell<Tick>>) -> Self {
+    pub(super) fn new(
+        incoming: Incoming,
+        is_http2: bool,
+        limit: u64,
+        clock: Rc<Cell<Tick>>,
+    ) -> Self {
         Self {
             state: RefCell::new(State::Arriving(incoming)),
             limit,
+            is_http2,
             clock,
             ..Self::default()
         }
@@ -107,6 +116,9 @@ impl RequestBody {
         }
         let mut incoming = self.take()?;
         let read = self.collect(&mut incoming).await;
+        if let Err(BodyError::TooLarge { .. }) = read {
+            self.forget(incoming);
+        }
         *self.state.borrow_mut() = match &read {
             Ok(bytes) => State::Whole(bytes.clone()),
             Err(error) => State::Failed(error.clone()),
@@ -130,9 +142,42 @@ impl RequestBody {
         *self.state.borrow_mut() = match &piece {
             Ok(Some(_)) => State::Arriving(incoming),
             Ok(None) => State::Whole(Bytes::new()),
-            Err(error) => State::Failed(error.clone()),
+            Err(error) => {
+                if let BodyError::TooLarge { .. } = error {
+                    self.forget(incoming);
+                }
+                State::Failed(error.clone())
+            }
         };
         piece.map(Option::unwrap_or_default)
+    }
+
+    /// Nobody is going to read it.
+    pub(super) fn refuse(&self) {
+        if let Ok(incoming) = self.take() {
+            self.forget(incoming);
+        }
+    }
+
+    /// Reads on for a while what is too much. HTTP/2 would reset the stream, and there are clients that take that for the answer;
+    /// on HTTP/1 the connection waits where it ends.
+    fn forget(&self, mut incoming: Incoming) {
+        if !self.is_http2 {
+            return;
+        }
+        let reading = async move {
+            let mut left = linger::MOST;
+            while let Some(Ok(frame)) =
+                poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)).await
+            {
+                let length = frame.data_ref().map_or(0, Bytes::len);
+                match left.checked_sub(length) {
+                    Some(rest) => left = rest,
+                    None => break,
+                }
+            }
+        };
+        tokio::task::spawn_local(tokio::time::timeout(linger::LONGEST, reading));
     }
 
     /// What came after the body, once it has been read.
