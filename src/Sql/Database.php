@@ -13,6 +13,8 @@ use Weft\Sql\Internal\Attendant;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\Rows;
 
+use function Weft\delay;
+
 /**
  * A pooled SQL database. Share one per DSN: any number of tasks may use it at once.
  */
@@ -188,16 +190,40 @@ final class Database implements Connection
         $this->native->reset();
     }
 
-    /** Lets running statements finish, then closes every connection. Later statements throw {@see PoolClosed}. */
+    /**
+     * Lets running statements finish, then closes every connection. Later statements throw {@see PoolClosed}.
+     *
+     * @throws UsageError when this task holds a connection itself, by a transaction or a stream; the database stays open
+     */
     public function close(): void
     {
+        if ($this->heldHere() !== null) {
+            // What has just been cancelled lets go with the next turn of the loop.
+            delay(0.0);
+        }
+        $held = $this->heldHere();
+        if ($held !== null) {
+            throw new UsageError("The database \"{$this->name}\" cannot be closed by a task that holds one of its connections, borrowed at {$held->file}:{$held->line}");
+        }
         $this->await($this->native->close());
-        $this->attendant?->serve();
+        $this->attendant?->finish();
     }
 
     private function await(int $op): mixed
     {
         return Attendant::through($this->attendant, $op);
+    }
+
+    /** What this task holds. */
+    private function heldHere(): ?Leak
+    {
+        foreach ($this->holders() as $holder) {
+            if ($holder->task === self::task()) {
+                return $holder;
+            }
+        }
+
+        return null;
     }
 
     /** Who borrows. */

@@ -36,6 +36,21 @@ final class HooksTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
+    public function testClosingWaitsForTheHooksOfItsConnections(Server $server): void
+    {
+        run(static function () use ($server): void {
+            $ended = 0;
+            $db = $server->connect(new PoolOptions(size: 2), new Hooks(closed: static function () use (&$ended): void {
+                delay(0.05);
+                ++$ended;
+            }));
+            all([static fn () => $db->execute('SELECT 1'), static fn () => $db->execute('SELECT 1')]);
+            $db->close();
+            self::assertSame($db->stats()['created'], $ended);
+        });
+    }
+
+    /** @dataProvider servers */
     public function testTheyAreCalledOutsideOfTasksToo(Server $server): void
     {
         $db = $server->connect(new PoolOptions(size: 1), $this->notes());

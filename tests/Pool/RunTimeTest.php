@@ -6,11 +6,13 @@ namespace Weft\Tests\Pool;
 
 use Weft\Native;
 use Weft\Pool\PoolOptions;
+use Weft\Runtime\TimeoutException;
 use Weft\Sql\ConnectionNotReady;
 use Weft\Sql\NestedBorrow;
 use Weft\Sql\PoolClosed;
 use Weft\Sql\PoolExhausted;
 use Weft\Sql\Transaction;
+use Weft\Sql\UsageError;
 use Weft\Tests\Cli\Application;
 use Weft\Tests\Cli\Supervised;
 use Weft\Tests\Pool\Support\Load;
@@ -21,6 +23,7 @@ use function Weft\all;
 use function Weft\async;
 use function Weft\delay;
 use function Weft\run;
+use function Weft\timeout;
 
 /** What a running pool can be told, and what it tells. */
 final class RunTimeTest extends PoolTestCase
@@ -82,6 +85,45 @@ final class RunTimeTest extends PoolTestCase
             self::assertInstanceOf(PoolClosed::class, $waiting->await()[0]);
             self::assertInstanceOf(PoolClosed::class, self::outcome(static fn () => $db->execute('SELECT 1'))[0]);
         });
+    }
+
+    /** @dataProvider servers */
+    public function testATaskThatHoldsAConnectionItselfIsToldSoInsteadOfWaitingForItself(Server $server): void
+    {
+        $test = static function () use ($server): void {
+            $db = $server->connect(new PoolOptions(size: 2));
+            $holding = [
+                static fn () => $db->transaction(static function (Transaction $tx) use ($db): void {
+                    $tx->execute('SELECT 1')->rows();
+                    $db->close();
+                }),
+                static function () use ($db): void {
+                    foreach ($db->stream('SELECT 1 UNION SELECT 2 UNION SELECT 3', chunk: 1) as $ignored) {
+                        $db->close();
+                    }
+                },
+            ];
+            foreach ($holding as $close) {
+                [$refused] = self::outcome($close);
+                self::assertInstanceOf(UsageError::class, $refused);
+                self::assertStringContainsString('cannot be closed by a task that holds one of its connections, borrowed at ' . __FILE__, $refused->getMessage());
+                self::assertEquals(1, $db->execute('SELECT 1')->value());
+            }
+            $db->close();
+        };
+        $test();
+        run(static fn () => timeout(10.0, $test));
+    }
+
+    /** @dataProvider servers */
+    public function testWhatATaskHasGivenUpDoesNotKeepItFromClosing(Server $server): void
+    {
+        run(static fn () => timeout(10.0, static function () use ($server): void {
+            $db = $server->connect(new PoolOptions(size: 2));
+            [$late] = self::outcome(static fn () => timeout(0.05, static fn () => $db->execute($server->sleepSql, [5])->rows()));
+            $db->close();
+            self::assertInstanceOf(TimeoutException::class, $late);
+        }));
     }
 
     /** @dataProvider servers */

@@ -13,6 +13,7 @@ use Weft\Pool\Leak;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\Runtime\Task;
 use Weft\Sql\Session;
 
 /**
@@ -25,6 +26,8 @@ final class Attendant implements Servant
     private readonly Bell $bell;
     /** @var array<int, Coroutine> hooks at work, by visit */
     private array $working = [];
+    /** @var array<int, Task> hooks of connections that are gone, by task */
+    private array $parting = [];
 
     public function __construct(private readonly SqlDatabase $native, private readonly string $pool, private readonly Hooks $hooks)
     {
@@ -54,9 +57,23 @@ final class Attendant implements Servant
             } else {
                 // In a task of its own: what the user does may wait, and an error handler may throw.
                 $task = $scheduler->orphans->start($this->work(...), [$work]);
-                if ($work[0] !== 'leak' && $work[1] !== 0) {
+                if ($work[0] === 'closed') {
+                    $this->parting[$task->id()] = $task;
+                } elseif ($work[0] !== 'leak') {
                     $this->working[$work[1]] = $task;
                 }
+            }
+        }
+    }
+
+    /** Waits until the hooks of all connections that are gone have ended. */
+    public function finish(): void
+    {
+        $this->serve();
+        foreach ($this->parting as $id => $task) {
+            unset($this->parting[$id]);
+            if ($task !== Scheduler::$current?->running) {
+                $task->await();
             }
         }
     }
@@ -88,7 +105,7 @@ final class Attendant implements Servant
 
             return;
         } finally {
-            unset($this->working[$visit]);
+            unset($this->working[$visit], $this->parting[Scheduler::$current?->running->id ?? 0]);
         }
         $this->native->hookReturned($visit);
     }

@@ -41,6 +41,8 @@ impl Residue {
             || is("CALL")
             || is("CREATE") && contains(after, b"temp")
             || is("DECLARE") && contains(after, b"hold")
+            || (is("UPDATE") || is("WITH") && contains(after, b"update"))
+                && contains(after, b"pg_settings")
             || NEEDLES.iter().any(|needle| contains(after, needle))
             || selects_into_temporary(after);
         Self {
@@ -72,11 +74,10 @@ impl Residue {
     }
 }
 
-/// Functions and views of the server that change the session; `pg_advisory_xact_lock` is not among them.
-const NEEDLES: [&[u8]; 5] = [
+/// Functions of the server that change the session; `pg_advisory_xact_lock` is not among them.
+const NEEDLES: [&[u8]; 4] = [
     b"advisory_lock",
     b"set_config",
-    b"pg_settings",
     b"pg_temp",
     b"dblink_connect",
 ];
@@ -121,6 +122,7 @@ mod tests {
             "select PG_TRY_ADVISORY_LOCK(1)",
             "SELECT set_config('a.b', 'c', false)",
             "UPDATE pg_settings SET setting = 'c' WHERE name = 'a.b'",
+            "WITH a AS (UPDATE pg_settings SET setting = 'c' RETURNING 1) SELECT 1",
             "CREATE TEMP TABLE t ()",
             "CREATE TEMPORARY VIEW v AS SELECT 1",
             "SELECT 1 INTO\n TEMP t",
@@ -138,6 +140,7 @@ mod tests {
     fn ordinary_statements_leave_nothing() {
         for sql in [
             "SELECT temp FROM weather",
+            "SELECT setting FROM pg_settings",
             "SET LOCAL a = 1",
             "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
             "SELECT pg_advisory_xact_lock(1)",
