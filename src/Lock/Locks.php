@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Lock;
 
+use Weft\Internal\Jitter;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Scope;
 use Weft\Runtime\TimeoutException;
@@ -121,7 +122,7 @@ final class Locks
                 throw new LockTaken(\sprintf('The lock "%s" was held by another owner all the %.3f s it was waited for', $name, Lock::now() - $began), $name);
             }
             // At random, so that those who wait do not ask all at once.
-            delay(\min($left, $pause * (0.5 + \lcg_value())));
+            delay(\min($left, Jitter::around($pause, 0.5)));
             $pause = \min(self::LONGEST_PAUSE, 2 * $pause);
         }
     }

@@ -78,19 +78,19 @@ final class PgBouncerTest extends TestCase
         run(function () use ($mode, $parameters): void {
             $db = $this->connect($mode, $parameters);
             $table = 'weft_bouncer_' . \bin2hex(\random_bytes(4));
-            $db->execute("CREATE TABLE $table (a INT)");
+            $db->execute("CREATE TABLE $table (a INT, b INT)");
             try {
-                $db->execute("INSERT INTO $table VALUES (?)", [1]);
+                $db->execute("INSERT INTO $table VALUES (?, ?)", [1, 2]);
                 $select = static fn (): array => $db->execute("SELECT * FROM $table WHERE a = ?", [1])->rows();
                 $everywhere = static fn (array $expected) => all(\array_fill(0, 20, static fn () => self::assertSame([$expected], $select())));
-                $everywhere(['a' => 1]);
-                // The form of a prepared statement's result changes (SQLSTATE 0A000).
-                $db->execute("ALTER TABLE $table ADD b INT DEFAULT 2");
                 $everywhere(['a' => 1, 'b' => 2]);
+                // The form of a prepared statement's result changes (SQLSTATE 0A000, or 08P01 where another session prepared it).
+                $db->execute("ALTER TABLE $table ADD c INT DEFAULT 3");
+                $everywhere(['a' => 1, 'b' => 2, 'c' => 3]);
                 $db->execute('DISCARD ALL');
-                $everywhere(['a' => 1, 'b' => 2]);
+                $everywhere(['a' => 1, 'b' => 2, 'c' => 3]);
                 $db->execute('DEALLOCATE ALL');
-                $everywhere(['a' => 1, 'b' => 2]);
+                $everywhere(['a' => 1, 'b' => 2, 'c' => 3]);
             } finally {
                 $db->execute("DROP TABLE $table");
                 $db->close();

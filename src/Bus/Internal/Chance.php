@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
+use Weft\Internal\Jitter;
+
 /**
  * Chance where it decides what becomes of messages. Tests take it out.
  *
@@ -17,7 +19,7 @@ final class Chance
     /** From 0 to 1. */
     public static function value(): float
     {
-        return self::$dice === null ? \lcg_value() : (self::$dice)();
+        return self::$dice === null ? Jitter::fraction() : (self::$dice)();
     }
 
     /** @param (\Closure(): float)|null $dice null for the real one */

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Grpc\Client;
 
 use Weft\Grpc\Status;
+use Weft\Internal\Jitter;
 
 /** When a call that failed is made again, as gRPC's proposal A6 has it. */
 final class RetryPolicy
@@ -41,6 +42,6 @@ final class RetryPolicy
     /** Seconds before the attempt after `$made` of them. */
     public function pause(int $made): float
     {
-        return \min($this->initialBackoff * $this->multiplier ** ($made - 1), $this->maxBackoff) * (0.8 + 0.4 * \lcg_value());
+        return Jitter::around(\min($this->initialBackoff * $this->multiplier ** ($made - 1), $this->maxBackoff), 0.2);
     }
 }

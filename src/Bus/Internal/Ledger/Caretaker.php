@@ -7,6 +7,7 @@ namespace Weft\Bus\Internal\Ledger;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Recording;
+use Weft\Internal\Jitter;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
@@ -121,7 +122,7 @@ final class Caretaker
     {
         $this->relay->look();
         // At random, so that the workers do not look all at once.
-        delay(self::LOOK * (0.75 + \lcg_value() / 2));
+        delay(Jitter::around(self::LOOK, 0.25));
     }
 
     private function tick(): void
@@ -140,7 +141,7 @@ final class Caretaker
 
     private function purge(): void
     {
-        delay(self::PURGE * (0.75 + \lcg_value() / 2));
+        delay(Jitter::around(self::PURGE, 0.25));
         $this->forget();
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\Internal\Consuming\Outage;
+use Weft\Internal\Jitter;
 use Weft\Runtime\Task;
 use Weft\Sql\SqlException;
 
@@ -64,7 +65,7 @@ final class Watch
                 Outage::isOne($exception) || $this->notices->warn("Dead consumers cannot be looked for: {$exception->getMessage()}");
             }
             // At random, so that the processes do not look all at once.
-            delay(self::INTERVAL * (0.75 + \lcg_value() / 2));
+            delay(Jitter::around(self::INTERVAL, 0.25));
         }
     }
 }

@@ -310,11 +310,15 @@ impl Connection {
             }
             _ => replies.message(tag, body),
         };
-        outcome.map_err(|Malformed| {
-            let tag = tag.escape_ascii();
-            self.lost(&format!(
-                "it sent an unexpected or broken message \"{tag}\""
-            ))
+        outcome.map_err(|Malformed| match tag {
+            tag::DATA_ROW_TAG => self.lost(
+                "it sent a row that does not fit the columns of its statement; behind a pooler that is a table that \
+                 has changed under a prepared statement",
+            ),
+            _ => self.lost(&format!(
+                "it sent an unexpected or broken message \"{}\"",
+                tag.escape_ascii()
+            )),
         })
     }
 

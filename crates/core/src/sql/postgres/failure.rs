@@ -47,6 +47,8 @@ impl ServerFailure {
     pub(super) fn is_stale_statement(&self) -> bool {
         self.sqlstate == "26000"
             || (self.sqlstate == "0A000" && self.message.contains("cached plan"))
+            // Behind a pooler another of its sessions may know the statement in another form than was described.
+            || (self.sqlstate == "08P01" && self.message.contains("result formats"))
     }
 
     pub(super) fn summary(&self) -> String {

@@ -5,17 +5,21 @@ use postgres_protocol::message::frontend;
 use super::connection::Connection;
 use super::decode::RowShape;
 use super::replies::Chunk;
-use super::step::{Step, write_step};
+use super::step::{Plan, Step, write_step};
 use crate::sql::{Error, Statement};
 
 impl Connection {
-    /// Starts a statement whose rows come in chunks and reads the first.
+    /// Starts a statement whose rows come in chunks and reads the first; `named`: by one that is prepared.
     pub(super) async fn open_portal(
         &mut self,
         statement: &Statement,
         size: u32,
+        named: bool,
     ) -> Result<Chunk, Error> {
         let mut steps = vec![self.step(&statement.sql, &statement.params, 0, false)];
+        if !named {
+            steps.iter_mut().for_each(|step| step.plan = Plan::Inline);
+        }
         if let Some((_, failure)) = self.prepare_unknown(&mut steps).await? {
             return Err(failure.into_error(&statement.sql));
         }

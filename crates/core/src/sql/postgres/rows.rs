@@ -79,7 +79,7 @@ impl RowStream {
     async fn open(&self) -> Result<(Lease<Postgres>, Chunk), Error> {
         let mut lease = self.pool.borrow().await?;
         lease.note(&self.statement.source);
-        let mut chunk = self.portal(&mut lease).await?;
+        let mut chunk = self.portal(&mut lease, true).await?;
         if chunk
             .failure
             .as_ref()
@@ -87,13 +87,13 @@ impl RowStream {
         {
             lease.drain().await?;
             lease.forget(&self.statement.sql);
-            chunk = self.portal(&mut lease).await?;
+            chunk = self.portal(&mut lease, false).await?;
         }
         Ok((lease, chunk))
     }
 
-    async fn portal(&self, lease: &mut Lease<Postgres>) -> Result<Chunk, Error> {
-        let opened = lease.open_portal(&self.statement, self.chunk).await;
+    async fn portal(&self, lease: &mut Lease<Postgres>, named: bool) -> Result<Chunk, Error> {
+        let opened = lease.open_portal(&self.statement, self.chunk, named).await;
         opened.map_err(|error| error.in_words_of(&self.statement))
     }
 }

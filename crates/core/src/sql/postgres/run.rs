@@ -4,7 +4,7 @@ use super::batch::{Batch, Failure, Outcome};
 use super::connection::{Connection, TransactionStatus};
 use super::failure::ServerFailure;
 use super::replies::Results;
-use super::step::{Step, segment_length};
+use super::step::{Plan, Step, segment_length};
 use crate::sql::{Error, Statement};
 
 impl Connection {
@@ -18,12 +18,13 @@ impl Connection {
     /// [`Error::ConnectionLost`]; what the server has against a statement is in [`Outcome::failure`].
     pub async fn run(&mut self, batch: Batch<'_>) -> Result<Outcome, Error> {
         let fresh = self.status() == TransactionStatus::Idle;
-        let mut outcome = self.run_once(batch).await?;
+        let mut outcome = self.run_once(batch, true).await?;
         if fresh && self.forget_stale(&batch, &outcome) {
             if self.status() != TransactionStatus::Idle {
                 self.rollback().await?;
             }
-            outcome = self.run_once(batch).await?;
+            // Behind a pooler other sessions still know the statements as they were: only one without a name is new.
+            outcome = self.run_once(batch, false).await?;
         }
         self.cache.trim();
         Ok(outcome)
@@ -33,15 +34,19 @@ impl Connection {
     pub async fn rollback(&mut self) -> Result<(), Error> {
         let rollback = Statement::new("ROLLBACK", vec![]);
         let outcome = self
-            .run_once(Batch::of(std::slice::from_ref(&rollback)))
+            .run_once(Batch::of(std::slice::from_ref(&rollback)), true)
             .await?;
         outcome.failure.map_or(Ok(()), |failure| Err(failure.error))
     }
 
-    async fn run_once(&mut self, batch: Batch<'_>) -> Result<Outcome, Error> {
+    /// `named`: by statements that are prepared; otherwise each is parsed for this one use.
+    async fn run_once(&mut self, batch: Batch<'_>, named: bool) -> Result<Outcome, Error> {
         let mut outcome = Outcome::default();
         let commit = Self::commit_text();
         let mut steps = self.steps(&batch, &commit);
+        if !named {
+            steps.iter_mut().for_each(|step| step.plan = Plan::Inline);
+        }
         while !steps.is_empty() && outcome.failure.is_none() {
             let length = match self.is_atomic(&batch) {
                 true => steps.len(),
