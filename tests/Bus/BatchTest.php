@@ -74,7 +74,7 @@ final class BatchTest extends BusTestCase
     }
 
     /** @return iterable<string, array{string}> */
-    public function places(): iterable
+    public static function places(): iterable
     {
         yield 'memory and SQLite' => ['memory'];
         yield 'one SQLite file' => ['sqlite'];
@@ -84,7 +84,7 @@ final class BatchTest extends BusTestCase
     }
 
     /** @return iterable<string, array{string}> */
-    public function placesWithAnInbox(): iterable
+    public static function placesWithAnInbox(): iterable
     {
         yield 'memory and SQLite' => ['memory'];
         yield 'RabbitMQ and PostgreSQL' => ['servers'];

@@ -59,7 +59,7 @@ final class ClaimCheckTest extends BusTestCase
     }
 
     /** @return iterable<string, array{string}> */
-    public function stores(): iterable
+    public static function stores(): iterable
     {
         yield 'a folder' => ['folder'];
         yield 'SQLite' => ['sqlite'];
@@ -217,7 +217,7 @@ final class ClaimCheckTest extends BusTestCase
     }
 
     /** @return iterable<string, array{bool}> */
-    public function waysToHandle(): iterable
+    public static function waysToHandle(): iterable
     {
         yield 'one by one' => [false];
         yield 'in batches' => [true];

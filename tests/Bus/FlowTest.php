@@ -191,7 +191,7 @@ final class FlowTest extends BusTestCase
     }
 
     /** @return iterable<array{array<string, mixed>, string}> */
-    public function impossible(): iterable
+    public static function impossible(): iterable
     {
         yield [['priority' => 10], 'A priority is 0 to 9, got 10'];
         yield [['priority' => -1], 'A priority is 0 to 9, got -1'];
@@ -387,7 +387,7 @@ final class FlowTest extends BusTestCase
     }
 
     /** @return iterable<string, array{string}> */
-    public function databases(): iterable
+    public static function databases(): iterable
     {
         yield 'SQLite' => ['sqlite'];
         yield 'PostgreSQL' => ['postgres'];

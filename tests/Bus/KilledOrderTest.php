@@ -79,7 +79,7 @@ final class KilledOrderTest extends BusTestCase
     }
 
     /** @return iterable<string, array{string}> */
-    public function types(): iterable
+    public static function types(): iterable
     {
         yield 'classic queue' => ['classic'];
         yield 'quorum queue' => ['quorum'];

@@ -75,7 +75,7 @@ final class OrderTest extends BusTestCase
     }
 
     /** @return iterable<string, array{string}> */
-    public function places(): iterable
+    public static function places(): iterable
     {
         yield 'memory and SQLite' => ['memory'];
         yield 'one SQLite file' => ['sqlite'];

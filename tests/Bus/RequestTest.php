@@ -71,7 +71,7 @@ final class RequestTest extends BusTestCase
     }
 
     /** @return iterable<string, array{string}> */
-    public function transports(): iterable
+    public static function transports(): iterable
     {
         yield 'memory' => ['memory'];
         yield 'SQLite' => ['sqlite'];

@@ -88,7 +88,7 @@ final class SchemaTest extends BusTestCase
     }
 
     /** @return iterable<string, array{string, string, string}> */
-    public function broken(): iterable
+    public static function broken(): iterable
     {
         yield 'from the future' => ['4', '{}', 'schema version 4 is newer than 3'];
         yield 'no number' => ['two', '{}', 'the schema version "two" is none'];
@@ -187,7 +187,7 @@ final class SchemaTest extends BusTestCase
     }
 
     /** @return iterable<string, array{array<string, mixed>, array<string, mixed>, list<string>, list<string>}> */
-    public function changes(): iterable
+    public static function changes(): iterable
     {
         $message = static fn(array $fields, int $version = 1, array $upcasts = []): array => ['customer.moved' => [
             'class' => 'Any', 'version' => $version, 'upcasts' => $upcasts, 'fields' => $fields,

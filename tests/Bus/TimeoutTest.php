@@ -108,7 +108,7 @@ final class TimeoutTest extends BusTestCase
     }
 
     /** @return iterable<string, array{string, string, string}> with what counts the statements that run */
-    public function databases(): iterable
+    public static function databases(): iterable
     {
         yield 'PostgreSQL' => ['postgres', 'SELECT pg_sleep(60)', "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()"];
         yield 'MariaDB' => ['mariadb', 'SELECT sleep(59.9)', "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(59.9)%' AND id <> connection_id()"];
@@ -163,7 +163,7 @@ final class TimeoutTest extends BusTestCase
     }
 
     /** @return iterable<array{float}> */
-    public function impossible(): iterable
+    public static function impossible(): iterable
     {
         yield [0.0];
         yield [-1.0];

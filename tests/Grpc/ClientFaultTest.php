@@ -185,7 +185,7 @@ final class ClientFaultTest extends GrpcTestCase
     }
 
     /** @return list<array{string}> */
-    public function wrongAddresses(): array
+    public static function wrongAddresses(): array
     {
         return [['localhost'], ['localhost:0'], ['localhost:99999'], ['http://localhost:80'], ['unix:/run/x'], ['::1:80'], [":80"], ["localhost:80\n"]];
     }
@@ -274,7 +274,7 @@ final class ClientFaultTest extends GrpcTestCase
     }
 
     /** @return iterable<string, array{string, Status, string}> */
-    public function otherAnswers(): iterable
+    public static function otherAnswers(): iterable
     {
         yield 'a page' => ['Response::text("hello")', Status::Unknown, 'the server answered with the content type text/plain; charset=utf-8, which is none of gRPC'];
         yield 'an unknown encoding' => ['new Response(200, ["content-type" => "application/grpc", "grpc-encoding" => "br"], "\1\0\0\0\1x")', Status::Internal, 'the server answers with the grpc-encoding "br", which is not known here'];
@@ -308,7 +308,7 @@ final class ClientFaultTest extends GrpcTestCase
     }
 
     /** @return iterable<string, array{float}> */
-    public function endlessTimes(): iterable
+    public static function endlessTimes(): iterable
     {
         yield 'infinite' => [INF];
         yield 'beyond all clocks' => [PHP_FLOAT_MAX];
@@ -335,7 +335,7 @@ final class ClientFaultTest extends GrpcTestCase
     }
 
     /** @return iterable<string, array{array<mixed>, string}> */
-    public function wrongMetadata(): iterable
+    public static function wrongMetadata(): iterable
     {
         yield 'upper case' => [['Upper' => 'a'], '"Upper" is no name of metadata'];
         yield 'a colon' => [[':path' => '/'], '":path" is no name of metadata'];

@@ -72,7 +72,7 @@ final class ClientInteropTest extends TestCase
     }
 
     /** @return iterable<string, array{string}> */
-    public function channels(): iterable
+    public static function channels(): iterable
     {
         yield 'plain text' => ['plain text'];
         yield 'TLS' => ['TLS'];

@@ -63,7 +63,7 @@ final class GrpcurlTest extends TestCase
     }
 
     /** @return iterable<string, array{string, string}> */
-    public function versions(): iterable
+    public static function versions(): iterable
     {
         yield 'v1' => ['v1', 'v1alpha'];
         yield 'v1alpha' => ['v1alpha', 'v1'];

@@ -34,7 +34,7 @@ final class HandlerTest extends GrpcTestCase
     }
 
     /** @return iterable<string, array{Status}> */
-    public function codes(): iterable
+    public static function codes(): iterable
     {
         foreach (\array_slice(Status::cases(), 1) as $status) {
             yield $status->name => [$status];

@@ -62,7 +62,7 @@ final class InteropTest extends TestCase
     }
 
     /** @return iterable<string, list<string>> */
-    public function cases(): iterable
+    public static function cases(): iterable
     {
         $cases = [
             'empty_unary', 'large_unary', 'client_streaming', 'server_streaming', 'ping_pong', 'empty_stream', 'custom_metadata',

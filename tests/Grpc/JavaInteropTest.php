@@ -40,7 +40,7 @@ final class JavaInteropTest extends TestCase
     }
 
     /** @return iterable<string, array{string}> */
-    public function cases(): iterable
+    public static function cases(): iterable
     {
         foreach (['client_compressed_unary', 'server_compressed_unary', 'client_compressed_streaming', 'server_compressed_streaming', 'very_large_request'] as $case) {
             yield $case => [$case];

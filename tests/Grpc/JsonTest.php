@@ -38,7 +38,7 @@ final class JsonTest extends TestCase
     }
 
     /** @return iterable<string, array{string}> */
-    public function versions(): iterable
+    public static function versions(): iterable
     {
         yield 'HTTP/1.1' => ['http1.1'];
         yield 'HTTP/2' => ['http2-prior-knowledge'];
@@ -150,7 +150,7 @@ final class JsonTest extends TestCase
     }
 
     /** @return iterable<string, array{0: int, 1: string, 2: string, 3: string, 4?: ?string, 5?: string, 6?: string}> */
-    public function wrong(): iterable
+    public static function wrong(): iterable
     {
         yield 'a field that is none' => [400, 'library.SearchRequest has no field "colour"', 'GET', '/v1/search?colour=red'];
         yield 'a number that is none' => [400, 'leastPages', 'GET', '/v1/search?leastPages=x'];

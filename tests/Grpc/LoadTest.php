@@ -38,7 +38,7 @@ final class LoadTest extends TestCase
     }
 
     /** @return iterable<string, array{string, string}> */
-    public function methods(): iterable
+    public static function methods(): iterable
     {
         yield 'unary' => ['api.Users.Get', '{"id": 228}'];
         yield 'of a server that streams' => ['api.Users.List', '{}'];
@@ -58,7 +58,7 @@ final class LoadTest extends TestCase
     }
 
     /** @return iterable<array{int}> */
-    public function streams(): iterable
+    public static function streams(): iterable
     {
         yield [1];
         yield [8];

@@ -110,7 +110,7 @@ final class MethodLimitsTest extends GrpcTestCase
     }
 
     /** @return iterable<array{string, array<string, mixed>}> */
-    public function impossible(): iterable
+    public static function impossible(): iterable
     {
         yield ['inFlight must be greater than 0, got 0', ['inFlight' => 0]];
         yield ['timeout must be greater than 0, got NAN', ['timeout' => \NAN]];

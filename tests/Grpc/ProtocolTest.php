@@ -109,7 +109,7 @@ final class ProtocolTest extends GrpcTestCase
     }
 
     /** @return iterable<string, array{string, Status, string}> */
-    public function brokenBodies(): iterable
+    public static function brokenBodies(): iterable
     {
         yield 'no message' => ['', Status::Unimplemented, 'the method takes exactly one message, the client sent none'];
         yield 'two messages' => [self::USER_228 . self::USER_228, Status::Unimplemented, 'the method takes exactly one message, the client sent more'];

@@ -50,7 +50,7 @@ final class ServiceConfigTest extends TestCase
     }
 
     /** @return iterable<string, array{string, string}> */
-    public function wrong(): iterable
+    public static function wrong(): iterable
     {
         $retry = '"maxAttempts": 3, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 2';
         yield 'no JSON' => ['{', 'The service config is no JSON: Syntax error'];

@@ -39,7 +39,7 @@ final class WebClientTest extends GrpcTestCase
     }
 
     /** @return iterable<string, array{string}> */
-    public function formats(): iterable
+    public static function formats(): iterable
     {
         yield 'text' => ['text'];
         yield 'binary' => ['binary'];

@@ -297,7 +297,7 @@ final class PoolTest extends TestCase
     }
 
     /** @return iterable<string, array{array<string, int|float>}> */
-    public function badOptions(): iterable
+    public static function badOptions(): iterable
     {
         yield 'size 0' => [['size' => 0]];
         yield 'negative size' => [['size' => -1]];

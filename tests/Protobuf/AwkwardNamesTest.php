@@ -100,7 +100,7 @@ final class AwkwardNamesTest extends TestCase
     }
 
     /** @return iterable<string, array{string, mixed}> */
-    public function members(): iterable
+    public static function members(): iterable
     {
         yield 'a timestamp' => ['at', new \DateTimeImmutable('1900-01-01T00:00:00Z')];
         yield 'a value' => ['value', ['a' => [1.0]]];

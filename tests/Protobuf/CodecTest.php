@@ -88,7 +88,7 @@ final class CodecTest extends TestCase
     }
 
     /** @return iterable<string, array{array<string, mixed>, string}> */
-    public function wrongFields(): iterable
+    public static function wrongFields(): iterable
     {
         yield 'a number above 32 bits' => [['int32' => 2 ** 31], 'field int32 (3) holds 2147483648, which is no signed 32-bit number'];
         yield 'a negative unsigned number' => [['uint32' => -1], 'field uint32 (5) holds -1, which is no unsigned 32-bit number'];

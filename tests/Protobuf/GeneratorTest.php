@@ -56,7 +56,7 @@ final class GeneratorTest extends TestCase
     }
 
     /** @return iterable<string, array{string, string}> */
-    public function refused(): iterable
+    public static function refused(): iterable
     {
         yield 'a syntax error' => ['syntax = "proto3"; message {', 'bad.proto:1:28'];
         yield 'two messages that PHP cannot tell apart' => [

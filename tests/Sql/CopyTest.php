@@ -110,7 +110,7 @@ final class CopyTest extends TestCase
     }
 
     /** @return iterable<string, array{string, string, class-string<SqlException>, string}> */
-    public function wrongLines(): iterable
+    public static function wrongLines(): iterable
     {
         yield 'a value of another type' => ['COPY items FROM STDIN', "1\tone\t1\nsecret\ttwo\t2\n", DataException::class, 'COPY items, line 2, column id'];
         yield 'a missing column' => ['COPY items FROM STDIN (FORMAT csv)', "1,one,1\n2,two,2\n3,secret\n", DataException::class, 'COPY items, line 3'];

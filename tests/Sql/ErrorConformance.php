@@ -24,7 +24,7 @@ use Weft\Sql\UsageError;
 trait ErrorConformance
 {
     /** @return iterable<string, array{class-string<SqlException>, string, string, array<int|string, mixed>}> */
-    public function mistakes(): iterable
+    public static function mistakes(): iterable
     {
         yield 'unique' => [UniqueViolation::class, '23505', 'INSERT INTO items (id, name) VALUES (?, ?)', [8, 'secret']];
         yield 'primary key' => [UniqueViolation::class, '23505', 'INSERT INTO items (id, name) VALUES (?, ?)', [777, 'secret-2']];
@@ -137,7 +137,7 @@ trait ErrorConformance
     }
 
     /** @return iterable<string, array{string}> */
-    public function wrongDsns(): iterable
+    public static function wrongDsns(): iterable
     {
         yield 'empty' => [''];
         yield 'no scheme' => ['hunter2'];

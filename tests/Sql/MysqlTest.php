@@ -76,7 +76,7 @@ class MysqlTest extends ServerConformance
 
     // Values only MySQL has
 
-    public function values(): iterable
+    public static function values(): iterable
     {
         foreach (parent::values() as $name => $value) {
             // No number of MySQL is infinite, and no type of it has an offset.
@@ -364,7 +364,7 @@ class MysqlTest extends ServerConformance
     // Sessions
 
     /** @return iterable<string, array{list<string>, string, mixed}> what is left behind, how one sees it, what a new session sees */
-    public function remains(): iterable
+    public static function remains(): iterable
     {
         yield 'a session variable' => [['SET SESSION sort_buffer_size = 65536'], 'SELECT @@sort_buffer_size = 65536', 0];
         yield 'a character set' => [['SET NAMES latin1'], 'SELECT @@character_set_client', 'utf8mb4'];

@@ -65,7 +65,7 @@ class PostgresTest extends ServerConformance
 
     // Values only PostgreSQL has
 
-    public function values(): iterable
+    public static function values(): iterable
     {
         yield from parent::values();
         yield 'NaN' => ['double precision', \NAN];
@@ -133,7 +133,7 @@ class PostgresTest extends ServerConformance
     }
 
     /** @return iterable<string, array{string, mixed}> */
-    public function unfitting(): iterable
+    public static function unfitting(): iterable
     {
         yield 'bytes as text' => ['text', "sec\xffret"];
         yield 'text with a NUL byte' => ['text', "secret\0"];
@@ -343,7 +343,7 @@ class PostgresTest extends ServerConformance
     // Clean sessions
 
     /** @return iterable<string, array{list<string>, string}> what a borrower does, and how the next one would see it */
-    public function residues(): iterable
+    public static function residues(): iterable
     {
         yield 'SET' => [["SET statement_timeout = '77s'"], 'SELECT 0 FROM pg_settings WHERE name = \'statement_timeout\' AND setting <> \'0\''];
         yield 'set_config' => [["SELECT set_config('weft.mine', 'x', false)"], "SELECT 0 WHERE current_setting('weft.mine', true) <> ''"];

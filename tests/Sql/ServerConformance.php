@@ -349,7 +349,7 @@ abstract class ServerConformance extends SqlConformance
         });
     }
 
-    public function wrongDsns(): iterable
+    public static function wrongDsns(): iterable
     {
         yield from parent::wrongDsns();
         yield 'unknown option' => [static::SCHEME . '://app:hunter2@localhost/app?colour=red'];

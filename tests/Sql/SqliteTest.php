@@ -44,7 +44,7 @@ class SqliteTest extends SqlConformance
         return ['bytes' => 'BLOB', 'float' => 'REAL', 'indexed text' => 'TEXT'][$type] ?? $type;
     }
 
-    public function values(): iterable
+    public static function values(): iterable
     {
         yield from parent::values();
         yield 'what a JSON column holds that is no JSON' => ['JSON', '{broken'];
@@ -176,7 +176,7 @@ class SqliteTest extends SqlConformance
         }
     }
 
-    public function wrongDsns(): iterable
+    public static function wrongDsns(): iterable
     {
         yield from parent::wrongDsns();
         yield 'no file' => ['sqlite:'];

@@ -98,7 +98,7 @@ trait TransactionConformance
     }
 
     /** @return iterable<string, array{callable(Transaction): mixed}> */
-    public function endings(): iterable
+    public static function endings(): iterable
     {
         yield 'commit' => [static fn (Transaction $tx) => $tx->commit()];
         yield 'rollback' => [static fn (Transaction $tx) => $tx->rollback()];

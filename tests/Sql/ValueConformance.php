@@ -16,7 +16,7 @@ use Weft\Tests\Sql\Support\Size;
 trait ValueConformance
 {
     /** @return iterable<string, array{string, mixed, 2?: mixed}> type, parameter, result where it is another value */
-    public function values(): iterable
+    public static function values(): iterable
     {
         yield 'null' => ['TEXT', null];
         yield 'true' => ['BOOLEAN', true];
@@ -138,7 +138,7 @@ trait ValueConformance
     }
 
     /** @return iterable<string, array{string, array<int|string, mixed>, string}> */
-    public function misfits(): iterable
+    public static function misfits(): iterable
     {
         yield 'too few' => ['SELECT ?, ?', ['secret'], '2 ? placeholders, but 1 parameter was given'];
         yield 'too many' => ['SELECT 1', ['secret', 'secret'], 'no placeholder'];

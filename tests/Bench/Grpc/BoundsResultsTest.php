@@ -57,7 +57,7 @@ final class BoundsResultsTest extends TestCase
     }
 
     /** @return iterable<array{string, string, array<array-key, mixed>}> */
-    public function missed(): iterable
+    public static function missed(): iterable
     {
         yield ['no step of 40 ms with 8 on one connection: p99.9 40.00 ms, wanted below 35 ms', 'streams', [['latency_ms' => ['p99.9' => 40.0]]]];
         yield ['weft at 70% of 1,000 calls/s, 1,000 at a time: p99 11.00 ms, wanted below 10 ms', 'tail', [['latency_ms' => ['p99' => 11.0]]]];
