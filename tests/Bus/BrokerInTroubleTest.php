@@ -163,7 +163,7 @@ final class BrokerInTroubleTest extends BusTestCase
                 self::assertStringContainsString('max', $failed->getMessage());
                 self::assertStringContainsString('1000000', $failed->getMessage());
             } finally {
-                self::$broker->control('eval', 'application:set_env(rabbit, max_message_size, 134217728), persistent_term:erase(max_message_size).');
+                self::$broker->control('eval', 'application:set_env(rabbit, max_message_size, 134217728), persistent_term:put(max_message_size, 134217728).');
             }
             $bus->send(self::customer('small'));
 

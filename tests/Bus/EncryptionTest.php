@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
-use Psr\Log\Test\TestLogger;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Encrypted;
@@ -17,6 +16,7 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\RecordingLogger;
 
 final class EncryptionTest extends BusTestCase
 {
@@ -49,7 +49,7 @@ final class EncryptionTest extends BusTestCase
     public function testNeitherDeadLettersNorOutboxNorLogTellTheValue(): void
     {
         $this->inRuntime(function (): void {
-            $logger = new TestLogger();
+            $logger = new RecordingLogger();
             $database = Database::connect($this->dsn());
             $bus = Bus::connect('memory:', $database, logger: $logger, keys: self::ring('a'))->handlers(self::paying(static fn() => throw new \DomainException('declined')));
             $bus->declare(self::QUEUE);

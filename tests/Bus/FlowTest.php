@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
-use Psr\Log\Test\TestLogger;
 use Weft\Bus\Bus;
 use Weft\Bus\CircuitBreaker;
 use Weft\Bus\CommandHandler;
@@ -25,6 +24,7 @@ use Weft\Tests\Bus\Fixtures\MariaDb;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\RecordingLogger;
 
 use function Weft\async;
 use function Weft\delay;
@@ -147,7 +147,7 @@ final class FlowTest extends BusTestCase
     public function testAMessageWhoseTimeIsOverIsDroppedAndCounted(): void
     {
         $this->inRuntime(function (): void {
-            $logger = new TestLogger();
+            $logger = new RecordingLogger();
             $seen = [];
             $bus = Bus::connect('memory:', logger: $logger)->handlers(
                 self::storing(static function (StoreCustomer $command) use (&$seen): void {
@@ -178,7 +178,7 @@ final class FlowTest extends BusTestCase
 
             self::assertSame(['alarm 2', '2', 'alarm 3'], $seen);
             self::assertSame([2, 0], [$bus->progress()->expired, $bus->deadLetters(self::QUEUE)->count()]);
-            self::assertTrue($logger->hasInfoThatContains('expired'));
+            self::assertTrue($logger->has('info', 'expired'));
         });
     }
 
@@ -206,7 +206,7 @@ final class FlowTest extends BusTestCase
     public function testABreakerStopsStartingMessagesTriesOneAndGoesOnWhenThatSucceeds(): void
     {
         $this->inRuntime(function (): void {
-            $logger = new TestLogger();
+            $logger = new RecordingLogger();
             $at = $pauses = [];
             $down = true;
             $bus = Bus::connect('memory:', logger: $logger)->handlers(self::storing(static function () use (&$at, &$pauses, &$down, $logger): void {
@@ -236,7 +236,7 @@ final class FlowTest extends BusTestCase
             self::assertGreaterThan(0.19, $at[4] - $at[3], 'a pause twice as long, and one is tried');
             self::assertGreaterThan(0.19, $at[5] - $at[4], 'no longer than the longest');
             self::assertSame([15, 5], [$bus->progress()->commands, $bus->progress()->parked]);
-            self::assertTrue($logger->hasNoticeThatContains('is consumed again'));
+            self::assertTrue($logger->has('notice', 'is consumed again'));
         });
     }
 

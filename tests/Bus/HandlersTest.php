@@ -6,7 +6,6 @@ namespace Weft\Tests\Bus;
 
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
-use Psr\Log\Test\TestLogger;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
@@ -19,6 +18,7 @@ use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\FailingListener;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\RecordingLogger;
 
 final class HandlersTest extends BusTestCase
 {
@@ -176,7 +176,7 @@ final class HandlersTest extends BusTestCase
     public function testParametersAreFoundByTypeInAnyOrder(): void
     {
         $this->inRuntime(function (): void {
-            $logger = new TestLogger();
+            $logger = new RecordingLogger();
             $service = new \ArrayObject(['a service']);
             $container = new class ($service) implements ContainerInterface {
                 public function __construct(private readonly object $service) {}

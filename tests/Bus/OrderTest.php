@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
-use Psr\Log\Test\TestLogger;
 use Weft\Bus\BlockedKey;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
@@ -31,6 +30,7 @@ use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\Bus\Fixtures\Withdraw;
 use Weft\Tests\Cli\Weft;
+use Weft\Tests\RecordingLogger;
 
 use function Weft\async;
 use function Weft\delay;
@@ -378,7 +378,7 @@ final class OrderTest extends BusTestCase
     public function testAConsumerThatLosesItsTurnStopsAtOnceAndStandsByAgain(): void
     {
         $this->inRuntime(function (): void {
-            $logger = new TestLogger();
+            $logger = new RecordingLogger();
             $database = Database::connect($this->dsn());
             $seen = [];
             $bus = Bus::connect('memory:', $database, logger: $logger)->handlers(new class ($seen) {
@@ -400,7 +400,7 @@ final class OrderTest extends BusTestCase
                 delay(0.005);
             }
             $database->execute("UPDATE weft_locks SET owner = 'another', expires_at = unixepoch('subsec') + 4 WHERE name = 'queue customers'");
-            while (!$logger->hasErrorThatContains('Another process may consume the queue')) {
+            while (!$logger->has('error', 'Another process may consume the queue')) {
                 delay(0.01);
             }
             delay(0.1);

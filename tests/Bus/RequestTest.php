@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
-use Psr\Log\Test\TestLogger;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
@@ -24,6 +23,7 @@ use Weft\Tests\Bus\Fixtures\Item;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\RecordingLogger;
 
 use function Weft\all;
 use function Weft\async;
@@ -126,7 +126,7 @@ final class RequestTest extends BusTestCase
     public function testAHandlerThatFailsForGoodIsAnswered(): void
     {
         $this->inRuntime(function (): void {
-            $logger = new TestLogger();
+            $logger = new RecordingLogger();
             $bus = Bus::connect('memory:', logger: $logger)->handlers(
                 new class {
                     #[QueryHandler]
@@ -147,7 +147,7 @@ final class RequestTest extends BusTestCase
                 self::assertSame(\LogicException::class, self::failed(static fn() => $bus->request(self::customer(7)))->error);
                 self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'commands are');
             });
-            self::assertTrue($logger->hasWarningThatContains('Query {type} {id} failed'));
+            self::assertTrue($logger->has('warning', 'Query {type} {id} failed'));
         });
     }
 
@@ -290,7 +290,7 @@ final class RequestTest extends BusTestCase
     public function testAReplyIsPutIntoNoQueueButOneForReplies(): void
     {
         $this->inRuntime(function (): void {
-            $logger = new TestLogger();
+            $logger = new RecordingLogger();
             $broker = new Memory();
             $broker->declare('victim', []);
             $bus = Bus::connect($broker, logger: $logger)->handlers(self::storing(static fn() => null));
@@ -299,7 +299,7 @@ final class RequestTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([0, 1], [$bus->depth('victim'), $bus->progress()->commands]);
-            self::assertTrue($logger->hasWarningThatContains('which is none for replies'));
+            self::assertTrue($logger->has('warning', 'which is none for replies'));
         });
     }
 

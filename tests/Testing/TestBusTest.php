@@ -6,7 +6,6 @@ namespace Weft\Tests\Testing;
 
 use PHPUnit\Framework\AssertionFailedError;
 use PHPUnit\Framework\TestCase;
-use Psr\Log\Test\TestLogger;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
@@ -28,6 +27,7 @@ use Weft\Tests\Bus\Saga\Fixtures\OrderCancelled;
 use Weft\Tests\Bus\Saga\Fixtures\OrderPlaced;
 use Weft\Tests\Bus\Saga\Fixtures\Ticked;
 use Weft\Tests\Bus\Saga\Fixtures\Ticker;
+use Weft\Tests\RecordingLogger;
 
 require_once __DIR__ . '/../Bus/Fixtures/messages.php';
 require_once __DIR__ . '/../Bus/Saga/Fixtures/checkout.php';
@@ -98,13 +98,13 @@ final class TestBusTest extends TestCase
     public function testATimeOutThatASagaDidNotNeedIsNoNews(): void
     {
         Simulation::run(static function (TestBus $bus): void {
-            $logger = new TestLogger();
+            $logger = new RecordingLogger();
             $bus->configure(logger: $logger)->handlers(Checkout::class);
             $bus->publish(new OrderPlaced('1', late: 60.0));
             $bus->publish(new OrderCancelled('1'));
             $bus->advance(61.0);
 
-            self::assertTrue($logger->hasDebugThatContains('Ignored'));
+            self::assertTrue($logger->has('debug', 'Ignored'));
             self::assertSame([], \array_filter($logger->records, static fn(array $record): bool => $record['level'] !== 'debug'));
         });
     }
