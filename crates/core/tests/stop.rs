@@ -21,7 +21,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\
     \0\0\x06\x04\0\0\0\0\0\0\x04\x40\0\0\0\
     \0\0\x04\x08\0\0\0\0\0\x40\0\0\0";
-const HTTP2_PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\012345678";
+const HTTP2_PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\x0012345678";
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
