@@ -7,6 +7,7 @@ namespace Weft\Tests\Bus\Saga;
 use Weft\Bus\Bus;
 use Weft\Bus\Saga\SagaStatus;
 use Weft\Sql\Database;
+use Weft\Sql\SqlException;
 use Weft\Tests\Bus\BusTestCase;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
@@ -56,7 +57,9 @@ final class RestartTest extends BusTestCase
             $completed = static fn(): int => \count($bus->sagas()->list(Ticker::class, SagaStatus::Completed));
             for ($kills = 0; $kills < self::KILLS; $kills++) {
                 $before = self::progress($database);
+                $until = \microtime(true) + 30.0;
                 while (self::progress($database) === $before && $completed() < self::SAGAS) {
+                    \microtime(true) < $until || self::fail("Nothing goes on after {$kills} kills: " . self::state($bus, $database));
                     delay(0.01);
                 }
                 $this->kill();
@@ -80,6 +83,21 @@ final class RestartTest extends BusTestCase
     private static function progress(Database $database): int
     {
         return (int) $database->execute('SELECT COALESCE(sum(version), 0) FROM weft_sagas')->value();
+    }
+
+    /** What a failure is to be understood by. */
+    private static function state(Bus $bus, Database $database): string
+    {
+        $state = ['dead letters' => $bus->deadLetters('tickers')->count(), 'sagas' => $database->execute('SELECT status, version, count(*) AS c FROM weft_sagas GROUP BY status, version')->rows()];
+        foreach (['weft_delayed', 'weft_attempts', 'weft_messages', 'weft_claims', 'weft_consumers'] as $table) {
+            try {
+                $state[$table] = $database->execute("SELECT count(*) FROM {$table}")->value();
+            } catch (SqlException) {
+                // Those of the queue are elsewhere.
+            }
+        }
+
+        return \json_encode($state, \JSON_THROW_ON_ERROR);
     }
 
     private function start(string $broker, string $database): void
