@@ -54,6 +54,7 @@ final class RestartTest extends BusTestCase
                 $bus->send(new Begin("ticker {$i}"));
             }
             $this->start($broker, $dsn);
+            $until = \microtime(true);
             $completed = static fn(): int => \count($bus->sagas()->list(Ticker::class, SagaStatus::Completed));
             for ($kills = 0; $kills < self::KILLS; $kills++) {
                 $before = self::progress($database);
@@ -66,6 +67,7 @@ final class RestartTest extends BusTestCase
                 $this->start($broker, $dsn);
             }
             while ($completed() < self::SAGAS || $database->execute('SELECT count(*) FROM ticked')->value() < Ticker::TICKS * self::SAGAS) {
+                \microtime(true) < $until + 30.0 || self::fail('Something never comes: ' . self::state($bus, $database));
                 delay(0.05);
             }
             $this->kill();
