@@ -117,7 +117,7 @@ chaos: ## break workers, servers and connections while the bus works, and count 
 SUITE := COMMANDS='$(COMMANDS)' bench/run $(SHORT_FLAG) --extension='$(EXTENSION)'
 
 .PHONY: bench
-bench: ## run every benchmark and make the page of their results (55 minutes, SHORT=1: about six; COMPARE=FOLDER of earlier results)
+bench: ## run every benchmark and make the page of their results (about 40 minutes, SHORT=1: about six; COMPARE=FOLDER of earlier results)
 	@scripts/setup demo services bench rinha
 	@$(MAKE) build
 	@$(SUITE) $(if $(COMPARE),--compare='$(COMPARE)')

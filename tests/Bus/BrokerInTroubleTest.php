@@ -8,8 +8,8 @@ use Weft\Bus\Bus;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Tests\Bus\Fixtures\Broker;
-use Weft\Tests\Bus\Fixtures\Records;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\RecordingLogger;
 
 use function Weft\async;
 use function Weft\delay;
@@ -35,7 +35,7 @@ final class BrokerInTroubleTest extends BusTestCase
     public function testConsumersGoOnAndNothingIsLostWhenTheBrokerIsRestarted(): void
     {
         $this->inRuntime(function (): void {
-            $log = new Records();
+            $log = new RecordingLogger();
             $handled = [];
             $running = $most = 0;
             $transport = RabbitMq::connect(self::$broker->url);
@@ -83,7 +83,7 @@ final class BrokerInTroubleTest extends BusTestCase
     public function testABrokerThatIsShortOfMemoryIsLoggedAndPublishingWaitsForIt(): void
     {
         $this->inRuntime(function (): void {
-            $log = new Records();
+            $log = new RecordingLogger();
             $handled = 0;
             $bus = Bus::connect(self::$broker->url, logger: $log)->handlers(self::storing(static function () use (&$handled): void {
                 $handled++;

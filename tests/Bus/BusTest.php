@@ -237,8 +237,8 @@ final class BusTest extends BusTestCase
             self::assertMatchesRegularExpression('/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{6}Z$/', $letter->headers[Header::FAILED_AT]);
             self::assertSame(self::QUEUE, $letter->headers[Header::FAILED_QUEUE]);
             self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'looking leaves it there');
-            self::assertTrue($logger->has('error', 'failed'));
-            self::assertStringStartsWith('DomainException: two is not allowed at ' . __FILE__ . ':', \array_values(\array_filter($logger->records, static fn(array $record): bool => $record['level'] === 'error'))[0]['context']['error']);
+            self::assertTrue($logger->hasRecord('error', 'failed'));
+            self::assertStringStartsWith('DomainException: two is not allowed at ' . __FILE__ . ':', $logger->of('error')[0]['context']['error']);
         });
     }
 
@@ -508,7 +508,7 @@ final class BusTest extends BusTestCase
 
             self::assertSame([false, true], $redelivered);
             self::assertSame(1, $bus->deadLetters(self::QUEUE)->count());
-            self::assertTrue($logger->has('critical', 'could not be parked'));
+            self::assertTrue($logger->hasRecord('critical', 'could not be parked'));
             self::assertSame([2, 1], [$bus->progress()->failed, $bus->progress()->parked]);
         });
     }
@@ -570,7 +570,7 @@ final class BusTest extends BusTestCase
             $logger = new RecordingLogger();
             Bus::connect('memory:', logger: $logger)->consume(self::QUEUE, stopWhenEmpty: true);
 
-            self::assertTrue($logger->has('warning', 'Queue customers is consumed by a bus without handlers, so every message is parked: register them with Bus::handlers()'));
+            self::assertTrue($logger->hasRecord('warning', 'Queue customers is consumed by a bus without handlers, so every message is parked: register them with Bus::handlers()'));
         });
     }
 

@@ -15,11 +15,11 @@ use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
-use Weft\Tests\Bus\Fixtures\Records;
 use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
+use Weft\Tests\RecordingLogger;
 
 use function Weft\async;
 use function Weft\delay;
@@ -237,7 +237,7 @@ class DelayTest extends BusTestCase
     public function testAScheduleThatMakesNoCommandHoldsUpNothingElse(): void
     {
         $this->inRuntime(function (): void {
-            $log = new Records();
+            $log = new RecordingLogger();
             $database = Database::connect($this->dsn());
             $heard = [];
             $bus = Bus::connect(new Memory(), $database, logger: $log)->handlers(self::storing(static function (StoreCustomer $command) use (&$heard): void {

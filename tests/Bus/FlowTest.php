@@ -178,7 +178,7 @@ final class FlowTest extends BusTestCase
 
             self::assertSame(['alarm 2', '2', 'alarm 3'], $seen);
             self::assertSame([2, 0], [$bus->progress()->expired, $bus->deadLetters(self::QUEUE)->count()]);
-            self::assertTrue($logger->has('info', 'expired'));
+            self::assertTrue($logger->hasRecord('info', 'expired'));
         });
     }
 
@@ -236,7 +236,7 @@ final class FlowTest extends BusTestCase
             self::assertGreaterThan(0.19, $at[4] - $at[3], 'a pause twice as long, and one is tried');
             self::assertGreaterThan(0.19, $at[5] - $at[4], 'no longer than the longest');
             self::assertSame([15, 5], [$bus->progress()->commands, $bus->progress()->parked]);
-            self::assertTrue($logger->has('notice', 'is consumed again'));
+            self::assertTrue($logger->hasRecord('notice', 'is consumed again'));
         });
     }
 

@@ -400,7 +400,7 @@ final class OrderTest extends BusTestCase
                 delay(0.005);
             }
             $database->execute("UPDATE weft_locks SET owner = 'another', expires_at = unixepoch('subsec') + 4 WHERE name = 'queue customers'");
-            while (!$logger->has('error', 'Another process may consume the queue')) {
+            while (!$logger->hasRecord('error', 'Another process may consume the queue')) {
                 delay(0.01);
             }
             delay(0.1);

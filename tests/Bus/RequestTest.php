@@ -147,7 +147,7 @@ final class RequestTest extends BusTestCase
                 self::assertSame(\LogicException::class, self::failed(static fn() => $bus->request(self::customer(7)))->error);
                 self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'commands are');
             });
-            self::assertTrue($logger->has('warning', 'Query {type} {id} failed'));
+            self::assertTrue($logger->hasRecord('warning', 'Query {type} {id} failed'));
         });
     }
 
@@ -299,7 +299,7 @@ final class RequestTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([0, 1], [$bus->depth('victim'), $bus->progress()->commands]);
-            self::assertTrue($logger->has('warning', 'which is none for replies'));
+            self::assertTrue($logger->hasRecord('warning', 'which is none for replies'));
         });
     }
 

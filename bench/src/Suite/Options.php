@@ -13,7 +13,7 @@ final class Options
     public const USAGE = <<<'USAGE'
         usage: bench/run [--short] [--only=NAME,…] [--matrix] [--compare=FOLDER] [--extension=FILE]
 
-          --short      every benchmark in its short mode: the shape of all tables in about six minutes; without it 55 minutes
+          --short      every benchmark in its short mode: the shape of all tables in about six minutes; without it about 40
           --only       of bus pool http grpc rinha; all of them by default
           --matrix     the bus with transient and persistent messages, without and with confirms, in place of its race
           --compare    a folder with bus.json and so on of another commit: says what became slower

@@ -55,22 +55,21 @@ final class RestartTest extends BusTestCase
                 $bus->send(new Begin("ticker {$i}"));
             }
             $this->start($broker, $dsn);
-            $until = \microtime(true);
-            $completed = static fn(): int => \count($bus->sagas()->list(Ticker::class, SagaStatus::Completed));
-            for ($kills = 0; $kills < self::KILLS; $kills++) {
-                $before = self::progress($database);
+            $await = static function (\Closure $condition, string $otherwise) use ($bus, $database): void {
                 $until = \microtime(true) + 30.0;
-                while (self::progress($database) === $before && $completed() < self::SAGAS) {
-                    \microtime(true) < $until || self::fail("Nothing goes on after {$kills} kills: " . self::state($bus, $database));
+                while (!$condition()) {
+                    \microtime(true) < $until || self::fail("{$otherwise}: " . self::state($bus, $database));
                     delay(0.01);
                 }
+            };
+            $completed = static fn(): bool => \count($bus->sagas()->list(Ticker::class, SagaStatus::Completed)) === self::SAGAS;
+            for ($kills = 0; $kills < self::KILLS; $kills++) {
+                $before = self::progress($database);
+                $await(static fn(): bool => self::progress($database) !== $before || $completed(), "Nothing goes on after {$kills} kills");
                 $this->kill();
                 $this->start($broker, $dsn);
             }
-            while ($completed() < self::SAGAS || $database->execute('SELECT count(*) FROM ticked')->value() < Ticker::TICKS * self::SAGAS) {
-                \microtime(true) < $until + 30.0 || self::fail('Something never comes: ' . self::state($bus, $database));
-                delay(0.05);
-            }
+            $await(static fn(): bool => $completed() && $database->execute('SELECT count(*) FROM ticked')->value() >= Ticker::TICKS * self::SAGAS, 'Something never comes');
             $this->kill();
 
             self::assertSame(0, $bus->deadLetters('tickers')->count());

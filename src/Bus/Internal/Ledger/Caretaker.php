@@ -26,9 +26,10 @@ final class Caretaker
     /** Seconds between two looks for messages that other processes have put off. */
     private const TICK = 0.25;
 
-    /** Seconds between two looks at the outbox, and the part of that which is random. */
+    /** Seconds between two looks at the outbox, a quarter more or less. */
     private const LOOK = 1.0;
 
+    /** Seconds between two purges of the inbox, a quarter more or less. */
     private const PURGE = 60.0;
     private const PURGE_ROWS = 5_000;
 

@@ -19,7 +19,7 @@ use function Weft\detach;
  */
 final class Watch
 {
-    /** Seconds between two looks, and the part of that which is random. */
+    /** Seconds between two looks, a quarter more or less. */
     private const INTERVAL = 1.0;
 
     private ?Task $task = null;
