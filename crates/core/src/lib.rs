@@ -5,6 +5,8 @@
 
 pub mod amqp;
 #[cfg(test)]
+mod cancellation_tests;
+#[cfg(test)]
 #[path = "../tests/support/fuzz.rs"]
 mod fuzz;
 pub mod grpc;
