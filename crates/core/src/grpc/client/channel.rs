@@ -3,17 +3,18 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hyper::client::conn::http2::SendRequest;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::call::Upload;
 use super::endpoint::{Endpoint, Failure, Look};
+use super::names::{self, Found, LOOKUP_PAUSE, Names, Resolve};
 use crate::grpc::encoding::Encoding;
 use crate::grpc::status::{Code, Status};
 use crate::net::{ClientTls, TlsConnector};
 
-/// Names are looked up again no sooner than that.
-const LOOKUP_PAUSE: Duration = Duration::from_secs(5);
+/// A call that waits for a server looks no more often than that.
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
 /// Which of several servers gets a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +58,9 @@ struct Shared {
     endpoints: RefCell<Vec<Rc<Endpoint>>>,
     /// Whose turn it is.
     turn: Cell<usize>,
-    /// When names were looked up, and whether something has failed since.
-    looked_up: Cell<Option<Instant>>,
-    is_stale: Cell<bool>,
-    lookup: Mutex<()>,
-    /// An attempt to connect has ended.
+    /// What is looked up, where each address is a server of its own.
+    names: Option<Rc<Names>>,
+    /// An attempt to connect or to look names up has ended.
     changed: Notify,
 }
 
@@ -77,6 +76,10 @@ impl Channel {
     /// # Errors
     /// Which file of the TLS options is wrong and why.
     pub fn new(options: ChannelOptions) -> Result<Self, String> {
+        Self::resolved_by(options, names::system())
+    }
+
+    pub(super) fn resolved_by(options: ChannelOptions, resolve: Resolve) -> Result<Self, String> {
         let tls = options.tls.as_ref().map(|tls| {
             TlsConnector::new(&ClientTls {
                 protocols: vec![b"h2".to_vec()],
@@ -92,14 +95,19 @@ impl Channel {
         let endpoint = |(host, port): &(String, u16)| {
             Rc::new(Endpoint::new(host.clone(), *port, host.clone()))
         };
+        let names = match options.balancing {
+            Balancing::PickFirst => None,
+            Balancing::RoundRobin => {
+                let names = Names::new(options.servers.clone(), options.connect_timeout, resolve);
+                Some(Rc::new(names))
+            }
+        };
         let shared = Shared {
             tls,
             endpoints: RefCell::new(servers.iter().map(endpoint).collect()),
             options,
             turn: Cell::default(),
-            looked_up: Cell::default(),
-            is_stale: Cell::default(),
-            lookup: Mutex::default(),
+            names,
             changed: Notify::new(),
         };
         Ok(Self {
@@ -120,7 +128,8 @@ impl Channel {
 
     /// A connection to the server whose turn it is, made where there is none; and that server's name.
     ///
-    /// `waits`: until there is one, instead of failing when no server can be connected to.
+    /// `waits`: until there is one, instead of failing when no server can be connected to. Dropped at any point, it leaves what
+    /// it has begun to the other calls: look-ups and connections are tasks of their own.
     pub(super) async fn connection(
         &self,
         waits: bool,
@@ -128,80 +137,69 @@ impl Channel {
         let shared = &self.shared;
         let since = (!waits).then(Instant::now);
         loop {
-            let found = self.find_servers().await;
             let changed = shared.changed.notified();
-            let failures = match (found, self.pick(since)) {
-                (_, Pick::Ready(endpoint, connection)) => {
+            self.find_servers();
+            let failures = match self.pick(since) {
+                Pick::Ready(endpoint, connection) => {
                     return Ok((endpoint.authority(), connection));
                 }
-                (_, Pick::Wait) => {
+                Pick::Failed(failures) if !shared.is_looking_up() => failures,
+                Pick::Wait | Pick::Failed(_) => {
                     changed.await;
                     continue;
                 }
-                (Err(reason), Pick::Failed(none)) if none.is_empty() => {
-                    let now = Instant::now();
-                    vec![Failure {
-                        reason,
-                        at: now,
-                        until: now + LOOKUP_PAUSE,
-                    }]
-                }
-                (_, Pick::Failed(failures)) => failures,
             };
             if !waits {
-                return Err(unavailable(&failures));
+                return Err(self.unavailable(&failures));
             }
-            let first = failures.iter().map(|failure| failure.until).min();
-            let first = first.unwrap_or_else(|| Instant::now() + LOOKUP_PAUSE);
+            let due = shared.names.as_ref().and_then(|names| names.due());
+            let first = failures.iter().map(|failure| failure.until).chain(due);
+            let first = first.min();
+            // An attempt that is due now has just been made.
+            let soonest = Instant::now() + SHORTEST_WAIT;
+            let until = first.map_or_else(|| Instant::now() + LOOKUP_PAUSE, |at| at.max(soonest));
             tokio::select! {
-                () = tokio::time::sleep_until(first) => {}
+                () = tokio::time::sleep_until(until) => {}
                 () = changed => {}
             }
         }
     }
 
-    /// Looks names up for calls that take turns, where that was not done or something failed since.
-    async fn find_servers(&self) -> Result<(), String> {
-        let shared = &self.shared;
-        if shared.options.balancing != Balancing::RoundRobin {
-            return Ok(());
+    #[cfg(test)]
+    pub(super) fn expire_names(&self) {
+        if let Some(names) = &self.shared.names {
+            names.expire();
         }
-        let _lookup = shared.lookup.lock().await;
-        let is_due = |at: Instant| shared.is_stale.get() && at.elapsed() >= LOOKUP_PAUSE;
-        if !shared.looked_up.get().is_none_or(is_due) {
-            return Ok(());
-        }
-        shared.looked_up.set(Some(Instant::now()));
-        shared.is_stale.set(false);
-        let mut found = Vec::new();
-        let mut failure = None;
-        for (host, port) in &shared.options.servers {
-            match tokio::net::lookup_host((host.as_str(), *port)).await {
-                Ok(addresses) => {
-                    found.extend(addresses.map(|address| (address.ip().to_string(), *port, host)))
+    }
+
+    /// Begins to look names up for calls that take turns, where that was not done or something failed since.
+    fn find_servers(&self) {
+        let Some(names) = &self.shared.names else {
+            return;
+        };
+        if let Some(looking) = names.begin() {
+            let channel = self.clone();
+            tokio::task::spawn_local(async move {
+                let _changed = Changed(Rc::clone(&channel.shared));
+                let found = looking.await;
+                if !found.is_empty() {
+                    channel.replace(found);
                 }
-                Err(error) => failure = Some(format!("cannot find {host}: {error}")),
-            }
+            });
         }
-        if found.is_empty() {
-            shared.is_stale.set(true);
-            return Err(failure.unwrap_or_else(|| "the names have no address".to_owned()));
-        }
-        self.replace(found);
-        Ok(())
     }
 
     /// Endpoints that are still among the addresses keep their connections.
-    fn replace(&self, found: Vec<(String, u16, &String)>) {
+    fn replace(&self, found: Vec<Found>) {
         let mut endpoints = self.shared.endpoints.borrow_mut();
         let mut fresh: Vec<Rc<Endpoint>> = Vec::with_capacity(found.len());
-        for (host, port, name) in found {
+        for Found { host, port, name } in found {
             let is_same = |one: &&Rc<Endpoint>| one.host == host && one.port == port;
             if fresh.iter().any(|one| is_same(&one)) {
                 continue;
             }
             let known = endpoints.iter().find(is_same).map(Rc::clone);
-            fresh.push(known.unwrap_or_else(|| Rc::new(Endpoint::new(host, port, name.clone()))));
+            fresh.push(known.unwrap_or_else(|| Rc::new(Endpoint::new(host, port, name))));
         }
         *endpoints = fresh;
     }
@@ -233,8 +231,10 @@ impl Channel {
                 Look::Failed(failure) => failures.push(failure),
             }
         }
-        if !failures.is_empty() {
-            shared.is_stale.set(true);
+        if !failures.is_empty()
+            && let Some(names) = &shared.names
+        {
+            names.expire();
         }
         if is_in_turn {
             is_connecting |= !startable.is_empty();
@@ -250,19 +250,39 @@ impl Channel {
     }
 
     fn start(&self, endpoint: &Rc<Endpoint>) {
-        endpoint.begin();
+        let attempt = endpoint.begin();
         let (shared, endpoint) = (Rc::clone(&self.shared), Rc::clone(endpoint));
         tokio::task::spawn_local(async move {
-            endpoint.connect(&shared.options, shared.tls.as_ref()).await;
-            shared.changed.notify_waiters();
+            let _changed = Changed(Rc::clone(&shared));
+            endpoint
+                .connect(attempt, &shared.options, shared.tls.as_ref())
+                .await;
         });
+    }
+
+    /// Says why no server can be called; never without a reason.
+    fn unavailable(&self, failures: &[Failure]) -> Status {
+        let lookup = self.shared.names.as_ref().and_then(|names| names.failure());
+        let reasons = failures.iter().map(|failure| failure.reason.clone());
+        let reasons: Vec<String> = reasons.chain(lookup).collect();
+        if reasons.is_empty() {
+            return Status::new(Code::UNAVAILABLE, "the channel knows no server to call");
+        }
+        Status::new(Code::UNAVAILABLE, reasons.join("; "))
     }
 }
 
-fn unavailable(failures: &[Failure]) -> Status {
-    let reasons: Vec<&str> = failures
-        .iter()
-        .map(|failure| failure.reason.as_str())
-        .collect();
-    Status::new(Code::UNAVAILABLE, reasons.join("; "))
+impl Shared {
+    fn is_looking_up(&self) -> bool {
+        self.names.as_ref().is_some_and(|names| names.is_running())
+    }
+}
+
+/// Wakes the calls that wait for a server when an attempt ends, however it does.
+struct Changed(Rc<Shared>);
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        self.0.changed.notify_waiters();
+    }
 }

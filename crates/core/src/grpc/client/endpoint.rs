@@ -1,4 +1,5 @@
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::time::Duration;
 
 use hyper::client::conn::http2::{Builder, SendRequest};
@@ -39,6 +40,20 @@ enum State {
     Connecting,
     Ready(SendRequest<Upload>),
     Failed(Failure),
+}
+
+/// An attempt to connect that is under way. One that ends without an outcome, by a panic, counts as failed: a server that is
+/// connecting for ever would never be tried again.
+pub(super) struct Attempt(Rc<Endpoint>);
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let mut state = self.0.state.borrow_mut();
+        if matches!(*state, State::Connecting) {
+            let failure = self.0.failure("the attempt was broken off".to_owned());
+            *state = State::Failed(failure);
+        }
+    }
 }
 
 /// Why and when it could not be connected to.
@@ -98,11 +113,18 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn begin(&self) {
+    /// From here on it counts as connecting, until the attempt has been used or dropped.
+    pub(super) fn begin(self: &Rc<Self>) -> Attempt {
         *self.state.borrow_mut() = State::Connecting;
+        Attempt(Rc::clone(self))
     }
 
-    pub(super) async fn connect(&self, options: &ChannelOptions, tls: Option<&TlsConnector>) {
+    pub(super) async fn connect(
+        &self,
+        _attempt: Attempt,
+        options: &ChannelOptions,
+        tls: Option<&TlsConnector>,
+    ) {
         let limit = options.connect_timeout;
         let made = tokio::time::timeout(limit, self.open(options, tls)).await;
         let made = made.unwrap_or_else(|_| Err(format!("no answer in {limit:?}")));

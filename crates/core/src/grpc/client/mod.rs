@@ -8,6 +8,9 @@ mod channel;
 mod endpoint;
 mod failure;
 mod io;
+mod names;
+#[cfg(test)]
+mod tests;
 
 pub use call::{ClientCall, Request};
 pub use channel::{Balancing, Channel, ChannelOptions};
