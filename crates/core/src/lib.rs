@@ -22,4 +22,5 @@ pub mod reactor;
 pub mod signal;
 pub mod sql;
 mod thread;
+mod wait;
 pub mod workers;

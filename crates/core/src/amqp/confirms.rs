@@ -117,6 +117,16 @@ impl Unconfirmed {
         }
     }
 
+    /// The id of the next message to be published.
+    pub(super) fn next_id(&self) -> MessageId {
+        self.next_id
+    }
+
+    /// Whether the broker has answered for every message in front of `id`.
+    pub(super) fn is_settled_before(&self, id: MessageId) -> bool {
+        self.entries.front().is_none_or(|first| first.id >= id)
+    }
+
     pub(super) fn take_unwatched_failure(&mut self) -> Option<Error> {
         self.unwatched_failure.take()
     }
@@ -342,6 +352,18 @@ mod tests {
         assert_eq!(outcome(&mut unconfirmed, 0), Some(Ok(())));
         assert_eq!(outcome(&mut unconfirmed, 1), Some(Ok(())));
         assert_eq!(outcome(&mut unconfirmed, 2), None);
+        assert_eq!(unconfirmed.unsettled(), 1);
+    }
+
+    #[test]
+    fn what_is_published_later_does_not_delay_a_flush() {
+        let mut unconfirmed = with(&[b"a", b"b"]);
+        let target = unconfirmed.next_id();
+        unconfirmed.push(&encoded("ex", b"c"), true, true);
+        assert!(settle(&mut unconfirmed, 2, false, true));
+        assert!(!unconfirmed.is_settled_before(target));
+        assert!(settle(&mut unconfirmed, 1, false, true));
+        assert!(unconfirmed.is_settled_before(target));
         assert_eq!(unconfirmed.unsettled(), 1);
     }
 

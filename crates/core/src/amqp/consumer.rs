@@ -1,17 +1,19 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+
+use tokio::sync::Notify;
 
 use super::Error;
 use super::acks::{AckWindow, Collect};
 use super::channel::Arrived;
 use super::codec::{FieldTable, method};
-use super::handle::Handle;
+use super::handle::{Handle, joined};
 use super::link::Link;
 use super::lock::lock;
 use super::message::{Delivery, DeliveryTag};
-use super::signal::{Signal, remember, wake_all};
+use super::signal::Signal;
+use crate::wait;
 
 /// How a consumer asks for messages.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,18 +64,14 @@ impl Consumer {
     /// # Errors
     /// [`Error::ConsumerCancelled`] if the queue is gone, [`Error::Closed`] after the connection was closed.
     pub async fn next_batch(&self, max: usize) -> Result<Vec<Delivery>, Error> {
-        std::future::poll_fn(|cx| self.shared.poll_batch(max, cx)).await
+        wait::until(&self.shared.changed, || self.shared.take_batch(max)).await
     }
 
     /// What is here already, up to `max` deliveries, without waiting; possibly none.
     pub fn try_next_batch(&self, max: usize) -> Result<Vec<Delivery>, Error> {
-        match self
-            .shared
-            .poll_batch(max, &mut Context::from_waker(Waker::noop()))
-        {
-            Poll::Ready(result) => result,
-            Poll::Pending => Ok(Vec::new()),
-        }
+        self.shared
+            .take_batch(max)
+            .unwrap_or_else(|| Ok(Vec::new()))
     }
 
     /// Marks a delivery as done; the broker hears of it within a few milliseconds, together with others.
@@ -100,18 +98,25 @@ impl Consumer {
     }
 
     /// Stops new deliveries. Those already here stay, and may still be acknowledged.
+    ///
+    /// Dropping the future once it was polled leaves the rest to the background: the consumer ends all the same.
     pub async fn cancel(&self) -> Result<(), Error> {
         self.shared.cancel();
         // A connection that is down has no consumer, and one that comes back does not start it again.
-        let result = match self.handle.current_link() {
-            Some(link) => self.shared.cancel_on(&link).await,
-            None => Ok(()),
-        };
-        self.shared.end();
-        match result {
-            Err(Error::ConnectionLost { .. }) => Ok(()),
-            other => other,
-        }
+        let link = self.handle.current_link();
+        let shared = Arc::clone(&self.shared);
+        let task = self.handle.runtime.spawn(async move {
+            let result = match link {
+                Some(link) => shared.cancel_on(&link).await,
+                None => Ok(()),
+            };
+            shared.end();
+            match result {
+                Err(Error::ConnectionLost { .. }) => Ok(()),
+                other => other,
+            }
+        });
+        joined(task).await
     }
 
     /// Waits until the broker has processed every ack and nack so far.
@@ -126,6 +131,8 @@ impl Consumer {
     }
 
     /// Sends the acks and closes the channel; deliveries that are not settled return to the queue.
+    ///
+    /// Dropping the future closes the channel in the background.
     ///
     /// # Errors
     /// [`Error::ConnectionLost`] if the last acks may not have arrived: those deliveries come again.
@@ -157,6 +164,8 @@ pub(super) struct ConsumerShared {
     dirty: AtomicBool,
     signal: Arc<Signal>,
     state: Mutex<State>,
+    /// Notified when deliveries have arrived or no more come.
+    changed: Notify,
 }
 
 struct State {
@@ -175,7 +184,6 @@ struct State {
     cancelled: bool,
     /// No more deliveries come; `Ok` if the user wanted it so.
     ended: Option<Result<(), Error>>,
-    waiting: Vec<Waker>,
 }
 
 impl ConsumerShared {
@@ -207,8 +215,8 @@ impl ConsumerShared {
                 online: false,
                 cancelled: false,
                 ended: None,
-                waiting: Vec::new(),
             }),
+            changed: Notify::new(),
         }
     }
 
@@ -227,20 +235,15 @@ impl ConsumerShared {
         }
     }
 
-    fn poll_batch(&self, max: usize, cx: &mut Context<'_>) -> Poll<Result<Vec<Delivery>, Error>> {
+    /// What is here, or how the consumer has ended; `None` where the caller has to wait.
+    fn take_batch(&self, max: usize) -> Option<Result<Vec<Delivery>, Error>> {
         let mut state = self.lock();
         if !state.deliveries.is_empty() {
             let count = state.deliveries.len().min(max.max(1));
-            return Poll::Ready(Ok(state.deliveries.drain(..count).collect()));
+            return Some(Ok(state.deliveries.drain(..count).collect()));
         }
-        match &state.ended {
-            Some(Ok(())) => Poll::Ready(Ok(Vec::new())),
-            Some(Err(error)) => Poll::Ready(Err(error.clone())),
-            None => {
-                remember(&mut state.waiting, cx.waker());
-                Poll::Pending
-            }
-        }
+        let ended = state.ended.as_ref()?;
+        Some(ended.clone().map(|()| Vec::new()))
     }
 
     fn settle(&self, tag: DeliveryTag, settle: impl FnOnce(&mut AckWindow, u64) -> bool) -> bool {
@@ -263,7 +266,7 @@ impl ConsumerShared {
     /// Hands over what one read brought, with one wake; false if the broker's tags do not count up.
     pub(super) fn deliver(&self, arrived: &mut Vec<Arrived>) -> bool {
         let mut in_order = true;
-        let waiting = {
+        {
             let mut state = self.lock();
             let state = &mut *state;
             for Arrived {
@@ -279,9 +282,8 @@ impl ConsumerShared {
                     .deliveries
                     .push_back(Delivery::new(tag, redelivered, raw, layout));
             }
-            std::mem::take(&mut state.waiting)
-        };
-        wake_all(waiting);
+        }
+        self.changed.notify_waiters();
         in_order
     }
 
@@ -336,7 +338,12 @@ impl ConsumerShared {
         link.call(self.channel, frame, method::CONSUME_OK, object)
             .await?;
         self.lock().online = true;
-        Ok(())
+        // Cancelled while it was being started: the broker may have had the cancel before the consume, or none.
+        if self.is_wanted() {
+            Ok(())
+        } else {
+            self.cancel_on(link).await
+        }
     }
 
     /// Forgets the old channel: its deliveries come again, its tags settle nothing.
@@ -408,12 +415,8 @@ impl ConsumerShared {
     }
 
     fn end_with(&self, result: Result<(), Error>) {
-        let waiting = {
-            let mut state = self.lock();
-            state.ended.get_or_insert(result);
-            std::mem::take(&mut state.waiting)
-        };
-        wake_all(waiting);
+        self.lock().ended.get_or_insert(result);
+        self.changed.notify_waiters();
     }
 }
 

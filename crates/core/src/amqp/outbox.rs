@@ -1,10 +1,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::Waker;
+
+use tokio::sync::Notify;
 
 use super::codec::outgoing;
 use super::lock::lock;
-use super::signal::{Signal, wake_all};
+use super::signal::Signal;
 
 /// Publishing waits above this many bytes; one message may pass it.
 pub(super) const HIGH_WATER: usize = 1 << 20;
@@ -25,6 +26,8 @@ pub(super) enum Urgency {
 pub(super) struct Outbox {
     pending: Mutex<Pending>,
     signal: Arc<Signal>,
+    /// Notified whenever the buffer was emptied.
+    pub(super) room: Notify,
     /// Somebody wants it out now.
     urgent: AtomicBool,
     /// The I/O thread knows, or will, that something is here.
@@ -36,7 +39,6 @@ pub(super) struct Pending {
     pub(super) bytes: Vec<u8>,
     /// Agreed with the broker; bodies are split to fit.
     pub(super) frame_max: usize,
-    pub(super) waiting: Vec<Waker>,
 }
 
 impl Pending {
@@ -50,6 +52,7 @@ impl Outbox {
         Self {
             pending: Mutex::default(),
             signal,
+            room: Notify::new(),
             urgent: AtomicBool::new(false),
             noted: AtomicBool::new(false),
         }
@@ -89,45 +92,37 @@ impl Outbox {
         // Before looking: what is appended after this look is announced again.
         self.urgent.swap(false, Ordering::AcqRel);
         self.noted.swap(false, Ordering::AcqRel);
-        let waiting = {
-            let mut pending = self.lock();
-            if pending.bytes.is_empty() {
-                return;
-            }
-            std::mem::swap(&mut pending.bytes, empty);
-            pending.bytes.shrink_to(HIGH_WATER * 2);
-            std::mem::take(&mut pending.waiting)
-        };
-        wake_all(waiting);
+        let mut pending = self.lock();
+        if pending.bytes.is_empty() {
+            return;
+        }
+        std::mem::swap(&mut pending.bytes, empty);
+        pending.bytes.shrink_to(HIGH_WATER * 2);
+        drop(pending);
+        self.room.notify_waiters();
     }
 
     /// Takes out the messages of one channel, in their order.
     pub(super) fn extract(&self, channel: u16) -> Vec<u8> {
         let mut extracted = Vec::new();
-        let waiting = {
-            let mut pending = self.lock();
-            let bytes = std::mem::take(&mut pending.bytes);
-            for message in outgoing::messages(&bytes) {
-                let to = if message.channel == channel {
-                    &mut extracted
-                } else {
-                    &mut pending.bytes
-                };
-                to.extend_from_slice(&bytes[message.range]);
-            }
-            std::mem::take(&mut pending.waiting)
-        };
-        wake_all(waiting);
+        let mut pending = self.lock();
+        let bytes = std::mem::take(&mut pending.bytes);
+        for message in outgoing::messages(&bytes) {
+            let to = if message.channel == channel {
+                &mut extracted
+            } else {
+                &mut pending.bytes
+            };
+            to.extend_from_slice(&bytes[message.range]);
+        }
+        drop(pending);
+        self.room.notify_waiters();
         extracted
     }
 
     /// Appends everything to `out`, for a connection that takes no more.
     pub(super) fn drain_to(&self, out: &mut Vec<u8>) {
-        let waiting = {
-            let mut pending = self.lock();
-            out.append(&mut pending.bytes);
-            std::mem::take(&mut pending.waiting)
-        };
-        wake_all(waiting);
+        out.append(&mut self.lock().bytes);
+        self.room.notify_waiters();
     }
 }

@@ -3,6 +3,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
+use tokio::sync::Notify;
+
 use super::Error;
 use super::codec::{frame, method, outgoing};
 use super::confirms::{MessageId, Returned, Unconfirmed, Verdict};
@@ -11,7 +13,7 @@ use super::link::Link;
 use super::lock::lock;
 use super::message::Message;
 use super::outbox::{HASTE, HIGH_WATER, Outbox, Urgency};
-use super::signal::{remember, wake_all};
+use crate::wait;
 
 /// How a publisher treats its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +73,7 @@ impl Publisher {
 
     /// Waits until there is room in the window and in the buffer. Others may take it first.
     pub async fn ready(&self) -> Result<(), Error> {
-        std::future::poll_fn(|cx| self.shared.poll_ready(cx)).await
+        self.shared.ready().await
     }
 
     /// How many messages the broker has not confirmed yet.
@@ -84,7 +86,7 @@ impl Publisher {
     /// # Errors
     /// The first failure since the last call of a message whose [`Confirm`] was dropped.
     pub async fn wait_for_confirms(&self) -> Result<(), Error> {
-        std::future::poll_fn(|cx| self.shared.poll_confirmed(cx)).await
+        self.shared.confirmed().await
     }
 
     /// Waits until the broker has read every message published so far, and confirmed it if this publisher confirms.
@@ -165,31 +167,29 @@ impl Future for Dispatcher {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let woken = {
+        let (due, is_closed) = {
             let mut state = self.shared.lock();
-            let woken = std::mem::take(&mut state.woken);
-            if state.closed.is_some() {
-                state.dispatcher = None;
-                drop(state);
-                wake_all(woken);
-                return Poll::Ready(());
-            }
-            state.dispatcher = Some(cx.waker().clone());
-            woken
+            let is_closed = state.closed.is_some();
+            state.dispatcher = (!is_closed).then(|| cx.waker().clone());
+            (std::mem::take(&mut state.due), is_closed)
         };
-        wake_all(woken);
-        Poll::Pending
+        self.shared.wake(due);
+        if is_closed {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 }
 
 impl Drop for Dispatcher {
     fn drop(&mut self) {
-        let woken = {
+        let due = {
             let mut state = self.shared.lock();
             state.dispatcher = None;
-            std::mem::take(&mut state.woken)
+            std::mem::take(&mut state.due)
         };
-        wake_all(woken);
+        self.shared.wake(due);
     }
 }
 
@@ -200,6 +200,10 @@ pub(super) struct PublisherShared {
     window: usize,
     outbox: Arc<Outbox>,
     state: Mutex<State>,
+    /// Notified when the window has room again.
+    room: Notify,
+    /// Notified when a flush may be over.
+    flushed: Notify,
 }
 
 #[derive(Default)]
@@ -209,12 +213,28 @@ struct State {
     online: bool,
     /// Encoded messages without confirms that wait for a channel.
     backlog: Vec<u8>,
-    waiting_for_room: Vec<Waker>,
-    waiting_for_confirms: Vec<Waker>,
+    /// Whether somebody waits for room in the window.
+    room_wanted: bool,
+    /// The first message behind those a flush waits for; the nearest one if several flushes wait.
+    flush_until: Option<MessageId>,
     closed: Option<Error>,
     dispatcher: Option<Waker>,
     /// Completed waits the dispatcher has not passed on yet.
-    woken: Vec<Waker>,
+    due: Due,
+}
+
+/// Completed waits that have to be woken.
+#[derive(Default)]
+struct Due {
+    wakers: Vec<Waker>,
+    room: bool,
+    flushed: bool,
+}
+
+impl Due {
+    fn is_empty(&self) -> bool {
+        self.wakers.is_empty() && !self.room && !self.flushed
+    }
 }
 
 impl State {
@@ -223,20 +243,34 @@ impl State {
     }
 
     /// Completed waits, for the I/O thread to wake after it has let go of the lock.
-    fn wakes(&mut self, window: usize) -> Vec<Waker> {
+    fn completed(&mut self, window: usize) -> Due {
         // A quarter of the window at a time: waking for each free place would cost more than the message.
-        if self.unconfirmed.unsettled() + (window / 4).max(1) <= window {
-            self.woken.append(&mut self.waiting_for_room);
+        if self.room_wanted && self.unconfirmed.unsettled() + (window / 4).max(1) <= window {
+            self.room_wanted = false;
+            self.due.room = true;
         }
-        if self.unconfirmed.unsettled() == 0 {
-            self.woken.append(&mut self.waiting_for_confirms);
+        if let Some(id) = self.flush_until
+            && self.unconfirmed.is_settled_before(id)
+        {
+            self.flush_until = None;
+            self.due.flushed = true;
         }
         match &self.dispatcher {
-            Some(_) if self.woken.is_empty() => Vec::new(),
-            Some(dispatcher) => vec![dispatcher.clone()],
-            None => std::mem::take(&mut self.woken),
+            Some(_) if self.due.is_empty() => Due::default(),
+            Some(dispatcher) => Due {
+                wakers: vec![dispatcher.clone()],
+                ..Due::default()
+            },
+            None => std::mem::take(&mut self.due),
         }
     }
+}
+
+/// Whether one more message can be taken.
+enum Room {
+    Free,
+    NoneInWindow,
+    NoneInOutbox,
 }
 
 impl PublisherShared {
@@ -247,6 +281,8 @@ impl PublisherShared {
             window: options.window.max(1),
             outbox,
             state: Mutex::default(),
+            room: Notify::new(),
+            flushed: Notify::new(),
         }
     }
 
@@ -356,33 +392,58 @@ impl PublisherShared {
         }
     }
 
-    fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let mut state = self.lock();
-        if let Some(error) = &state.closed {
-            return Poll::Ready(Err(error.clone()));
-        }
-        if state.is_full(self.window) {
-            remember(&mut state.waiting_for_room, cx.waker());
-            return Poll::Pending;
-        }
-        if state.online {
-            let mut outbox = self.outbox.lock();
-            if outbox.is_full() {
-                remember(&mut outbox.waiting, cx.waker());
-                return Poll::Pending;
+    async fn ready(&self) -> Result<(), Error> {
+        loop {
+            // Made before the look, so that room which appears in between is not missed.
+            let (in_window, in_outbox) = (self.room.notified(), self.outbox.room.notified());
+            match self.room()? {
+                Room::Free => return Ok(()),
+                Room::NoneInWindow => in_window.await,
+                Room::NoneInOutbox => in_outbox.await,
             }
         }
-        Poll::Ready(Ok(()))
     }
 
-    pub(super) fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    fn room(&self) -> Result<Room, Error> {
         let mut state = self.lock();
-        if state.unconfirmed.unsettled() == 0 {
-            let failure = state.unconfirmed.take_unwatched_failure();
-            return Poll::Ready(failure.map_or(Ok(()), Err));
+        if let Some(error) = &state.closed {
+            return Err(error.clone());
         }
-        remember(&mut state.waiting_for_confirms, cx.waker());
-        Poll::Pending
+        if state.is_full(self.window) {
+            state.room_wanted = true;
+            return Ok(Room::NoneInWindow);
+        }
+        if state.online && self.outbox.lock().is_full() {
+            return Ok(Room::NoneInOutbox);
+        }
+        Ok(Room::Free)
+    }
+
+    /// Waits until the broker has answered for every message published before the first poll.
+    pub(super) async fn confirmed(&self) -> Result<(), Error> {
+        let until = self.lock().unconfirmed.next_id();
+        wait::until(&self.flushed, || self.outcome_before(until)).await
+    }
+
+    fn outcome_before(&self, id: MessageId) -> Option<Result<(), Error>> {
+        let mut state = self.lock();
+        if state.unconfirmed.is_settled_before(id) {
+            let failure = state.unconfirmed.take_unwatched_failure();
+            return Some(failure.map_or(Ok(()), Err));
+        }
+        let nearest = state.flush_until.map_or(id, |known| known.min(id));
+        state.flush_until = Some(nearest);
+        None
+    }
+
+    fn wake(&self, due: Due) {
+        due.wakers.into_iter().for_each(Waker::wake);
+        if due.room {
+            self.room.notify_waiters();
+        }
+        if due.flushed {
+            self.flushed.notify_waiters();
+        }
     }
 
     fn take_failure(&self) -> Result<(), Error> {
@@ -412,7 +473,7 @@ impl PublisherShared {
 
     /// Sends what waited or is unconfirmed, then lets callers write to the outbox themselves.
     pub(super) fn go_online(&self) {
-        let waiting = {
+        {
             let mut state = self.lock();
             let state = &mut *state;
             let mut outbox = self.outbox.lock();
@@ -424,10 +485,10 @@ impl PublisherShared {
                 state.backlog = Vec::new();
             }
             state.online = true;
-            std::mem::take(&mut state.waiting_for_room)
-        };
+            state.room_wanted = false;
+        }
         self.outbox.announce(Urgency::Now);
-        wake_all(waiting);
+        self.room.notify_waiters();
     }
 
     /// True if the channel was in use until now.
@@ -444,16 +505,16 @@ impl PublisherShared {
 
     /// Applies a batch of verdicts; false if the broker confirmed what was never sent.
     pub(super) fn settle(&self, verdicts: &[Verdict]) -> bool {
-        let (known, wakes) = {
+        let (known, due) = {
             let mut state = self.lock();
             let state = &mut *state;
             let mut known = true;
             for verdict in verdicts {
-                known &= state.unconfirmed.settle(*verdict, &mut state.woken);
+                known &= state.unconfirmed.settle(*verdict, &mut state.due.wakers);
             }
-            (known, state.wakes(self.window))
+            (known, state.completed(self.window))
         };
-        wake_all(wakes);
+        self.wake(due);
         known
     }
 
@@ -468,34 +529,33 @@ impl PublisherShared {
 
     /// The broker closed the channel: fails the messages it complained about, or all whose fate is unknown.
     pub(super) fn refuse(&self, error: &Error, text: &str) {
-        let wakes = {
+        let due = {
             let mut state = self.lock();
             let state = &mut *state;
             if self.confirm {
                 let named = |exchange: &str| text.contains(&format!("exchange '{exchange}'"));
-                state.unconfirmed.fail(error, named, &mut state.woken);
+                state.unconfirmed.fail(error, named, &mut state.due.wakers);
             } else {
                 state.unconfirmed.fail_unwatched(error.clone());
             }
-            state.wakes(self.window)
+            state.completed(self.window)
         };
-        wake_all(wakes);
+        self.wake(due);
     }
 
     /// The connection will not come back.
     pub(super) fn close(&self, error: &Error) {
-        let wakes = {
+        let mut due = {
             let mut state = self.lock();
             let state = &mut *state;
             state.closed = Some(error.clone());
             state.online = false;
-            state.unconfirmed.fail(error, |_| true, &mut state.woken);
-            state.woken.append(&mut state.waiting_for_room);
-            state.woken.append(&mut state.waiting_for_confirms);
-            let mut wakes = std::mem::take(&mut state.woken);
-            wakes.extend(state.dispatcher.take());
-            wakes
+            let due = &mut state.due;
+            state.unconfirmed.fail(error, |_| true, &mut due.wakers);
+            due.wakers.extend(state.dispatcher.take());
+            std::mem::take(due)
         };
-        wake_all(wakes);
+        (due.room, due.flushed) = (true, true);
+        self.wake(due);
     }
 }

@@ -125,7 +125,7 @@ async fn close(shared: &Shared, link: &Link) {
     let publishers = shared.registry().publishers.clone();
     let handshake = async {
         for publisher in publishers {
-            let _ = std::future::poll_fn(|cx| publisher.poll_confirmed(cx)).await;
+            let _ = publisher.confirmed().await;
         }
         link.close_connection();
         std::future::pending::<()>().await;
@@ -402,7 +402,7 @@ impl Shared {
     }
 
     pub(super) async fn end_publisher(self: Arc<Self>, publisher: Arc<PublisherShared>) {
-        let _ = std::future::poll_fn(|cx| publisher.poll_confirmed(cx)).await;
+        let _ = publisher.confirmed().await;
         let number = publisher.channel;
         let _ = self
             .on_link(|link| async move { link.close_channel(number).await })

@@ -32,14 +32,3 @@ impl Signal {
         self.raised.swap(false, Ordering::AcqRel);
     }
 }
-
-/// Keeps a waker once, however often its task is polled.
-pub(super) fn remember(wakers: &mut Vec<Waker>, waker: &Waker) {
-    if !wakers.iter().any(|known| known.will_wake(waker)) {
-        wakers.push(waker.clone());
-    }
-}
-
-pub(super) fn wake_all(wakers: Vec<Waker>) {
-    wakers.into_iter().for_each(Waker::wake);
-}

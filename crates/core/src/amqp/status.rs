@@ -1,10 +1,11 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::task::{Poll, Waker};
+
+use tokio::sync::Notify;
 
 use super::Error;
 use super::lock::lock;
-use super::signal::{remember, wake_all};
+use crate::wait;
 
 /// How a connection is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,12 +61,12 @@ pub enum Event {
 #[derive(Default)]
 pub(super) struct Events {
     state: Mutex<EventState>,
+    changed: Notify,
 }
 
 #[derive(Default)]
 struct EventState {
     queue: VecDeque<Event>,
-    waiting: Vec<Waker>,
     closed: bool,
 }
 
@@ -73,38 +74,31 @@ const KEPT: usize = 256;
 
 impl Events {
     pub(super) fn push(&self, event: Event) {
-        let waiting = {
-            let mut state = lock(&self.state);
-            if state.queue.len() == KEPT {
-                state.queue.pop_front();
-            }
-            state.queue.push_back(event);
-            std::mem::take(&mut state.waiting)
-        };
-        wake_all(waiting);
+        let mut state = lock(&self.state);
+        if state.queue.len() == KEPT {
+            state.queue.pop_front();
+        }
+        state.queue.push_back(event);
+        drop(state);
+        self.changed.notify_waiters();
     }
 
     pub(super) fn close(&self) {
-        let waiting = {
-            let mut state = lock(&self.state);
-            state.closed = true;
-            std::mem::take(&mut state.waiting)
-        };
-        wake_all(waiting);
+        lock(&self.state).closed = true;
+        self.changed.notify_waiters();
     }
 
     pub(super) async fn next(&self) -> Option<Event> {
-        std::future::poll_fn(|cx| {
-            let mut state = lock(&self.state);
-            match state.queue.pop_front() {
-                Some(event) => Poll::Ready(Some(event)),
-                None if state.closed => Poll::Ready(None),
-                None => {
-                    remember(&mut state.waiting, cx.waker());
-                    Poll::Pending
-                }
-            }
-        })
-        .await
+        wait::until(&self.changed, || self.take()).await
+    }
+
+    /// `Some(None)` when there are none and will be none.
+    fn take(&self) -> Option<Option<Event>> {
+        let mut state = lock(&self.state);
+        match state.queue.pop_front() {
+            None if state.closed => Some(None),
+            None => None,
+            event => Some(event),
+        }
     }
 }

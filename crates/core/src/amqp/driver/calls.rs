@@ -55,14 +55,19 @@ impl Driver {
             // Closed by the broker meanwhile; closing it once more is done, anything else is refused.
             let _ = reply.send(match expected {
                 method::CHANNEL_CLOSE_OK => Ok(Reply::Done),
-                _ => Err(CloseReason {
-                    code: CHANNEL_ERROR,
-                    text: "the broker has closed the channel".into(),
-                    method: 0,
-                }),
+                _ => Err(channel_closed("the broker has closed the channel")),
             });
             return;
         };
+        // After channel.close only the broker's close-ok may follow on the channel: a second close, or any other method, is a
+        // connection error (504). Both closes are answered by the one close-ok.
+        if channel.closing {
+            match expected {
+                method::CHANNEL_CLOSE_OK => channel.waiting.push_back((expected, reply)),
+                _ => drop(reply.send(Err(channel_closed("the channel is being closed")))),
+            }
+            return;
+        }
         if let Role::Consumer(consumer) = &channel.role {
             consumer.collect_all(&mut self.control);
         }
@@ -150,5 +155,13 @@ impl Driver {
             self.shared
                 .resume_cancelled_consumer(&self.link, Arc::clone(consumer));
         }
+    }
+}
+
+fn channel_closed(text: &str) -> CloseReason {
+    CloseReason {
+        code: CHANNEL_ERROR,
+        text: text.into(),
+        method: 0,
     }
 }
