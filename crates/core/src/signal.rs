@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{IntoRawFd, RawFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -20,6 +20,25 @@ use tokio::sync::Notify;
 
 /// Write ends of the socket pairs by signal number, read by the handler; -1 where nobody ever listened.
 static WAKERS: [AtomicI32; 65] = [const { AtomicI32::new(-1) }; 65];
+
+/// What each signal did before its handler was installed; null while nobody waits.
+static PREVIOUS: [AtomicPtr<libc::sigaction>; 65] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; 65];
+
+/// Gives the signals back to what they did before this process waited for them. To be called in a child right after fork.
+///
+/// The child shares the socket pairs with its parent: a signal that it gets would be taken for the parent's. It calls only
+/// functions that are async-signal-safe, and leaks what it takes out.
+pub fn restore_after_fork() {
+    for ((waker, previous), signal) in WAKERS.iter().zip(&PREVIOUS).zip(0..) {
+        let previous = previous.swap(std::ptr::null_mut(), Ordering::SeqCst);
+        if !previous.is_null() {
+            // SAFETY: the pointer comes from `Listening::start`, and only its owner frees it.
+            unsafe { libc::sigaction(signal, previous, std::ptr::null_mut()) };
+        }
+        waker.store(-1, Ordering::SeqCst);
+    }
+}
 
 /// The signals this process listens to.
 #[derive(Default)]
@@ -31,7 +50,6 @@ struct Source {
     signal: i32,
     arrived: Notify,
     waiting: Cell<usize>,
-    previous: Cell<Option<libc::sigaction>>,
 }
 
 impl Signals {
@@ -59,7 +77,6 @@ impl Signals {
             signal,
             arrived: Notify::new(),
             waiting: Cell::new(0),
-            previous: Cell::new(None),
         });
         let (reader, writer) = StdUnixStream::pair()?;
         reader.set_nonblocking(true)?;
@@ -72,13 +89,21 @@ impl Signals {
     }
 }
 
+impl Source {
+    fn previous(&self) -> &'static AtomicPtr<libc::sigaction> {
+        // `Signals::source` has checked the number.
+        &PREVIOUS[self.signal as usize]
+    }
+}
+
 /// Keeps the handler installed for as long as somebody waits.
 struct Listening(Rc<Source>);
 
 impl Listening {
     fn start(source: Rc<Source>) -> io::Result<Self> {
         if source.waiting.get() == 0 {
-            source.previous.set(Some(install(source.signal)?));
+            let previous = Box::into_raw(Box::new(install(source.signal)?));
+            source.previous().store(previous, Ordering::SeqCst);
         }
         source.waiting.set(source.waiting.get() + 1);
         Ok(Self(source))
@@ -88,11 +113,20 @@ impl Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         self.0.waiting.set(self.0.waiting.get() - 1);
-        if self.0.waiting.get() == 0
-            && let Some(previous) = self.0.previous.take()
-        {
-            // SAFETY: `previous` came from the kernel for this very signal.
-            unsafe { libc::sigaction(self.0.signal, &previous, std::ptr::null_mut()) };
+        if self.0.waiting.get() > 0 {
+            return;
+        }
+        let previous = self
+            .0
+            .previous()
+            .swap(std::ptr::null_mut(), Ordering::SeqCst);
+        if !previous.is_null() {
+            // SAFETY: the pointer comes from `start`, which got the value from the kernel for this very signal; it was
+            // swapped out, so nobody else frees it.
+            unsafe {
+                let previous = Box::from_raw(previous);
+                libc::sigaction(self.0.signal, &*previous, std::ptr::null_mut());
+            }
         }
     }
 }

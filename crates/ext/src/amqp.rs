@@ -145,7 +145,8 @@ impl AmqpConnection {
         })
     }
 
-    pub fn status(&self) -> Vec<String> {
+    pub fn status(&self) -> PhpResult<Vec<String>> {
+        Process::refuse_after_fork()?;
         let (state, reason) = match self.connection.status() {
             Status::Connected => ("connected", String::new()),
             Status::Connecting {
@@ -160,7 +161,7 @@ impl AmqpConnection {
             Status::Blocked { reason } => ("blocked", reason),
             Status::Closed { error } => ("closed", error.to_string()),
         };
-        vec![state.to_owned(), reason]
+        Ok(vec![state.to_owned(), reason])
     }
 
     pub fn next_event(&self) -> PhpResult<i64> {

@@ -10,6 +10,7 @@ mod bus;
 mod caller;
 mod convert;
 mod failure;
+mod fork;
 mod grpc;
 mod grpc_client;
 mod http;

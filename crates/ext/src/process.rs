@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
 use weft_core::reactor::Reactor;
-use weft_core::signal::Signals;
+use weft_core::signal::{self, Signals};
 use weft_core::sql::sqlite;
 use weft_core::workers::Link;
 
 use crate::failure::{Detail, Failure};
+use crate::fork;
 use crate::runtime::Payload;
 use crate::stack;
 
@@ -123,7 +124,7 @@ fn forked() -> Failure {
 
 pub extern "C" fn startup(_type: i32, _module: i32) -> i32 {
     std::panic::set_hook(Box::new(report_panic));
-    // SAFETY: the handler only stores to atomics, which is safe in a child right after fork.
+    // SAFETY: the handler only writes memory that no other thread changes and makes system calls that are safe after a fork.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
     Link::connect(stack::reader());
     crate::output::observe_fibers();
@@ -143,6 +144,8 @@ extern "C" fn after_fork_in_child() {
     if OWNER.load(Ordering::Relaxed) != 0 {
         FORKED.store(true, Ordering::Relaxed);
         part_from_parent();
+        fork::leak_inherited_objects();
+        signal::restore_after_fork();
     }
 }
 

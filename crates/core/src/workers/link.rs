@@ -39,6 +39,8 @@ pub fn listeners(address: &str) -> Option<Result<Vec<OwnedFd>, String>> {
 
 /// A worker's end. There is one per process.
 pub struct Link {
+    /// The process it belongs to: a forked child has neither its thread nor a supervisor.
+    process: u32,
     channel: Arc<Channel>,
     answers: Mutex<Receiver<(Value, Vec<OwnedFd>)>>,
 }
@@ -70,7 +72,8 @@ impl Link {
     }
 
     pub fn existing() -> Option<&'static Self> {
-        LINK.get().and_then(Option::as_ref)
+        let link = LINK.get().and_then(Option::as_ref);
+        link.filter(|link| link.process == std::process::id())
     }
 
     fn open(number: RawFd, trace: Box<dyn Fn() -> Vec<String> + Send>) -> io::Result<Self> {
@@ -93,6 +96,7 @@ impl Link {
         pulse::measure();
         crate::thread::spawn("weft-worker", move || observer.run())?;
         Ok(Self {
+            process: std::process::id(),
             channel,
             answers: Mutex::new(receiver),
         })
