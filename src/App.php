@@ -120,7 +120,7 @@ final class App
     {
         if (!Worker::isSupervised()) {
             $this->endpoint = MetricsEndpoint::open($address);
-            $this->logger->info("metrics, /ready and /live on http://{$this->endpoint->address()}/metrics");
+            $this->logger->info('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->endpoint->address()]);
         }
 
         return $this;
@@ -201,7 +201,7 @@ final class App
             return;
         }
         foreach ($addresses as $address) {
-            $this->logger->info("listening on $address");
+            $this->logger->info('listening on {address}', ['address' => $address]);
         }
     }
 

@@ -8,7 +8,9 @@ use Symfony\Component\Console\Application;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
+use Weft\Cli\Internal\PrintableFormatter;
 use Weft\Exception as WeftException;
+use Weft\Internal\Printable;
 use Weft\Version;
 
 /** The program `weft`: every command there is. */
@@ -50,11 +52,14 @@ final class Program extends Application
     public function renderThrowable(\Throwable $e, OutputInterface $output): void
     {
         if ($e instanceof WeftException && !$output->isVerbose()) {
-            $output->writeln("weft: {$e->getMessage()}", OutputInterface::OUTPUT_RAW | OutputInterface::VERBOSITY_QUIET);
+            $output->writeln(Printable::text("weft: {$e->getMessage()}"), OutputInterface::OUTPUT_RAW | OutputInterface::VERBOSITY_QUIET);
 
             return;
         }
+        $formatter = $output->getFormatter();
+        $output->setFormatter(new PrintableFormatter($formatter));
         parent::renderThrowable($e, $output);
+        $output->setFormatter($formatter);
     }
 
     private static function needsExtension(Command $command): bool

@@ -6,8 +6,22 @@ namespace Weft\Log;
 
 use Psr\Log\AbstractLogger;
 use Psr\Log\LogLevel;
+use Weft\Internal\Printable;
+use Weft\Log\Internal\Context;
+use Weft\Log\Internal\ExceptionReport;
+use Weft\Log\Internal\Message;
 
-/** A PSR-3 logger that writes one line per message to a stream, at once. Times are UTC with milliseconds. */
+/**
+ * A PSR-3 logger that writes one record per message to a stream, at once. Times are UTC with milliseconds.
+ *
+ * In the text format every line of a record after the first is indented by four spaces; an exception under `exception` is
+ * printed below with its previous ones. Stacks show the application's frames and count Weft's own. Control characters are
+ * escaped in both formats, so that a record cannot look like two or command the terminal it is read in.
+ *
+ * What comes from outside cannot make a record large: a message has 16 KiB at most, a value 8 KiB, a context 32 KiB and 100
+ * elements an array, a stack 50 frames, a chain of exceptions 10. What was longer ends in `… (110000 bytes)`. A placeholder
+ * is never replaced by an exception.
+ */
 final class StreamLogger extends AbstractLogger
 {
     private const LEVELS = [
@@ -61,31 +75,34 @@ final class StreamLogger extends AbstractLogger
             return;
         }
         $time = (new \DateTimeImmutable('now', new \DateTimeZone('UTC')))->format('Y-m-d\TH:i:s.v\Z');
-        $text = self::interpolated((string) $message, $context);
-        $exception = $context['exception'] ?? null;
-        $context = \array_map(self::plain(...), $context);
-        $line = match ($this->format) {
-            Format::Json => self::json(['time' => $time, 'level' => $level, 'message' => $text] + $context),
-            Format::Text => self::text($time, (string) $level, self::traced($text, $exception), \array_filter(
-                $exception instanceof \Throwable ? \array_diff_key($context, ['exception' => true]) : $context,
-                static fn(string $name): bool => !\str_contains((string) $message, "{{$name}}"),
-                \ARRAY_FILTER_USE_KEY,
-            )),
-        };
+        $line = $this->format === Format::Json
+            ? self::object($time, (string) $level, (string) $message, $context)
+            : self::text($time, (string) $level, (string) $message, $context);
         @\fwrite($this->stream, $line . "\n");
     }
 
-    /** @param array<string, mixed> $rest of the context, what the message does not contain */
-    private static function text(string $time, string $level, string $message, array $rest): string
+    /** @param array<array-key, mixed> $context */
+    private static function object(string $time, string $level, string $message, array $context): string
     {
-        $rest = $rest === [] ? '' : ' ' . self::json($rest);
+        $text = Message::of($message, $context)->text;
 
-        return \sprintf('%s %-7s %s%s', $time, $level, \str_replace("\n", "\n    ", $message), $rest);
+        return self::json(['time' => $time, 'level' => $level, 'message' => $text] + Context::of($context));
     }
 
-    private static function traced(string $message, mixed $exception): string
+    /** @param array<array-key, mixed> $context what the message has not of it follows as JSON */
+    private static function text(string $time, string $level, string $template, array $context): string
     {
-        return $exception instanceof \Throwable ? "$message\n{$exception->getTraceAsString()}" : $message;
+        $message = Message::of($template, $context);
+        $rest = \array_diff_key($context, $message->filled);
+        $exception = $context['exception'] ?? null;
+        $stack = '';
+        if ($exception instanceof \Throwable) {
+            unset($rest['exception']);
+            $stack = "\n" . ExceptionReport::text($exception, $message->text);
+        }
+        $rest = $rest === [] ? '' : ' ' . self::json(Context::of($rest));
+
+        return \sprintf('%s %-7s %s', $time, $level, \str_replace("\n", "\n    ", Printable::text("$message->text$rest" . \rtrim($stack))));
     }
 
     private static function severity(string $level): int
@@ -98,39 +115,18 @@ final class StreamLogger extends AbstractLogger
         return $severity;
     }
 
-    /** @param array<string, mixed> $context */
-    private static function interpolated(string $message, array $context): string
-    {
-        if (!\str_contains($message, '{')) {
-            return $message;
-        }
-        $values = [];
-        foreach ($context as $name => $value) {
-            if (\is_scalar($value) || $value instanceof \Stringable) {
-                $values["{{$name}}"] = \is_bool($value) ? \var_export($value, true) : (string) $value;
-            }
-        }
-
-        return \strtr($message, $values);
-    }
-
-    /** What JSON can carry. */
-    private static function plain(mixed $value): mixed
-    {
-        return match (true) {
-            $value instanceof \DateTimeInterface => $value->format(\DATE_RFC3339_EXTENDED),
-            $value instanceof \Stringable => (string) $value,
-            \is_resource($value) => \get_debug_type($value),
-            default => $value,
-        };
-    }
-
-    /** @param array<string, mixed> $fields */
+    /**
+     * On one line. What a terminal would obey is escaped even where JSON allows it.
+     *
+     * @param array<array-key, mixed> $fields
+     */
     private static function json(array $fields): string
     {
-        return (string) \json_encode(
+        $json = (string) \json_encode(
             $fields,
             \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION,
         );
+
+        return (string) \preg_replace_callback(Printable::CONTROLS, static fn(array $found): string => $found[0] === "\x7F" ? '\u007f' : \trim((string) \json_encode($found[0]), '"'), $json);
     }
 }

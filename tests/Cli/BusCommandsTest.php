@@ -30,6 +30,7 @@ final class BusCommandsTest extends TestCase
     protected function tearDown(): void
     {
         \putenv('WEFT_TEST_FILE');
+        \putenv('WEFT_LOG_LEVEL');
     }
 
     public function testSetupSaysWhatItMakesAndMakesItOnce(): void
@@ -89,6 +90,42 @@ final class BusCommandsTest extends TestCase
         self::assertSame("0 deleted\n", $this->weft('dead:drop', self::BUS, 'customers', '--type=Unknown'));
         self::assertSame("1 deleted\n", $this->weft('dead:drop', self::BUS, 'customers', '--all'));
         self::assertSame("0 of 0 dead letters\n", $this->weft('dead:list', self::BUS, 'customers'));
+    }
+
+    public function testWhatATerminalWouldObeyIsEscapedInDeadLettersAndSagas(): void
+    {
+        $evil = "x\x1b[2J\r\u{9b}31m\u{202e}<error>y";
+        $shown = 'x\x1B[2J\r\u{009B}31m\u{202E}<error>y';
+        \putenv('WEFT_LOG_LEVEL=emergency');
+        $id = run(static function () use ($evil): string {
+            $bus = (require self::BUS)();
+            $bus->declare('customers');
+            $id = $bus->send(new StoreCustomer('1', 'error', $evil));
+            $bus->publish(new OrderPlaced($evil));
+            $bus->consume('customers', concurrency: 1, stopWhenEmpty: true);
+            $bus->close();
+
+            return $id;
+        });
+        \file_put_contents("{$this->folder}/body", $evil);
+
+        $outputs = [
+            $this->weft('dead:edit', self::BUS, 'customers', $id, "--body={$this->folder}/body"),
+            $this->weft('dead:list', self::BUS, 'customers'),
+            $this->weft('dead:show', self::BUS, 'customers', $id),
+            $this->weft('sagas:list', self::BUS),
+            $this->weft('sagas:show', self::BUS, 'checkout', $evil),
+            Weft::run(['dead:show', self::BUS, 'customers', $evil])->output,
+            Weft::run(['sagas:show', self::BUS, 'checkout', $evil . $evil])->output,
+        ];
+
+        foreach ($outputs as $output) {
+            self::assertStringContainsString($shown, $output);
+            self::assertSame(0, \preg_match('/[\x1b\r\x{9b}\x{202e}]/u', $output), $output);
+        }
+        self::assertSame($evil, $this->weft('dead:show', self::BUS, 'customers', $id, '--raw'));
+        self::assertStringNotContainsString("\x1b", Weft::run(['queues', self::BUS, $evil])->errors);
+        self::assertStringNotContainsString("\x1b[2J", Weft::run(['queues', "/tmp/$evil"])->errors);
     }
 
     public function testSagasAreListedAndShown(): void

@@ -200,6 +200,16 @@ final class DutiesTest extends GrpcTestCase
         self::assertGreaterThan(0, $record['client.port']);
     }
 
+    public function testAnExceptionThatQuotesARequestIsOneSmallRecord(): void
+    {
+        $server = $this->serve('"get" => static fn() => throw new LogicException("no such user: " . str_repeat("{exception}", 10_000))');
+
+        $server->post(self::GET, self::USER_228);
+
+        self::assertTrue($server->awaitLog('no such user'));
+        self::assertLessThan(100_000, \strlen($server->log()));
+    }
+
     public function testWhatAHandlerPrintsIsNoPartOfItsAnswer(): void
     {
         $server = $this->serve('"get" => static function () { echo "oops"; return new User(3); }');

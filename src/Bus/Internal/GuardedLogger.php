@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal;
 
 use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
+use Weft\Internal\Printable;
 use Weft\Runtime\CancelledException;
 
 /**
@@ -15,6 +16,9 @@ use Weft\Runtime\CancelledException;
  */
 final class GuardedLogger extends AbstractLogger
 {
+    /** What PHP's own log gets at most. */
+    private const BYTES = 8_192;
+
     public function __construct(private readonly LoggerInterface $logger) {}
 
     /**
@@ -30,7 +34,8 @@ final class GuardedLogger extends AbstractLogger
             throw $cancelled;
         } catch (\Throwable $thrown) {
             $error = $context['error'] ?? '';
-            \error_log("Weft: the logger of the bus failed: {$thrown->getMessage()}; it was told of: {$message}" . ($error === '' ? '' : ": {$error}"));
+            $text = "Weft: the logger of the bus failed: {$thrown->getMessage()}; it was told of: {$message}" . (\is_string($error) && $error !== '' ? ": {$error}" : '');
+            \error_log(Printable::line(Printable::cut($text, self::BYTES)));
         }
     }
 }

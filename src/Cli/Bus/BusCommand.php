@@ -6,10 +6,12 @@ namespace Weft\Cli\Bus;
 
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Exception\InvalidArgumentException;
+use Symfony\Component\Console\Formatter\OutputFormatter;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
+use Weft\Internal\Printable;
 
 use function Weft\run;
 
@@ -47,6 +49,12 @@ abstract class BusCommand extends Command
         return \ctype_digit($value) && (int) $value >= $least
             ? (int) $value
             : throw new InvalidArgumentException("--{$option} must be a number of at least {$least}, got \"{$value}\".");
+    }
+
+    /** Foreign text for a table or a line with tags of the console. */
+    protected static function cell(string $text): string
+    {
+        return OutputFormatter::escape(Printable::line($text));
     }
 
     private static function load(string $file): Bus

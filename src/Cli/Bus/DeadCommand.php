@@ -12,6 +12,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\DeadLetter;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Header;
+use Weft\Internal\Printable;
 
 /** A command about dead letters. */
 abstract class DeadCommand extends BusCommand
@@ -47,7 +48,7 @@ abstract class DeadCommand extends BusCommand
     protected static function print(OutputInterface $output, DeadLetter ...$letters): void
     {
         foreach ($letters as $letter) {
-            $output->writeln(\sprintf(
+            $output->writeln(Printable::line(\sprintf(
                 '%s  %s  %s  %s: %s (%d attempts)',
                 $letter->messageId(),
                 $letter->headers[Header::FAILED_AT] ?? '-',
@@ -55,7 +56,7 @@ abstract class DeadCommand extends BusCommand
                 $letter->errorClass(),
                 \strtok($letter->errorMessage(), "\n") ?: '',
                 $letter->attempts(),
-            ), OutputInterface::OUTPUT_RAW);
+            )), OutputInterface::OUTPUT_RAW);
         }
     }
 }

@@ -12,6 +12,7 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 use Weft\Bus\DeadLetterFilter;
+use Weft\Internal\Printable;
 
 /** `weft dead:edit`: replaces the body of a dead letter, which `dead:retry` can then try again. */
 #[AsCommand(name: 'dead:edit', description: 'Replace the body of one dead letter')]
@@ -35,11 +36,11 @@ final class DeadEditCommand extends DeadCommand
         $letters = $bus->deadLetters($input->getArgument('queue'));
         $found = $letters->peek(1, new DeadLetterFilter(id: $input->getArgument('id')));
         if ($found === []) {
-            $output->writeln("No dead letter has the id {$input->getArgument('id')}.");
+            $output->writeln(self::cell("No dead letter has the id {$input->getArgument('id')}."));
 
             return self::FAILURE;
         }
-        $output->writeln(["- {$found[0]->body}", "+ {$body}"], OutputInterface::OUTPUT_RAW);
+        $output->writeln([Printable::text("- {$found[0]->body}"), Printable::text("+ {$body}")], OutputInterface::OUTPUT_RAW);
         $input->getOption('dry-run') || $letters->edit($input->getArgument('id'), $body);
 
         return self::SUCCESS;

@@ -7,9 +7,11 @@ namespace Weft\Cli\Bus;
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 use Weft\Bus\DeadLetterFilter;
+use Weft\Internal\Printable;
 
 /** `weft dead:show`: everything there is to know of one dead letter. */
 #[AsCommand(name: 'dead:show', description: 'Show one dead letter with its headers, stack and body')]
@@ -18,22 +20,28 @@ final class DeadShowCommand extends DeadCommand
     protected function configure(): void
     {
         parent::configure();
-        $this->addArgument('id', InputArgument::REQUIRED, 'Its message id');
+        $this->addArgument('id', InputArgument::REQUIRED, 'Its message id')
+            ->addOption('raw', null, InputOption::VALUE_NONE, 'Only the body, byte for byte, for a file; without it control characters are escaped');
     }
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
         $found = $bus->deadLetters($input->getArgument('queue'))->peek(1, new DeadLetterFilter(id: $input->getArgument('id')));
         if ($found === []) {
-            $output->writeln("No dead letter has the id {$input->getArgument('id')}.");
+            $output->writeln(self::cell("No dead letter has the id {$input->getArgument('id')}."));
 
             return self::FAILURE;
         }
-        $output->writeln("type: {$found[0]->type}", OutputInterface::OUTPUT_RAW);
-        foreach ($found[0]->headers as $name => $value) {
-            $output->writeln("{$name}: " . \str_replace("\n", "\n  ", \rtrim($value)), OutputInterface::OUTPUT_RAW);
+        if ($input->getOption('raw')) {
+            $output->write($found[0]->body, options: OutputInterface::OUTPUT_RAW);
+
+            return self::SUCCESS;
         }
-        $output->writeln(['', $found[0]->body], OutputInterface::OUTPUT_RAW);
+        $output->writeln(Printable::line("type: {$found[0]->type}"), OutputInterface::OUTPUT_RAW);
+        foreach ($found[0]->headers as $name => $value) {
+            $output->writeln(Printable::line("{$name}: ") . Printable::text(\str_replace("\n", "\n  ", \rtrim($value))), OutputInterface::OUTPUT_RAW);
+        }
+        $output->writeln(['', Printable::text($found[0]->body)], OutputInterface::OUTPUT_RAW);
 
         return self::SUCCESS;
     }

@@ -26,7 +26,7 @@ final class QueuesCommand extends BusCommand
         $table = new Table($output);
         $table->setHeaders(['queue', 'ready', 'dead letters']);
         foreach ($input->getArgument('queues') as $queue) {
-            $table->addRow([$queue, $bus->depth($queue), $bus->deadLetters($queue)->count()]);
+            $table->addRow([self::cell($queue), $bus->depth($queue), $bus->deadLetters($queue)->count()]);
         }
         $table->render();
         foreach ($bus->backlog() as $what => $count) {

@@ -33,7 +33,7 @@ final class SagasListCommand extends BusCommand
         $table->setHeaders(['saga', 'id', 'status', 'version', 'started', 'expires', 'ended', 'reason']);
         foreach ($sagas as $saga) {
             $times = \array_map(static fn(?\DateTimeImmutable $time): string => $time?->format('Y-m-d H:i:s') ?? '', [$saga->startedAt, $saga->expiresAt, $saga->endedAt]);
-            $table->addRow([$saga->saga, $saga->id, $saga->status->value, $saga->version, ...$times, \mb_strimwidth($saga->reason, 0, 60, '…')]);
+            $table->addRow([self::cell($saga->saga), self::cell($saga->id), $saga->status->value, $saga->version, ...$times, self::cell(\mb_strimwidth($saga->reason, 0, 60, '…'))]);
         }
         $table->render();
         $output->writeln(\count($sagas) . ' sagas');

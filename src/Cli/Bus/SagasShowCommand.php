@@ -9,6 +9,7 @@ use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
+use Weft\Internal\Printable;
 
 /** `weft sagas:show`: everything there is to know of one saga. */
 #[AsCommand(name: 'sagas:show', description: 'Show one saga with its properties')]
@@ -25,7 +26,7 @@ final class SagasShowCommand extends BusCommand
     {
         $saga = $bus->sagas()->find($input->getArgument('saga'), $input->getArgument('id'));
         if ($saga === null) {
-            $output->writeln("No saga {$input->getArgument('saga')} has the id {$input->getArgument('id')}.", OutputInterface::OUTPUT_RAW);
+            $output->writeln(Printable::line("No saga {$input->getArgument('saga')} has the id {$input->getArgument('id')}."), OutputInterface::OUTPUT_RAW);
 
             return self::FAILURE;
         }
@@ -40,10 +41,10 @@ final class SagasShowCommand extends BusCommand
             'reason' => $saga->reason,
         ];
         foreach ($lines as $name => $value) {
-            $output->writeln("{$name}: {$value}", OutputInterface::OUTPUT_RAW);
+            $output->writeln(Printable::line("{$name}: {$value}"), OutputInterface::OUTPUT_RAW);
         }
         $state = \json_encode(\json_decode($saga->state), \JSON_PRETTY_PRINT | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES | \JSON_PRESERVE_ZERO_FRACTION);
-        $output->writeln(['', $state === false ? $saga->state : $state], OutputInterface::OUTPUT_RAW);
+        $output->writeln(['', Printable::text($state === false ? $saga->state : $state)], OutputInterface::OUTPUT_RAW);
 
         return self::SUCCESS;
     }

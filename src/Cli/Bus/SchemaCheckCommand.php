@@ -37,10 +37,10 @@ final class SchemaCheckCommand extends BusCommand
             throw new InvalidArgumentException("{$file}: {$error->getMessage()}", previous: $error);
         }
         foreach ($change->breaking as $line) {
-            $output->writeln("incompatible  {$line}");
+            $output->writeln(self::cell("incompatible  {$line}"));
         }
         foreach ($change->compatible as $line) {
-            $output->writeln("compatible    {$line}");
+            $output->writeln(self::cell("compatible    {$line}"));
         }
         if ($update) {
             if (@\file_put_contents($file, $change->lock) === false) {

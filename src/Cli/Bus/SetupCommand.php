@@ -27,7 +27,7 @@ final class SetupCommand extends BusCommand
     {
         foreach ($input->getArgument('queues') as $queue) {
             foreach ($bus->plan($queue) as $step) {
-                $output->writeln($step);
+                $output->writeln(self::cell($step));
             }
             $input->getOption('dry-run') || $bus->declare($queue);
         }

@@ -10,6 +10,7 @@ use Weft\Grpc\CallEnded;
 use Weft\Grpc\Internal\Json\Binding;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
+use Weft\Log\Internal\ExceptionReport;
 use Weft\Native\GrpcServer;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\DecodingFailed;
@@ -168,10 +169,13 @@ final class Calls implements ArrivalHandler
 
     private function report(\Throwable $error, Call $call, Status $status): void
     {
-        $this->logger->error(
-            "{$call->method()} failed: " . $error::class . ": {$error->getMessage()} at {$error->getFile()}:{$error->getLine()}",
-            ['exception' => $error, 'trace_id' => $call->traceId(), 'rpc.grpc.status_code' => $status->value] + $call->telemetry(),
-        );
+        $this->logger->error('{method} failed: {error}', [
+            'method' => $call->method(),
+            'error' => ExceptionReport::summary($error),
+            'exception' => $error,
+            'trace_id' => $call->traceId(),
+            'rpc.grpc.status_code' => $status->value,
+        ] + $call->telemetry());
     }
 
     public function abandon(object $call): void

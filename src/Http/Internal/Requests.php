@@ -8,6 +8,7 @@ use Psr\Log\LoggerInterface;
 use Weft\Http\HttpException;
 use Weft\Http\Request;
 use Weft\Http\Response;
+use Weft\Log\Internal\ExceptionReport;
 use Weft\Native\HttpServer;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\ArrivalHandler;
@@ -135,10 +136,13 @@ final class Requests implements ArrivalHandler
 
     private function report(\Throwable $error, Request $request): void
     {
-        $this->logger->error(
-            "{$request->method()} {$request->path()} failed: " . $error::class . ": {$error->getMessage()} at {$error->getFile()}:{$error->getLine()}",
-            ['exception' => $error, 'request' => $this->describe($request)],
-        );
+        $this->logger->error('{method} {path} failed: {error}', [
+            'method' => $request->method(),
+            'path' => $request->path(),
+            'error' => ExceptionReport::summary($error),
+            'exception' => $error,
+            'request' => $this->describe($request),
+        ]);
     }
 
     public function abandon(object $request): void

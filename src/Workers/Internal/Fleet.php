@@ -149,7 +149,7 @@ final class Fleet
     public function isBlocked(Process $process, Standstill $standstill): void
     {
         $this->log->warning(
-            Process::NAME . " is blocked: for {seconds} s nothing else could go on, because of {function}\n{$standstill->text()}",
+            Process::NAME . " is blocked: for {seconds} s nothing else could go on, because of {function}\n{stack}",
             $process->context() + $standstill->context(),
         );
     }
@@ -158,7 +158,7 @@ final class Fleet
     public function hangs(Process $process, Standstill $standstill, float $now): void
     {
         $this->log->error(
-            Process::NAME . " hangs: its event loop has not turned for {seconds} s, blocked in {function}\n{$standstill->text()}",
+            Process::NAME . " hangs: its event loop has not turned for {seconds} s, blocked in {function}\n{stack}",
             $process->context() + $standstill->context(),
         );
         $process->hung = true;
@@ -186,7 +186,7 @@ final class Fleet
         $process->running = $tasks;
         // Most drains are over before the second report.
         if ($tasks !== [] && !$isFirst) {
-            $this->log->info(Process::NAME . " drains, still running:\n" . \implode("\n", $tasks), $process->context() + ['tasks' => \count($tasks)]);
+            $this->log->info(Process::NAME . " drains, still running:\n{running}", $process->context() + ['running' => \implode("\n", $tasks), 'tasks' => \count($tasks)]);
         }
     }
 
@@ -231,7 +231,7 @@ final class Fleet
             Numbers::memory($slot->index, $memory);
             $reason = $this->limitReached($process, $memory, $now);
             if ($reason !== null && $now >= $slot->replaceAt && !$this->stopping && !$this->isReplacing() && $this->toReplace === []) {
-                $this->log->info(Process::NAME . " is recycled: $reason", $process->context());
+                $this->log->info(Process::NAME . ' is recycled: {reason}', $process->context() + ['reason' => $reason]);
                 $process->reason = "recycled: $reason";
                 $slot->next = $this->start($slot, $now);
             }
@@ -284,8 +284,11 @@ final class Fleet
         if ($process->killAt !== null && $now >= $process->killAt) {
             $process->killAt = null;
             if ($process->state === State::Draining && !$process->hung) {
-                $running = ($process->running ?? []) === [] ? '' : ", still running:\n" . \implode("\n", $process->running);
-                $this->log->error(Process::NAME . " did not end within {seconds} s and is killed$running", $process->context() + ['seconds' => $this->plan->drainTimeout]);
+                $running = $process->running ?? [];
+                $this->log->error(
+                    Process::NAME . ' did not end within {seconds} s and is killed' . ($running === [] ? '' : ", still running:\n{running}"),
+                    $process->context() + ['seconds' => $this->plan->drainTimeout] + ($running === [] ? [] : ['running' => \implode("\n", $running)]),
+                );
             }
             $process->state = State::Draining;
             $this->native->kill($process->pid, Signal::SIGKILL->value);
@@ -364,7 +367,13 @@ final class Fleet
         $lived = \sprintf('%.2f', $now - $process->startedAt);
         $why = $process->reason ?? ($code === 0 ? 'on its own' : 'crash');
         $clean = $process->reason !== null && !$process->hung && $code === 0;
-        $this->log->log($clean ? 'info' : 'error', Process::NAME . " ended with $how after $lived s: $why", $process->context() + ['exit_code' => $code, 'signal' => $signal === null ? null : Signal::name($signal)]);
+        $this->log->log($clean ? 'info' : 'error', Process::NAME . ' ended with {how} after {lived} s: {why}', $process->context() + [
+            'how' => $how,
+            'lived' => $lived,
+            'why' => $why,
+            'exit_code' => $code,
+            'signal' => $signal === null ? null : Signal::name($signal),
+        ]);
         Numbers::ended(\explode(':', $why)[0]);
     }
 }

@@ -22,15 +22,15 @@ final class Standstill
         return new self((float) $message['seconds'], (array) $message['trace']);
     }
 
-    /** The trace, a line for each call. */
-    public function text(): string
-    {
-        return $this->trace === [] ? 'no trace could be read' : \implode("\n", \array_map(static fn(int $n, string $call): string => "#$n $call", \array_keys($this->trace), $this->trace));
-    }
-
-    /** @return array{seconds: float, function: string} */
+    /** @return array{seconds: float, function: string, stack: string} */
     public function context(): array
     {
-        return ['seconds' => \round($this->seconds, 3), 'function' => $this->trace[0] ?? 'an unknown function'];
+        return ['seconds' => \round($this->seconds, 3), 'function' => $this->trace[0] ?? 'an unknown function', 'stack' => $this->stack()];
+    }
+
+    /** The trace, a line for each call. */
+    private function stack(): string
+    {
+        return $this->trace === [] ? 'no trace could be read' : \implode("\n", \array_map(static fn(int $n, string $call): string => "#$n $call", \array_keys($this->trace), $this->trace));
     }
 }

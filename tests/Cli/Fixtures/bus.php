@@ -28,6 +28,9 @@ return static function (): Bus {
             if ($command->name === 'nobody') {
                 throw new \DomainException('customers have names');
             }
+            if ($command->name === 'error') {
+                throw new \DomainException($command->email);
+            }
             $transaction->execute('INSERT INTO customers VALUES (?)', [$command->id]);
         }
     });

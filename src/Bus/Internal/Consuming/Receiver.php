@@ -17,6 +17,7 @@ use Weft\Bus\Publishing;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\ReportingTransport;
 use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Internal\Printable;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
@@ -91,7 +92,7 @@ final class Receiver
     {
         $run = fn(): int => $this->work($queue, $options);
         if ($this->setup->handlers->types() === []) {
-            $this->setup->logger->warning("Queue {$queue} is consumed by a bus without handlers, so every message is parked: register them with Bus::handlers()");
+            $this->setup->logger->warning('Queue {queue} is consumed by a bus without handlers, so every message is parked: register them with Bus::handlers()', ['queue' => $queue]);
         }
 
         return current() === null ? run($run) : $run();
@@ -246,7 +247,7 @@ final class Receiver
         } catch (CancelledException $cancelled) {
             throw $cancelled;
         } catch (\Throwable $thrown) {
-            \error_log("Weft: the logger failed, connections are no longer logged: {$thrown->getMessage()}");
+            \error_log('Weft: the logger failed, connections are no longer logged: ' . Printable::line(Printable::cut($thrown->getMessage(), 8_192)));
         }
     }
 

@@ -17,7 +17,7 @@ final class Notices
 {
     private const KEPT = 100;
 
-    /** @var list<array{string, string}> level and text */
+    /** @var list<array{string, string, array<string, string>}> level, message and its context */
     private array $waiting = [];
 
     private readonly Wakeup $arrival;
@@ -27,14 +27,16 @@ final class Notices
         $this->arrival = new Wakeup('news of the connection to PostgreSQL');
     }
 
-    public function warn(string $text): void
+    /** @param array<string, string> $context */
+    public function warn(string $message, array $context = []): void
     {
-        $this->add(LogLevel::WARNING, $text);
+        $this->add(LogLevel::WARNING, $message, $context);
     }
 
-    public function notice(string $text): void
+    /** @param array<string, string> $context */
+    public function notice(string $message, array $context = []): void
     {
-        $this->add(LogLevel::NOTICE, $text);
+        $this->add(LogLevel::NOTICE, $message, $context);
     }
 
     /** Never returns. */
@@ -43,16 +45,17 @@ final class Notices
         while (true) {
             $generation = $this->arrival->generation;
             while ($this->waiting !== []) {
-                [$level, $text] = \array_shift($this->waiting);
-                $logger->log($level, $text);
+                [$level, $message, $context] = \array_shift($this->waiting);
+                $logger->log($level, $message, $context);
             }
             $this->arrival->wait(since: $generation);
         }
     }
 
-    private function add(string $level, string $text): void
+    /** @param array<string, string> $context */
+    private function add(string $level, string $message, array $context): void
     {
-        $this->waiting[] = [$level, $text];
+        $this->waiting[] = [$level, $message, $context];
         if (\count($this->waiting) > self::KEPT) {
             \array_shift($this->waiting);
         }

@@ -208,7 +208,7 @@ final class PostgresConsumer implements TransactionalConsumer
         }
         if ($this->away) {
             [$this->away, $this->pause] = [false, self::FIRST_PAUSE];
-            $this->notices->notice("PostgreSQL is back, queue \"{$this->queueName}\" is consumed again");
+            $this->notices->notice('PostgreSQL is back, queue "{queue}" is consumed again', ['queue' => $this->queueName]);
         }
 
         return $deliveries;
@@ -248,7 +248,7 @@ final class PostgresConsumer implements TransactionalConsumer
     {
         if (!$this->away) {
             $this->away = true;
-            $this->notices->warn("PostgreSQL is away, queue \"{$this->queueName}\" waits: {$exception->getMessage()}");
+            $this->notices->warn('PostgreSQL is away, queue "{queue}" waits: {error}', ['queue' => $this->queueName, 'error' => $exception->getMessage()]);
         } else {
             $this->pause = \min(self::LONGEST_PAUSE, 2 * $this->pause);
         }

@@ -62,7 +62,7 @@ final class Watch
                     $this->arrivals->announce();
                 }
             } catch (SqlException $exception) {
-                Outage::isOne($exception) || $this->notices->warn("Dead consumers cannot be looked for: {$exception->getMessage()}");
+                Outage::isOne($exception) || $this->notices->warn('Dead consumers cannot be looked for: {error}', ['error' => $exception->getMessage()]);
             }
             // At random, so that the processes do not look all at once.
             delay(Jitter::around(self::INTERVAL, 0.25));

@@ -1,0 +1,152 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Log\Internal;
+
+use Weft\Internal\Printable;
+
+/**
+ * What a log says of an exception and of those it was caused by. Stacks show the application's frames without arguments,
+ * which may be secrets, and count those of Weft itself. A stack that has no others is shown as it is.
+ *
+ * @internal
+ */
+final class ExceptionReport
+{
+    /** Frames of one stack. */
+    public const FRAMES = 50;
+    /** Exceptions of one chain; one may be its own cause. */
+    public const CHAIN = 10;
+    private const FRAME_BYTES = 500;
+
+    /** `LogicException: no such order at /srv/app/Orders.php:88` */
+    public static function summary(\Throwable $error): string
+    {
+        return \get_debug_type($error) . ': ' . Printable::cut($error->getMessage(), Message::VALUE_BYTES) . " at {$error->getFile()}:{$error->getLine()}";
+    }
+
+    /** All of it as lines; `$said` is the message above it, which need not be repeated. */
+    public static function text(\Throwable $error, string $said): string
+    {
+        $lines = [];
+        foreach (self::chain($error) as $at => $one) {
+            $summary = self::summary($one);
+            if ($at > 0) {
+                $lines[] = "Previous: $summary";
+            } elseif (!\str_contains($said, $summary)) {
+                $lines[] = $summary;
+            }
+            $lines = [...$lines, ...self::stack($one)];
+        }
+
+        return \implode("\n", $lines);
+    }
+
+    /** @return array<string, mixed> the same for JSON */
+    public static function fields(\Throwable $error): array
+    {
+        $previous = null;
+        foreach (\array_reverse(self::chain($error)) as $one) {
+            $fields = [
+                'class' => \get_debug_type($one),
+                'message' => Printable::cut($one->getMessage(), Message::VALUE_BYTES),
+                'at' => "{$one->getFile()}:{$one->getLine()}",
+                'stack' => self::stack($one),
+            ];
+            $previous = $previous === null ? $fields : $fields + ['previous' => $previous];
+        }
+
+        return $previous;
+    }
+
+    /** @return non-empty-list<\Throwable> the outermost first, each once */
+    private static function chain(\Throwable $error): array
+    {
+        $chain = [];
+        for ($one = $error; $one !== null && \count($chain) < self::CHAIN && !\in_array($one, $chain, true); $one = $one->getPrevious()) {
+            $chain[] = $one;
+        }
+
+        return $chain;
+    }
+
+    /** @return list<string> */
+    private static function stack(\Throwable $error): array
+    {
+        $frames = $error->getTrace();
+        $application = \array_filter($frames, static fn(array $frame): bool => !self::isOwn($frame));
+        $folded = $application === [] ? 0 : \count($frames) - \count($application);
+        $shown = $application === [] ? $frames : $application;
+        $lines = [];
+        foreach (\array_slice($shown, 0, self::FRAMES, true) as $at => $frame) {
+            $lines[] = self::frame($at, $frame, $folded > 0);
+        }
+        if (\count($shown) > self::FRAMES) {
+            $lines[] = '… ' . self::count(\count($shown) - self::FRAMES, 'more frame');
+        }
+        if ($folded > 0) {
+            $lines[] = '… ' . self::count($folded, 'frame') . ' of Weft';
+        }
+
+        return $lines;
+    }
+
+    /**
+     * A frame has the place of a call, if PHP did not call itself, and what was called: it is Weft's own if both are.
+     *
+     * @param array<string, mixed> $frame
+     */
+    private static function isOwn(array $frame): bool
+    {
+        return (!isset($frame['file']) || self::isWeft($frame['file'])) && (isset($frame['class']) ? self::isOwnClass($frame['class']) : self::isOwnFunction($frame['function']));
+    }
+
+    private static function isOwnClass(string $class): bool
+    {
+        // Those of PHP and of the extension have no file.
+        $file = (new \ReflectionClass($class))->getFileName();
+
+        return $file === false || self::isWeft($file);
+    }
+
+    private static function isOwnFunction(string $function): bool
+    {
+        if (\function_exists($function)) {
+            $file = (new \ReflectionFunction($function))->getFileName();
+
+            return $file === false || self::isWeft($file);
+        }
+
+        // A closure outside of classes: `Weft\{closure}`, since PHP 8.4 `{closure:Weft\run():12}` or `{closure:/file.php:12}`.
+        return \str_starts_with($function, 'Weft\\') || \str_starts_with($function, '{closure:Weft\\') || \str_starts_with($function, '{closure:' . self::folder());
+    }
+
+    private static function isWeft(string $file): bool
+    {
+        return \str_starts_with($file, self::folder());
+    }
+
+    private static function folder(): string
+    {
+        return \dirname(__DIR__, 2) . '/';
+    }
+
+    /** @param array<string, mixed> $frame */
+    private static function frame(int $at, array $frame, bool $folds): string
+    {
+        $place = match (true) {
+            !isset($frame['file']) => '[internal function]',
+            $folds && self::isWeft($frame['file']) => '[Weft]',
+            default => "{$frame['file']}({$frame['line']})",
+        };
+        $call = ($frame['class'] ?? '') . ($frame['type'] ?? '') . $frame['function'] . '()';
+
+        return Printable::cut("#$at $place: " . \str_replace("\0", '@', $call), self::FRAME_BYTES);
+    }
+
+    private static function count(int $count, string $noun): string
+    {
+        return "$count $noun" . ($count === 1 ? '' : 's');
+    }
+}

@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Log\Internal;
+
+use Weft\Internal\Printable;
+
+/**
+ * A message whose `{placeholders}` are filled from its context (PSR-3 §1.2). Values are filled in once, never read for
+ * placeholders again, and never an exception, whose text may be as long as the request it quotes.
+ *
+ * @internal
+ */
+final class Message
+{
+    /** Bytes of the message, before and after its placeholders are filled. */
+    public const BYTES = 16_384;
+    /** Bytes of a value. */
+    public const VALUE_BYTES = 8_192;
+
+    /** @param array<string, true> $filled names of the context that the text has */
+    private function __construct(public readonly string $text, public readonly array $filled)
+    {
+    }
+
+    /** @param array<array-key, mixed> $context */
+    public static function of(string $template, array $context): self
+    {
+        $text = '';
+        $filled = [];
+        $template = Printable::cut($template, self::BYTES);
+        // Every second part is a placeholder.
+        foreach ((array) \preg_split('/(\{[^{}\s]{1,100}\})/', $template, -1, \PREG_SPLIT_DELIM_CAPTURE) as $at => $part) {
+            $name = $at % 2 === 1 ? \substr($part, 1, -1) : null;
+            $value = $name === null ? null : self::value($context[$name] ?? null);
+            if ($value !== null) {
+                $filled[$name] = true;
+            }
+            $text .= $value ?? $part;
+            if (\strlen($text) > self::BYTES) {
+                break;
+            }
+        }
+
+        return new self(\strlen($text) > self::BYTES ? self::shortened($text) : $text, $filled);
+    }
+
+    private static function shortened(string $text): string
+    {
+        return (string) \preg_replace('/[\xC0-\xFF][\x80-\xBF]{0,2}$/D', '', \substr($text, 0, self::BYTES)) . '…';
+    }
+
+    private static function value(mixed $value): ?string
+    {
+        if ($value instanceof \Throwable) {
+            return null;
+        }
+        if (!\is_scalar($value) && !$value instanceof \Stringable && !$value instanceof \DateTimeInterface) {
+            return null;
+        }
+        $plain = Context::plain($value);
+
+        return \is_bool($plain) ? \var_export($plain, true) : (string) $plain;
+    }
+}
