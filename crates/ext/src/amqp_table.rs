@@ -9,7 +9,8 @@ use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
 
 use weft_core::amqp::{Binding, Exchange, Field, FieldTable, Properties, Queue, Topology};
 
-use crate::convert::{array_zval, list};
+use crate::array::{list, values};
+use crate::convert::array_zval;
 use crate::failure::Failure;
 use crate::text::Text;
 
@@ -152,7 +153,7 @@ pub fn topology(
 }
 
 fn each<T>(list: &ZendHashTable, make: fn(&Entry<'_>) -> PhpResult<T>) -> PhpResult<Vec<T>> {
-    let made = list.values().map(|value| {
+    let made = values(list).map(|value| {
         let entry = value
             .array()
             .ok_or_else(|| usage("each part of a topology must be an array".to_owned()))?;

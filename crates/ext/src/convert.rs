@@ -12,8 +12,9 @@ use ext_php_rs::zend::Function;
 
 use weft_core::sql::{Error, Params, ResultSet, Value};
 
-/// PHP's `HASH_FLAG_PACKED`.
-const PACKED: u32 = 1 << 2;
+use crate::array::list;
+use crate::held::Held;
+
 /// Lists inside lists, as many as JSON documents may have in PHP.
 const DEEPEST: usize = 512;
 
@@ -125,63 +126,6 @@ fn named(array: &ZendHashTable, sql: &str, item: Option<i64>) -> PhpResult<Param
     Ok(Params::Named(values))
 }
 
-/// The values of an array whose keys are 0, 1, 2, …; none when they are not.
-pub fn list(array: &ZendHashTable) -> Option<impl Iterator<Item = &Zval>> {
-    if let Some(values) = packed(array) {
-        return Some(List::Packed(values.iter()));
-    }
-    let mut values = Vec::with_capacity(array.len());
-    let mut entries = array.iter();
-    while let Some((key, value)) = entries.next_zval() {
-        if key.long() != Some(values.len() as i64) {
-            return None;
-        }
-        values.push(value);
-    }
-    Some(List::Collected(values.into_iter()))
-}
-
-/// The two ways PHP holds a list.
-enum List<'a> {
-    Packed(std::slice::Iter<'a, Zval>),
-    Collected(std::vec::IntoIter<&'a Zval>),
-}
-
-impl<'a> Iterator for List<'a> {
-    type Item = &'a Zval;
-
-    fn next(&mut self) -> Option<&'a Zval> {
-        match self {
-            Self::Packed(values) => values.next(),
-            Self::Collected(values) => values.next(),
-        }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        match self {
-            Self::Packed(values) => values.size_hint(),
-            Self::Collected(values) => values.size_hint(),
-        }
-    }
-}
-
-/// The values of an array that PHP keeps without keys and that has no holes.
-fn packed(array: &ZendHashTable) -> Option<&[Zval]> {
-    if array.nNumOfElements == 0 {
-        return Some(&[]);
-    }
-    // SAFETY: every reading of the union's 32 bits is a valid `u32`.
-    let flags = unsafe { array.u.flags };
-    if flags & PACKED == 0 || array.nNumUsed != array.nNumOfElements {
-        return None;
-    }
-    // SAFETY: a packed array holds `nNumUsed` values at `arPacked` (PHP 8.2 and later), which the borrow keeps alive; with
-    // as many elements as used slots none of them is undefined.
-    Some(unsafe {
-        std::slice::from_raw_parts(array.__bindgen_anon_1.arPacked, array.nNumUsed as usize)
-    })
-}
-
 /// Scalars and lists here; objects and maps are the PHP library's business (`Weft\Sql\Internal\Parameter`).
 fn value(zval: &Zval, place: Place<'_>, depth: usize) -> PhpResult<Value> {
     let zval = zval.dereference();
@@ -200,13 +144,18 @@ fn value(zval: &Zval, place: Place<'_>, depth: usize) -> PhpResult<Value> {
     if zval.is_null() {
         return Ok(Value::Null);
     }
-    match zval.array().and_then(list) {
+    nested(&Held::of(zval), place, depth)
+}
+
+/// Held, because an element's `jsonSerialize` can change the list or release the object if it stands behind a reference.
+fn nested(held: &Held, place: Place<'_>, depth: usize) -> PhpResult<Value> {
+    match held.array().and_then(list) {
         Some(_) if depth == DEEPEST => Err(place.refuse("is nested deeper than 512 lists")),
         Some(list) => Ok(Value::List(
             list.map(|zval| value(zval, place, depth + 1))
                 .collect::<PhpResult<_>>()?,
         )),
-        None => encoded(zval, place),
+        None => encoded(held.zval(), place),
     }
 }
 

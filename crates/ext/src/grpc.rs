@@ -16,6 +16,7 @@ use weft_core::grpc::{
 use weft_core::http::{HeaderMap, Tally};
 
 use crate::amqp_table::binary;
+use crate::array::values;
 use crate::convert::array_zval;
 use crate::failure::{Detail, Failure};
 use crate::http::HttpServer;
@@ -140,10 +141,10 @@ fn methods(given: &ZendHashTable) -> PhpResult<Vec<Method>> {
             client_streams: given.get_index(1)?.bool()?,
             message_bytes: given.get_index(2)?.long().map(size),
             timeout: given.get_index(3)?.double().map(seconds),
-            gates: gates.values().filter_map(Zval::long).map(size).collect(),
+            gates: values(gates).filter_map(Zval::long).map(size).collect(),
         })
     };
-    let methods: Option<Vec<Method>> = given.values().map(method).collect();
+    let methods: Option<Vec<Method>> = values(given).map(method).collect();
     let wrong = || Failure::new("usage", "a method is [path, whether the client streams, …]");
     Ok(methods.ok_or_else(wrong)?)
 }
@@ -159,7 +160,7 @@ fn rules(given: &ZendHashTable) -> PhpResult<Vec<Rule>> {
             server_streams: given.get_index(3)?.bool()?,
         })
     };
-    let rules: Option<Vec<Rule>> = given.values().map(rule).collect();
+    let rules: Option<Vec<Rule>> = values(given).map(rule).collect();
     let wrong = || Failure::new("usage", "a rule is [method of HTTP, path, index, …]");
     Ok(rules.ok_or_else(wrong)?)
 }
@@ -174,7 +175,7 @@ fn gates(given: &ZendHashTable) -> Vec<GateLimits> {
             queue: size(given.get_index(2)?.long()?),
         })
     };
-    given.values().filter_map(gate).collect()
+    values(given).filter_map(gate).collect()
 }
 
 fn size(number: i64) -> usize {
@@ -194,7 +195,7 @@ fn limits(given: &ZendHashTable) -> Limits {
         in_flight: count("inFlight", default.in_flight),
         queue: count("queue", default.queue),
         web_origins: origins.map_or_else(Vec::new, |origins| {
-            origins.values().filter_map(Zval::string).collect()
+            values(origins).filter_map(Zval::string).collect()
         }),
         gates: gates.map_or_else(Vec::new, self::gates),
     }
@@ -413,7 +414,7 @@ pub fn header_map(given: &ZendHashTable) -> PhpResult<HeaderMap> {
         };
         match value.array() {
             Some(values) => {
-                for value in values.values() {
+                for value in crate::array::values(values) {
                     entries.push((name.clone(), text_of(&name, value)?));
                 }
             }

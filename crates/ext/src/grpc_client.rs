@@ -10,6 +10,7 @@ use weft_core::grpc::client::{Balancing, Channel, ChannelOptions, ClientCall, Re
 use weft_core::net::{ClientTls, Identity, PeerCheck};
 
 use crate::amqp_table::binary;
+use crate::array::values;
 use crate::failure::Failure;
 use crate::grpc::{bytes_of, closed, ended, fields, header_map, message_or_null};
 use crate::process::Process;
@@ -84,7 +85,7 @@ fn servers(given: &ZendHashTable) -> PhpResult<Vec<(String, u16)>> {
         let port = given.get_index(1)?.long()?;
         Some((given.get_index(0)?.string()?, u16::try_from(port).ok()?))
     };
-    let servers: Option<Vec<(String, u16)>> = given.values().map(server).collect();
+    let servers: Option<Vec<(String, u16)>> = values(given).map(server).collect();
     let wrong = || Failure::new("usage", "a server is [host, port], with a port up to 65535");
     Ok(servers.ok_or_else(wrong)?)
 }

@@ -6,6 +6,7 @@
 
 mod amqp;
 mod amqp_table;
+mod array;
 mod bus;
 mod caller;
 mod convert;
@@ -13,6 +14,7 @@ mod failure;
 mod fork;
 mod grpc;
 mod grpc_client;
+mod held;
 mod http;
 mod metrics;
 mod output;

@@ -10,6 +10,7 @@ use weft_core::workers::{Endpoint, pulse};
 
 use crate::failure::Failure;
 use crate::runtime::seconds;
+use crate::text::pairs;
 
 #[php_class]
 #[php(name = "Weft\\Native\\Histogram")]
@@ -18,10 +19,15 @@ pub struct Histogram(Arc<metrics::Histogram>);
 
 #[php_impl]
 impl Histogram {
-    pub fn __construct(name: &str, help: &str, labels: &ZendHashTable) -> Self {
-        let labels = pairs(labels);
+    pub fn __construct(name: &str, help: &str, labels: &ZendHashTable) -> PhpResult<Self> {
+        let labels = pairs(labels)?;
         let bounds = metrics::LATENCY;
-        Self(metrics::histogram(name, help, &borrowed(&labels), bounds))
+        Ok(Self(metrics::histogram(
+            name,
+            help,
+            &borrowed(&labels),
+            bounds,
+        )))
     }
 
     pub fn record(&self, duration: f64) {
@@ -69,34 +75,24 @@ pub fn measured() -> bool {
 
 #[php_function]
 #[php(name = "Weft\\Native\\addToCounter")]
-pub fn add_to_counter(name: &str, help: &str, labels: &ZendHashTable, by: i64) {
-    let labels = pairs(labels);
+pub fn add_to_counter(name: &str, help: &str, labels: &ZendHashTable, by: i64) -> PhpResult<()> {
+    let labels = pairs(labels)?;
     metrics::counter(name, help, &borrowed(&labels)).add(u64::try_from(by).unwrap_or(0));
+    Ok(())
 }
 
 #[php_function]
 #[php(name = "Weft\\Native\\setGauge")]
-pub fn set_gauge(name: &str, help: &str, labels: &ZendHashTable, value: f64) {
-    let labels = pairs(labels);
+pub fn set_gauge(name: &str, help: &str, labels: &ZendHashTable, value: f64) -> PhpResult<()> {
+    let labels = pairs(labels)?;
     metrics::gauge(name, help, &borrowed(&labels)).set(value);
+    Ok(())
 }
 
 #[php_function]
 #[php(name = "Weft\\Native\\metrics")]
 pub fn render_metrics() -> String {
     metrics::render()
-}
-
-fn pairs(labels: &ZendHashTable) -> Vec<(String, String)> {
-    labels
-        .iter()
-        .map(|(key, value)| {
-            (
-                key.to_string(),
-                value.coerce_to_string().unwrap_or_default(),
-            )
-        })
-        .collect()
 }
 
 fn borrowed(labels: &[(String, String)]) -> Vec<(&str, &str)> {

@@ -8,10 +8,11 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, ZendObject, Zval};
 
 use weft_core::sql::{
-    Call, Calls, ConnectFailure, Database, Error, Hooks, Moment, ParseCache, PoolChange, RowStream,
-    Statement, Transaction, Value,
+    Call, Calls, ConnectFailure, Database, Error, Hooks, Moment, Params, ParseCache, PoolChange,
+    RowStream, Statement, Transaction, Value,
 };
 
+use crate::array::values;
 use crate::caller::borrower;
 use crate::convert;
 use crate::failure::{Detail, Failure};
@@ -114,7 +115,7 @@ impl SqlDatabase {
 
     pub fn listen(&self, channels: &ZendHashTable, check: f64) -> PhpResult<i64> {
         let mut names = Vec::with_capacity(channels.len());
-        for channel in channels.values() {
+        for channel in values(channels) {
             let name = channel
                 .zend_str()
                 .and_then(|name| std::str::from_utf8(name.as_bytes()).ok());
@@ -238,7 +239,7 @@ impl SqlDatabase {
 
 /// Which hooks PHP has, by name.
 fn hooks(names: &ZendHashTable) -> Hooks {
-    let has = |hook: &str| names.values().any(|name| name.str() == Some(hook));
+    let has = |hook: &str| values(names).any(|name| name.str() == Some(hook));
     Hooks {
         created: has("created"),
         borrowed: has("borrowed"),
@@ -458,7 +459,17 @@ fn statement_of_item(
 ) -> PhpResult<Statement> {
     let sql = readable(sql)?;
     let params = convert::params(params, sql, item)?;
-    let mut parsed = parsed.borrow_mut();
+    // Making an exception runs autoloaders, which may use the database: the cache is not borrowed any more by then.
+    let bound = bound(&mut parsed.borrow_mut(), sql, params, item);
+    Ok(bound?)
+}
+
+fn bound(
+    parsed: &mut ParseCache,
+    sql: &str,
+    params: Params,
+    item: Option<i64>,
+) -> Result<Statement, Failure> {
     let parsed = parsed.parse(sql).map_err(failure)?;
     let bound = parsed.bind(params);
     Ok(Statement {

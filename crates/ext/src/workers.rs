@@ -12,6 +12,7 @@ use weft_core::workers::{Endpoint, Event, Link, Supervisor as CoreSupervisor, wo
 
 use crate::failure::Failure;
 use crate::runtime::seconds;
+use crate::text::pairs;
 
 #[php_class]
 #[php(name = "Weft\\Native\\Supervisor")]
@@ -38,21 +39,13 @@ impl Supervisor {
         command: Vec<String>,
         environment: &ZendHashTable,
     ) -> PhpResult<i64> {
-        let environment: Vec<(String, String)> = environment
-            .iter()
-            .map(|(key, value)| {
-                (
-                    key.to_string(),
-                    value.coerce_to_string().unwrap_or_default(),
-                )
-            })
-            .collect();
+        let environment = pairs(environment)?;
         let pid = self
             .supervisor
             .borrow_mut()
             .spawn(usize::try_from(index).unwrap_or(1), &command, &environment)
-            .map_err(failed("cannot start a worker"))?;
-        Ok(i64::from(pid))
+            .map_err(failed("cannot start a worker"));
+        Ok(i64::from(pid?))
     }
 
     pub fn wait(&self, timeout: f64) -> PhpResult<Zval> {
@@ -60,7 +53,8 @@ impl Supervisor {
             .supervisor
             .borrow_mut()
             .wait(seconds(timeout))
-            .map_err(failed("cannot wait for workers"))?;
+            .map_err(failed("cannot wait for workers"));
+        let events = events?;
         let mut list = ZendHashTable::with_capacity(events.len() as u32);
         for event in events {
             list.push(zval(event)?)?;
@@ -79,16 +73,18 @@ impl Supervisor {
     }
 
     pub fn watch(&self, folder: &str) -> PhpResult<()> {
-        self.supervisor
+        let watched = self
+            .supervisor
             .borrow_mut()
             .watch(Path::new(folder))
-            .map_err(failed(&format!("cannot watch {folder}")))?;
-        Ok(())
+            .map_err(failed(&format!("cannot watch {folder}")));
+        Ok(watched?)
     }
 
     pub fn serve(&self, address: &str) -> PhpResult<String> {
         let endpoint = Endpoint::open(address, &self.supervisor.borrow())
-            .map_err(failed(&format!("cannot serve metrics on {address}")))?;
+            .map_err(failed(&format!("cannot serve metrics on {address}")));
+        let endpoint = endpoint?;
         let address = endpoint.address().to_string();
         *self.endpoint.borrow_mut() = Some(endpoint);
         Ok(address)

@@ -9,6 +9,7 @@ use weft_core::http::{Coding, Encoder, Offer, is_compressible};
 
 use super::long;
 use crate::amqp_table::binary;
+use crate::array::values;
 use crate::failure::Failure;
 use crate::runtime::{Payload, start};
 
@@ -34,7 +35,7 @@ impl HttpEncoder {
 
     pub fn choose(accept: &Zval, codings: &ZendHashTable) -> PhpResult<Option<&'static str>> {
         let accept = bytes(accept)?;
-        let names = codings.values().filter_map(Zval::str);
+        let names = values(codings).filter_map(Zval::str);
         let codings = names.map(named).collect::<PhpResult<Vec<_>>>()?;
         let chosen = Offer::parse(accept).best_of(codings);
         Ok(chosen.map(Coding::name))
@@ -63,13 +64,16 @@ impl HttpEncoder {
 
     pub fn write(&self, piece: &Zval) -> PhpResult<Zval> {
         let piece = bytes(piece)?;
-        let mut encoder = self.encoder.borrow_mut();
-        let encoder = encoder.as_mut().ok_or_else(ended)?;
-        Ok(binary(&encoder.write(piece).map_err(failure)?))
+        let written = match self.encoder.borrow_mut().as_mut() {
+            Some(encoder) => encoder.write(piece).map_err(failure),
+            None => Err(ended()),
+        };
+        Ok(binary(&written?))
     }
 
     pub fn finish(&self) -> PhpResult<Zval> {
-        let encoder = self.encoder.borrow_mut().take().ok_or_else(ended)?;
+        let encoder = self.encoder.borrow_mut().take();
+        let encoder = encoder.ok_or_else(ended)?;
         Ok(binary(&encoder.finish().map_err(failure)?))
     }
 }

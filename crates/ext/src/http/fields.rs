@@ -120,7 +120,7 @@ pub fn header_map(headers: &ZendHashTable) -> PhpResult<HeaderMap> {
             }
             Some(values) => {
                 let name = header_name(key)?;
-                for value in values.values() {
+                for value in crate::array::values(values) {
                     map.append(&name, header_value(&name, value)?);
                 }
             }

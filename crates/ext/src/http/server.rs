@@ -13,6 +13,7 @@ use weft_core::net::{Address, Identity, ListenError, ServerTls, TlsAcceptor, lis
 
 use super::long;
 use super::request::HttpRequest;
+use crate::array::values;
 use crate::convert::array_zval;
 use crate::failure::Failure;
 use crate::grpc::tally_into;
@@ -68,10 +69,8 @@ impl HttpServer {
     }
 
     pub fn reload_certificates(&self) -> PhpResult<()> {
-        for tls in &*self.tls.borrow() {
-            tls.reload().map_err(tls_failure)?;
-        }
-        Ok(())
+        let mut all = self.tls.borrow().clone().into_iter();
+        Ok(all.try_for_each(|tls| tls.reload().map_err(tls_failure))?)
     }
 
     pub fn next(&self, max: i64) -> PhpResult<Zval> {
@@ -180,8 +179,7 @@ fn tls(
         let file = pair.array()?.get_index(index)?.string()?;
         Some(PathBuf::from(file))
     };
-    let identities = certificates
-        .values()
+    let identities = values(certificates)
         .map(|pair| {
             Some(Identity {
                 cert_file: file(pair, 0)?,

@@ -29,20 +29,9 @@ impl HttpStream {
         let piece = bytes
             .zend_str()
             .ok_or_else(|| Failure::new("usage", "a piece of a response must be a string"))?;
-        let writer = self.writer.borrow();
-        let writer = writer.as_ref().ok_or_else(|| {
-            Failure::new(
-                "usage",
-                "the response has ended: nothing more can be written",
-            )
-        })?;
-        let has_room = writer
-            .write(Bytes::copy_from_slice(piece.as_bytes()))
-            .map_err(gone)?;
-        if has_room {
+        let Some(room) = self.send(piece.as_bytes())? else {
             return Ok(0);
-        }
-        let room = writer.room();
+        };
         start(async move { room.await.map(|()| Payload::Null).map_err(gone) })
     }
 
@@ -64,6 +53,22 @@ impl HttpStream {
 }
 
 impl HttpStream {
+    /// Its error becomes an exception, for which PHP code runs, when the writer is not borrowed any more.
+    fn send(
+        &self,
+        piece: &[u8],
+    ) -> Result<Option<impl Future<Output = Result<(), Broken>> + use<>>, Failure> {
+        let writer = self.writer.borrow();
+        let writer = writer.as_ref().ok_or_else(|| {
+            Failure::new(
+                "usage",
+                "the response has ended: nothing more can be written",
+            )
+        })?;
+        let has_room = writer.write(Bytes::copy_from_slice(piece)).map_err(gone)?;
+        Ok((!has_room).then(|| writer.room()))
+    }
+
     pub fn new(writer: BodyWriter) -> Self {
         let writer = RefCell::new(Some(writer));
         Self { writer }

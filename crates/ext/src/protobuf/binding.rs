@@ -14,6 +14,7 @@ use weft_core::protobuf::{
 };
 
 use super::{registry, schema as refused, slot};
+use crate::array::{entries, values};
 
 /// Bound once per class and request.
 pub struct Binding {
@@ -168,7 +169,7 @@ fn check(class: &str, schema: &Schema, layout: &Layout) -> PhpResult<Vec<String>
     )?;
     let names = answer
         .array()
-        .map(|array| array.values().filter_map(Zval::string).collect());
+        .map(|array| values(array).filter_map(Zval::string).collect());
     match names {
         Some(names) => Ok(names),
         None => Err(refused(answer.string().unwrap_or_default())),
@@ -231,7 +232,16 @@ fn slot_of(class: *mut zend_class_entry, name: &str, property: &str) -> PhpResul
         &*(*found).value.ptr.cast::<zend_property_info>()
     };
     let table = std::mem::offset_of!(zend_object, properties_table) as u32;
-    Ok((info.offset - table) / size_of::<zval>() as u32)
+    let slot = info.offset.wrapping_sub(table) / size_of::<zval>() as u32;
+    // SAFETY: the class lives.
+    let slots = unsafe { (*class).default_properties_count };
+    if i64::from(slot) >= i64::from(slots) {
+        // Static properties and virtual ones have none.
+        return Err(refused(format!(
+            "{name}::${property} is not kept in the object"
+        )));
+    }
+    Ok(slot)
 }
 
 impl EnumBinding {
@@ -262,10 +272,8 @@ impl EnumBinding {
             .map(|class| std::ptr::from_ref(class).cast_mut())
             .ok_or_else(|| refused(format!("the enum {class_name} does not exist")))?;
         let mut cases = HashMap::with_capacity(names.len());
-        for (number, name) in names.iter() {
-            if let (ext_php_rs::types::array::ArrayKey::Long(number), Some(name)) =
-                (number, name.zend_str())
-            {
+        for (number, name) in entries(names) {
+            if let (Some(number), Some(name)) = (number.long(), name.zend_str()) {
                 // SAFETY: the class is an enum with this case: PHP said so just now.
                 let case =
                     unsafe { zend_enum_get_case(class, std::ptr::from_ref(name).cast_mut()) };

@@ -8,6 +8,7 @@ use weft_core::protobuf::wire::{self, put_delimited};
 
 use super::encode::properties;
 use super::slot::{self, Key, Value};
+use crate::held::Held;
 
 type Result = std::result::Result<(), String>;
 
@@ -46,7 +47,10 @@ fn any(out: &mut Vec<u8>, value: Value, depth: usize) -> Result {
 }
 
 fn object_value(out: &mut Vec<u8>, object: *mut zend_object, depth: usize) -> Result {
-    // SAFETY: the array that is being encoded holds the object.
+    // SAFETY: no PHP code has run since the object was read from the array that owns it. The initializer of a lazy object
+    // is PHP code.
+    let _held = unsafe { Held::object(object) };
+    // SAFETY: held.
     let class = unsafe { (*object).ce.as_ref() }
         .and_then(ClassEntry::name)
         .unwrap_or_default();
@@ -77,8 +81,9 @@ fn nested(out: &mut Vec<u8>, tag: u8, write: impl FnOnce(&mut Vec<u8>) -> Result
 }
 
 fn list(out: &mut Vec<u8>, array: *mut HashTable, depth: usize) -> Result {
-    // SAFETY: the message holds the array, and no PHP code runs meanwhile.
+    // SAFETY: no PHP code has run since the array was read from what owns it; from here on it is held.
     unsafe {
+        let _held = Held::array_at(array);
         slot::each(array, |_, value| {
             nested(out, 0x0A, |out| any(out, value, depth))
         })
@@ -86,8 +91,9 @@ fn list(out: &mut Vec<u8>, array: *mut HashTable, depth: usize) -> Result {
 }
 
 fn structure(out: &mut Vec<u8>, array: *mut HashTable, depth: usize) -> Result {
-    // SAFETY: the message holds the array, and no PHP code runs meanwhile.
+    // SAFETY: no PHP code has run since the array was read from what owns it; from here on it is held.
     unsafe {
+        let _held = Held::array_at(array);
         slot::each(array, |key, value| {
             nested(out, 0x0A, |out| {
                 out.push(0x0A);

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt::Display;
 
 use ext_php_rs::exception::{PhpException, PhpResult};
-use ext_php_rs::ffi::{self, HashTable, zend_object, zval};
+use ext_php_rs::ffi::{self, HashTable, zend_object};
 use ext_php_rs::types::{ZendObject, Zval};
 
 use weft_core::protobuf::wire::{self, put_delimited, put_varint};
@@ -16,6 +16,7 @@ use super::binding::{Binding, EnumBinding};
 use super::slot::{self, Key, Value};
 use super::{dynamic, registry};
 use crate::failure::Failure;
+use crate::held::Held;
 
 thread_local! {
     /// Kept between calls, so that small messages allocate nothing but their result.
@@ -41,26 +42,6 @@ pub fn encode<T>(message: &mut ZendObject, finish: impl FnOnce(&[u8]) -> T) -> P
 
 struct Encoder<'s> {
     schema: &'s Schema,
-}
-
-/// Keeps a value alive while PHP code may run that could release it, and keeps an array from being changed under us.
-struct Held(zval);
-
-impl Held {
-    /// # Safety
-    /// The object must be alive.
-    unsafe fn object(object: *mut zend_object) -> Self {
-        // SAFETY: the caller's promise; the reference belongs to the zval from here on.
-        unsafe { (*object).gc.refcount += 1 };
-        Self(slot::object(object))
-    }
-
-    /// # Safety
-    /// The array must be alive.
-    unsafe fn array(array: *mut HashTable) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { slot::shared_array(array) })
-    }
 }
 
 /// The field that is being written, for error messages.
@@ -108,7 +89,8 @@ impl Encoder<'_> {
         };
         for ((field, &index), cases) in layout.fields.iter().zip(&binding.slots).zip(&binding.enums)
         {
-            // SAFETY: the object lives, and the slot is one of its class.
+            // SAFETY: the caller holds the object, and the slot is one of its class. The value is used, or held, before PHP
+            // code runs that could overwrite the slot.
             let value = unsafe { slot::read(slot::at(object, index)) };
             let place = Place { layout, field };
             self.field(out, place, cases.as_ref(), value, depth)?;
@@ -248,16 +230,20 @@ impl Encoder<'_> {
         let Some(layout) = field.kind.layout() else {
             return Ok(());
         };
+        // Binding a class runs autoloaders, which can take the object out of its message.
+        let _held = match value {
+            // SAFETY: no PHP code has run since the value was read from what owns it.
+            Value::Object(object) => Some(unsafe { Held::object(object) }),
+            _ => None,
+        };
         let binding = registry::of_layout(layout)?;
         match value {
-            // SAFETY: the object lives: its message or an array that is held holds it.
+            // SAFETY: held.
             Value::Object(object) if unsafe { (*object).ce } == binding.class => {
-                // SAFETY: as above.
-                let _held = unsafe { Held::object(object) };
                 self.message(out, object, &binding, depth)
             }
             Value::Object(object) => {
-                // SAFETY: as above.
+                // SAFETY: held.
                 let found = unsafe { (*object).ce.as_ref() }
                     .and_then(|class| class.name())
                     .unwrap_or_default();
@@ -284,7 +270,7 @@ impl Encoder<'_> {
             if slot::length(array) == 0 {
                 return Ok(());
             }
-            Held::array(array)
+            Held::array_at(array)
         };
         let field = place.field;
         if packed {
@@ -322,7 +308,7 @@ impl Encoder<'_> {
             if slot::length(array) == 0 {
                 return Ok(());
             }
-            Held::array(array)
+            Held::array_at(array)
         };
         // SAFETY: held.
         unsafe {
@@ -513,9 +499,12 @@ fn timestamp(out: &mut Vec<u8>, place: Place<'_>, value: Value) -> PhpResult<()>
     let Value::Object(object) = value else {
         return Err(place.mismatch("DateTimeInterface", value));
     };
-    // SAFETY: the message, or an array that is held, holds the object.
+    // SAFETY: no PHP code has run since the object was read from what owns it.
     let held = unsafe { Held::object(object) };
-    let parts = crate::convert::call("Weft\\Protobuf\\Internal\\Instants::parts", vec![&held.0])?;
+    let parts = crate::convert::call(
+        "Weft\\Protobuf\\Internal\\Instants::parts",
+        vec![held.zval()],
+    )?;
     let part = |index| {
         parts
             .array()
@@ -536,8 +525,8 @@ fn timestamp(out: &mut Vec<u8>, place: Place<'_>, value: Value) -> PhpResult<()>
     Ok(())
 }
 
-/// The properties of a plain object, as a struct of them is written.
+/// The properties of a plain object, as a struct of them is written. Runs the initializer of a lazy object (PHP 8.4).
 pub fn properties(object: *mut zend_object) -> *mut HashTable {
-    // SAFETY: the object lives; PHP builds or returns its table.
+    // SAFETY: the caller holds the object; PHP builds or returns its table.
     unsafe { ffi::zend_std_get_properties(object) }
 }

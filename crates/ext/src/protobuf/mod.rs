@@ -8,7 +8,7 @@ mod dynamic;
 mod encode;
 mod registry;
 mod sink;
-mod slot;
+pub mod slot;
 
 use std::rc::Rc;
 

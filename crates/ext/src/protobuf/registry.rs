@@ -6,13 +6,14 @@ use std::rc::Rc;
 
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::ffi::{zend_class_entry, zend_lookup_class_ex};
-use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
+use ext_php_rs::types::{ZendStr, Zval};
 use ext_php_rs::zend::ClassEntry;
 
 use weft_core::protobuf::{LayoutId, Schema};
 
 use super::binding::Binding;
 use super::{schema as refused, unusable};
+use crate::array::entries;
 
 /// No borrow of it is held while PHP runs: binding a class loads files, which may use this again.
 #[derive(Default)]
@@ -22,6 +23,35 @@ struct Registry {
     classes: HashMap<String, String>,
     by_layout: Vec<Option<Rc<Binding>>>,
     by_class: HashMap<usize, Rc<Binding>>,
+}
+
+impl Registry {
+    /// An earlier binding of the class stays: PHP code that ran while this one was made can have bound it already, and
+    /// objects under construction point at it.
+    fn keep(&mut self, class: *mut zend_class_entry, binding: Rc<Binding>) -> Rc<Binding> {
+        let bound = Rc::clone(self.by_class.entry(class as usize).or_insert(binding));
+        if self.is_generated(&bound) {
+            let index = bound.layout.index();
+            if self.by_layout.len() <= index {
+                self.by_layout.resize(index + 1, None);
+            }
+            if let Some(slot) = self.by_layout.get_mut(index) {
+                *slot = Some(Rc::clone(&bound));
+            }
+        }
+        bound
+    }
+
+    /// Whether this is the class that the message was generated as, which typed properties expect. Another class can name
+    /// the same message.
+    fn is_generated(&self, binding: &Binding) -> bool {
+        let layout = self.schema.layout(binding.layout);
+        let class = layout.and_then(|layout| self.classes.get(&layout.name));
+        class.is_some_and(|class| {
+            let class = class.strip_prefix('\\').unwrap_or(class);
+            class.eq_ignore_ascii_case(&binding.class_name)
+        })
+    }
 }
 
 thread_local! {
@@ -99,19 +129,7 @@ fn load(layout: LayoutId) -> PhpResult<Rc<Binding>> {
 #[cold]
 fn bind(class: *mut zend_class_entry) -> PhpResult<Rc<Binding>> {
     let binding = Rc::new(Binding::of(class)?);
-    with(|registry| {
-        registry
-            .by_class
-            .insert(class as usize, Rc::clone(&binding));
-        let index = binding.layout.index();
-        if registry.by_layout.len() <= index {
-            registry.by_layout.resize(index + 1, None);
-        }
-        if let Some(slot) = registry.by_layout.get_mut(index) {
-            *slot = Some(Rc::clone(&binding));
-        }
-    });
-    Ok(binding)
+    Ok(with(|registry| registry.keep(class, binding)))
 }
 
 /// Adds a generated file and, before it, what it imports. `file` is the name of its class.
@@ -157,8 +175,11 @@ pub fn text(value: &Zval, class: &str, method: &str) -> PhpResult<String> {
 }
 
 fn strings(array: &Zval) -> Vec<(String, String)> {
-    let entries = array.array().map(ZendHashTable::iter).into_iter().flatten();
+    let entries = array.array().map(entries).into_iter().flatten();
     entries
-        .filter_map(|(key, value)| Some((key.to_string(), value.string()?)))
+        .filter_map(|(key, value)| {
+            let number = || key.long().map(|number| number.to_string());
+            Some((key.string().or_else(number)?, value.string()?))
+        })
         .collect()
 }

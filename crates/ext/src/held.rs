@@ -1,0 +1,46 @@
+//! Values that are read while PHP code may run.
+//!
+//! PHP code runs inside a native call wherever a value is converted (`jsonSerialize`, `__toString`), a class is looked up
+//! (autoloaders), a failure becomes an exception, an error handler is called or a value is released (destructors). Such code
+//! can change an array or release an object that the call has reached through a PHP reference, as in `[&$inner]`.
+//!
+//! One reference of our own is all that is needed: PHP copies an array that more than one owner refers to before it writes
+//! to it, and frees an object after its last reference is gone.
+
+use ext_php_rs::ffi::{HashTable, zend_object};
+use ext_php_rs::types::{ZendHashTable, Zval};
+
+use crate::protobuf::slot;
+
+/// A value with a reference of its own, PHP references followed. Dropping it may run a destructor.
+pub struct Held(Zval);
+
+impl Held {
+    pub fn of(value: &Zval) -> Self {
+        Self(value.dereference().shallow_clone())
+    }
+
+    /// # Safety
+    /// The object must be alive.
+    pub unsafe fn object(object: *mut zend_object) -> Self {
+        // SAFETY: the caller's promise; the reference belongs to the value from here on.
+        unsafe { (*object).gc.refcount += 1 };
+        Self(slot::object(object))
+    }
+
+    /// # Safety
+    /// The array must be alive.
+    pub unsafe fn array_at(array: *mut HashTable) -> Self {
+        // SAFETY: the caller's promise.
+        Self(unsafe { slot::shared_array(array) })
+    }
+
+    pub fn zval(&self) -> &Zval {
+        &self.0
+    }
+
+    /// The array that it is, if it is one. Nobody writes to it while it is held.
+    pub fn array(&self) -> Option<&ZendHashTable> {
+        self.0.array()
+    }
+}
