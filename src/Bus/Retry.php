@@ -10,8 +10,8 @@ use Weft\Bus\Internal\Causes;
  * How often and when a handler that has thrown is tried again before its message is parked.
  *
  * On a handler method, on its class, or on the message class; the first of these, in this order, whose `$on` fits the
- * exception decides. Without any, exceptions marked {@see Recoverable} and SQL failures that pass by themselves (deadlock,
- * serialization failure, lock not available, connection lost, pool exhausted) are tried again as {@see Bus::connect()} was
+ * exception decides. Without any, exceptions marked {@see Recoverable}, those of {@see \Weft\Lock\Locks} and SQL failures that pass by
+ * themselves (deadlock, serialization failure, lock not available, connection lost, pool exhausted) are tried again as {@see Bus::connect()} was
  * told; everything else is parked at once. {@see Unrecoverable} always is.
  *
  * With all retries a handler is called `(1 + immediate) × (1 + delayed)` times. A message that waits for a delayed retry

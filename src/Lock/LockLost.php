@@ -4,10 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Lock;
 
-use Weft\Bus\Recoverable;
-
 /**
  * A lock ended before its owner gave it back: the process stood still, or its store could not be reached, for longer than
  * the lock lives. Somebody else may have it. A handler that throws it is tried again.
  */
-final class LockLost extends LockException implements Recoverable {}
+final class LockLost extends LockException {}

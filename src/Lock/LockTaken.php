@@ -4,7 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Lock;
 
-use Weft\Bus\Recoverable;
-
 /** Somebody else had the lock for as long as one was ready to wait. A handler that throws it is tried again. */
-final class LockTaken extends LockException implements Recoverable {}
+final class LockTaken extends LockException {}

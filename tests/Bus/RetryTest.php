@@ -178,6 +178,7 @@ class RetryTest extends BusTestCase
         yield 'a rule for the previous exception' => [new \RuntimeException('no', previous: new \DomainException('no')), 3];
         yield 'no rule' => [new \RuntimeException('no'), 1];
         yield 'marked as unrecoverable' => [new class ('no') extends \LengthException implements Unrecoverable {}, 1];
+        yield 'a lock that another holds' => [new \Weft\Lock\LockTaken('taken', 'stock'), 2];
         yield 'marked as recoverable' => [new class ('no') extends \RuntimeException implements Recoverable {}, 2];
         yield 'a deadlock' => [new Deadlock('no'), 2];
     }

@@ -18,6 +18,7 @@ use Weft\Bus\Saga\SagaConflict;
 use Weft\Bus\TransactionFinished;
 use Weft\Bus\UnknownMessageType;
 use Weft\Bus\Unrecoverable;
+use Weft\Lock\LockException;
 use Weft\Sql\ConnectionFailed;
 use Weft\Sql\ConnectionLost;
 use Weft\Sql\LockNotAvailable;
@@ -36,7 +37,7 @@ final class RetryPolicy
         UnknownMessageType::class, TransactionFinished::class, DuplicateMessageId::class, CrashedTooOften::class, ClaimLost::class,
     ];
 
-    private const TRANSIENT = [Recoverable::class, TransactionAborted::class, LockNotAvailable::class, ConnectionLost::class, ConnectionFailed::class, PoolExhausted::class];
+    private const TRANSIENT = [Recoverable::class, LockException::class, TransactionAborted::class, LockNotAvailable::class, ConnectionLost::class, ConnectionFailed::class, PoolExhausted::class];
 
     private readonly Retry $transient;
 
