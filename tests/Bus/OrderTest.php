@@ -14,6 +14,7 @@ use Weft\Bus\Header;
 use Weft\Bus\InvalidMessageClass;
 use Weft\Bus\NoHandler;
 use Weft\Bus\OrderedBy;
+use Weft\Bus\Publishing;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
@@ -35,6 +36,7 @@ use Weft\Tests\RecordingLogger;
 use function Weft\async;
 use function Weft\delay;
 use function Weft\run;
+use function Weft\tasks;
 use function Weft\timeout;
 
 require_once __DIR__ . '/Fixtures/ordered.php';
@@ -82,6 +84,42 @@ final class OrderTest extends BusTestCase
         yield 'RabbitMQ and PostgreSQL' => ['servers'];
         yield 'memory and MariaDB' => ['mariadb'];
         yield 'one PostgreSQL database' => ['postgres'];
+    }
+
+    public function testHoweverManyMessagesAKeyHasTasksAndMemoryStayTheSame(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect($this->dsn());
+            $tasks = $memory = [];
+            $last = 0;
+            $bus = Bus::connect(new Memory(), $database, Publishing::AfterCommitUnrecorded)->handlers(self::accounts(static function (object $message) use (&$tasks, &$memory, &$last): void {
+                self::assertSame($last + 1, $message->number);
+                $last = $message->number;
+                if ($last % 1_000 === 0) {
+                    // Another turn of the loop: tasks that have ended are gone.
+                    delay(0.0);
+                    $tasks[] = \count(tasks());
+                    $memory[] = \memory_get_usage();
+                }
+            }));
+            $bus->declare(self::QUEUE);
+            $consumer = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 16, signals: false, limit: 12_000));
+            for ($number = 1; $number <= 12_000; $number += 500) {
+                // A few at a time, so that those that wait do not hide what is left of those that were handled.
+                $bus->sendAll(\array_map(static fn(int $next): Deposit => new Deposit('a', $next), \range($number, $number + 499)));
+                while ($bus->depth(self::QUEUE) > 0) {
+                    delay(0.001);
+                }
+            }
+
+            self::assertSame(12_000, $consumer->await());
+            self::assertSame(12_000, $last);
+            self::assertLessThanOrEqual(\min($tasks) + 3, \max($tasks), \implode(' ', $tasks));
+            // One task, its fiber and its locals alone would be more than a kilobyte a message.
+            self::assertLessThan($memory[1] + 1_000_000, \end($memory));
+            $bus->close();
+            $database->close();
+        });
     }
 
     /** @dataProvider places */

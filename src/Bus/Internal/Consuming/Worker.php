@@ -16,6 +16,7 @@ use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
+use Weft\Runtime\Scope;
 use Weft\Runtime\Task;
 
 use function Weft\async;
@@ -46,6 +47,9 @@ final class Worker
     private readonly Intake $intake;
     private readonly Wakeup $ended;
 
+    /** Owns the task of every delivery, whichever task starts it: a successor that belonged to its predecessor would keep that alive. */
+    private ?Scope $scope = null;
+
     /** @param Order|null $order null where no messages are in an order */
     public function __construct(
         private readonly Consumer $consumer,
@@ -67,8 +71,9 @@ final class Worker
     {
         $watch = $this->options->signals ? detach($this->watchSignals(...)) : null;
         try {
-            scope(function (): void {
-                $attend = $this->order === null ? null : async($this->order->attend(...), $this);
+            scope(function (Scope $scope): void {
+                $this->scope = $scope;
+                $attend = $this->order === null ? null : $scope->async($this->order->attend(...), $this);
                 try {
                     $this->intake->feed();
                     $this->finish();
@@ -157,7 +162,7 @@ final class Worker
         if ($this->awaitPlace()) {
             $tag = $deliveries[0]->tag;
             $this->places->take($tag);
-            $this->tasks[$tag] = async($this->handleBatch(...), $handler, $deliveries);
+            $this->tasks[$tag] = $this->task($this->handleBatch(...), $handler, $deliveries);
             $this->started += \count($deliveries);
             $this->isLast(0) && $this->stop();
         }
@@ -180,7 +185,7 @@ final class Worker
         if ($this->order === null || $this->stopping || !$this->order->lanes->reserve($key)) {
             return;
         }
-        $this->tasks["key {$key}"] = async(function () use ($key): void {
+        $this->tasks["key {$key}"] = $this->task(function () use ($key): void {
             try {
                 $this->order->replay($key, $this);
             } catch (Unordered) {
@@ -196,10 +201,17 @@ final class Worker
     private function launch(Delivery $delivery): void
     {
         $this->places->take($delivery->tag);
-        $this->tasks[$delivery->tag] = async($this->handle(...), $delivery);
+        $this->tasks[$delivery->tag] = $this->task($this->handle(...), $delivery);
         if (++$this->started === $this->options->limit) {
             $this->stop();
         }
+    }
+
+    private function task(\Closure $main, mixed ...$args): Task
+    {
+        \assert($this->scope !== null);
+
+        return $this->scope->async($main, ...$args);
     }
 
     private function handle(Delivery $delivery): void

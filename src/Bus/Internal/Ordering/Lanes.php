@@ -18,19 +18,17 @@ final class Lanes
     /** Longest key that a column takes; those that the bus makes are shorter. */
     private const KEY_BYTES = 200;
 
-    /** @var array<string, list<Delivery>> by keys that are busy; who waits for each */
+    /** @var array<string, \SplQueue<Delivery>|null> by keys that are busy; who waits for each, null for nobody */
     private array $busy = [];
 
     /** @return bool whether it is its turn; otherwise {@see leave()} returns it when it is */
     public function enter(Delivery $delivery): bool
     {
         $key = self::key($delivery);
-        if ($key === null || !isset($this->busy[$key])) {
-            $key === null || $this->busy[$key] = [];
-
+        if ($key === null || $this->reserve($key)) {
             return true;
         }
-        $this->busy[$key][] = $delivery;
+        ($this->busy[$key] ??= new \SplQueue())->enqueue($delivery);
 
         return false;
     }
@@ -38,10 +36,10 @@ final class Lanes
     /** @return bool false when the key is busy */
     public function reserve(string $key): bool
     {
-        if (isset($this->busy[$key])) {
+        if (\array_key_exists($key, $this->busy)) {
             return false;
         }
-        $this->busy[$key] = [];
+        $this->busy[$key] = null;
 
         return true;
     }
@@ -49,12 +47,13 @@ final class Lanes
     /** @return Delivery|null the next of the key, whose turn it is now */
     public function leave(string $key): ?Delivery
     {
-        $next = isset($this->busy[$key]) ? \array_shift($this->busy[$key]) : null;
-        if ($next === null) {
-            unset($this->busy[$key]);
+        $waiting = $this->busy[$key] ?? null;
+        if ($waiting !== null && !$waiting->isEmpty()) {
+            return $waiting->dequeue();
         }
+        unset($this->busy[$key]);
 
-        return $next;
+        return null;
     }
 
     /** A message without an id cannot block anything, and so is in no order. */
