@@ -10,11 +10,13 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Flow\Gradient;
+use Weft\Bus\Internal\Flow\SharedClock;
 use Weft\Bus\RateLimit;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Unrecoverable;
+use Weft\Runtime\CancelledException;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\Alarm;
 use Weft\Tests\Bus\Fixtures\Deposit;
@@ -355,28 +357,113 @@ final class FlowTest extends BusTestCase
     }
 
     /** @dataProvider databases */
-    public function testProcessesThatShareARateKeepItTogether(string $kind): void
+    public function testProcessesThatShareARateKeepItTogetherHoweverManyHandlersWaitAndHoweverTheClockIsSet(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {
             $dsn = match ($kind) {
                 'sqlite' => $this->dsn(),
-                'postgres' => $this->databaseDsn(),
+                'postgres' => $this->dsnWithAClockToSet(),
                 'mariadb' => $this->mariaDbDsn(),
             };
             $files = [];
             for ($process = 1; $process <= 3; $process++) {
-                $this->startWriting($files[] = "{$this->folder}/calls.{$process}", 'limited.php', $dsn);
+                $this->startWriting($files[] = "{$this->folder}/calls.{$process}", 'limited.php', $dsn, '334');
             }
             while (\min(\array_map(static fn(string $file): int => \count(self::times($file)), $files)) < 10) {
                 delay(0.05);
             }
             $from = \microtime(true) + 0.2;
-            delay(4.5);
+            $database = Database::connect($dsn);
+            foreach ([0, 3600, 0, -3600, 3600, -3600] as $shift) {
+                delay(0.7);
+                $kind === 'postgres' && $database->execute('UPDATE clock SET shift = make_interval(secs => ?)', [$shift]);
+            }
+            delay(0.3);
             $times = \array_merge(...\array_map(self::times(...), $files));
 
             $calls = \count(\array_filter($times, static fn(float $time): bool => $time >= $from && $time < $from + 4.0));
             self::assertEqualsWithDelta(400, $calls, 20, '100 a second for 4 s, to 5 %');
+            $database->close();
         }, deadline: 120.0);
+    }
+
+    /** Of a schema in which the server's clock shows what `clock.shift` adds to it. */
+    private function dsnWithAClockToSet(): string
+    {
+        $dsn = $this->databaseDsn();
+        $database = Database::connect($dsn);
+        $database->execute("CREATE TABLE clock AS SELECT interval '0' AS shift");
+        $database->execute("CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT pg_catalog.clock_timestamp() + (SELECT shift FROM {$this->schema}.clock)'");
+        $database->close();
+
+        // PostgreSQL looks into its own schema first, unless that has a place.
+        return \str_replace($this->schema, "{$this->schema}%2Cpg_catalog", $dsn);
+    }
+
+    public function testASlowSharedRateHoldsWhileAThousandHandlersWait(): void
+    {
+        $this->inRuntime(function (): void {
+            $handled = 0;
+            $bus = Bus::connect('memory:', $database = Database::connect($this->dsn()))->handlers(new class ($handled) {
+                public function __construct(private int &$handled) {}
+
+                #[CommandHandler]
+                #[RateLimit(perSecond: 5.0, shared: true, name: 'gateway')]
+                public function store(StoreCustomer $command): void
+                {
+                    $this->handled++;
+                }
+            });
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(1_000));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 1_000, signals: false));
+            $started = \microtime(true);
+            while ($handled < 6) {
+                delay(0.01);
+            }
+
+            self::assertGreaterThan(0.98, \microtime(true) - $started, '6 calls at 5 a second');
+            self::assertLessThan(1_500_000, $database->execute('SELECT ahead FROM weft_paces')->value(), 'microseconds that turns are taken in advance');
+            async($bus->close(...))->await();
+            try {
+                $consuming->await();
+            } catch (CancelledException) {
+                // Those that wait go back.
+            }
+            $database->close();
+        });
+    }
+
+    /** Several processes read a clock, each with a monotonic one of its own; it is set as often as they please. */
+    public function testTheTimeBetweenTwoReadingsOfAClockThatIsSetMeanwhileIsKnown(): void
+    {
+        $seed = \random_int(1, 1_000_000);
+        \mt_srand($seed);
+        $clocks = $started = [];
+        for ($process = 0; $process < 3; $process++) {
+            $clocks[] = new SharedClock();
+            $started[] = \mt_rand(0, 1_000_000_000);
+        }
+        $true = $shift = $sum = 0;
+        $seen = null;
+        for ($reading = 0; $reading < 3_000; $reading++) {
+            $true += \mt_rand(1_000, 200_000);
+            $shift = $reading > 10 && $reading % 10 === 0 ? \mt_rand(-1, 1) * 3_600_000_000 : $shift;
+            // As those who take turns do: each comes again after the others.
+            $process = $reading % 3;
+            $now = 1_700_000_000_000_000 + $true + $shift;
+            $sum += $clocks[$process]->elapsed($seen ?? $now, $now, $started[$process] + $true);
+            $seen = $now;
+            $first ??= $true;
+        }
+
+        self::assertSame($true - $first, $sum, "seed {$seed}");
+    }
+
+    public function testAProcessThatHasNotReadTheClockBeforeTakesOneThatWasSetBackForOneThatStands(): void
+    {
+        self::assertSame(0, (new SharedClock())->elapsed(3_600_000_000, 1_000, 5.0));
+        self::assertSame(999_000, (new SharedClock())->elapsed(1_000, 1_000_000, 5.0));
     }
 
     /** @return list<float> */
@@ -394,7 +481,7 @@ final class FlowTest extends BusTestCase
         yield 'MariaDB' => ['mariadb'];
     }
 
-    public function testASharedRateGoesOnAfterTheDatabasesClockWasSetBack(): void
+    public function testASharedRateGoesOnAfterItsClockWasSetBack(): void
     {
         $this->inRuntime(function (): void {
             $database = Database::connect($this->dsn());
@@ -404,7 +491,7 @@ final class FlowTest extends BusTestCase
                 public function store(StoreCustomer $command): void {}
             });
             $bus->declare(self::QUEUE);
-            $database->execute('INSERT INTO weft_rates (name, next) VALUES (?, ?)', ['gateway', (int) ((\microtime(true) + 86_400) * 1e6)]);
+            $database->execute('INSERT INTO weft_paces (name, ahead, seen) VALUES (?, 1000, ?)', ['gateway', \intdiv(\hrtime(true), 1_000) + 86_400_000_000]);
             $bus->send(self::customer(1));
             $started = \microtime(true);
             self::drain($bus);

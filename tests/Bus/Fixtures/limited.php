@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* php limited.php DATABASE: calls a handler as often as the rate that all such processes share allows, and prints when it was called, until it is told to stop. */
+/* php limited.php DATABASE HANDLERS: calls a handler as often as the rate that all such processes share allows, with so many that wait, and prints when it was called, until it is told to stop. */
 
 namespace Weft\Tests\Bus\Fixtures;
 
@@ -32,7 +32,7 @@ run(static function () use ($argv): void {
             yield new StoreCustomer((string) $id, 'name', 'name@example.org');
         }
     })());
-    $bus->consume('customers', concurrency: 5);
+    $bus->consume('customers', concurrency: (int) $argv[2]);
     $bus->close();
     $database->close();
 });

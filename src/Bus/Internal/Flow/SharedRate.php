@@ -4,16 +4,21 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Flow;
 
+use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Ledger\Dialect;
 use Weft\Bus\RateLimit;
 use Weft\Runtime\Mutex;
+use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Sql\UniqueViolation;
 
+use function Weft\delay;
+
 /**
- * A rate that all processes with a database share: it says when the next turn is, by its own clock, and a process takes several
- * at a time.
+ * A rate that all processes with a database share. The database's row says how far ahead turns are taken; a process takes
+ * turns for {@see ADVANCE} seconds at a time, and more only when the last of them is near. So however many handlers wait,
+ * each process has taken no more than two such portions.
  *
  * @internal
  */
@@ -22,14 +27,15 @@ final class SharedRate
     /** Seconds for which turns are taken in advance. */
     private const ADVANCE = 0.1;
 
-    /** Microseconds the next turn may lie ahead. More than all processes could have taken is a clock that was set back. */
-    private const AHEAD = 60_000_000;
-
     /** @var \SplQueue<float> turns taken, by the monotonic clock */
     private readonly \SplQueue $turns;
 
+    /** The last turn taken, by the monotonic clock. */
+    private float $last = 0.0;
+
     private readonly Mutex $taking;
     private readonly Dialect $dialect;
+    private readonly SharedClock $clock;
 
     public function __construct(
         private readonly Database $database,
@@ -39,13 +45,17 @@ final class SharedRate
         $this->turns = new \SplQueue();
         $this->taking = new Mutex();
         $this->dialect = new Dialect($database);
+        $this->clock = new SharedClock();
     }
 
     /** @return float when it is, by the monotonic clock */
     public function turn(): float
     {
-        return $this->next() ?? $this->taking->synchronized(function (): float {
+        // Those that wait have come before.
+        return $this->taking->synchronized(function (): float {
             while (($turn = $this->next()) === null) {
+                $early = $this->last - self::ADVANCE - Clock::monotonic();
+                $early > 0.0 && delay($early);
                 $this->take();
             }
 
@@ -56,7 +66,7 @@ final class SharedRate
     /** Turns that nobody has used in time are gone, but for a burst. */
     private function next(): ?float
     {
-        $oldest = \hrtime(true) / 1e9 - $this->limit->burst / $this->limit->perSecond - self::ADVANCE;
+        $oldest = Clock::monotonic() - $this->limit->burst / $this->limit->perSecond - self::ADVANCE;
         while (!$this->turns->isEmpty()) {
             $turn = $this->turns->dequeue();
             if ($turn >= $oldest) {
@@ -71,34 +81,49 @@ final class SharedRate
     {
         $count = (int) \max(1, \ceil($this->limit->perSecond * self::ADVANCE));
         $step = 1e6 / $this->limit->perSecond;
-        [$first, $now] = $this->database->transaction(fn(Transaction $transaction): array => $this->reserve($transaction, (int) \round($count * $step), (int) (($this->limit->burst - 1) * $step)));
-        $here = \hrtime(true) / 1e9;
+        $reserve = fn(Transaction $transaction): ?int => $this->reserve($transaction, (int) \round($count * $step), (int) (($this->limit->burst - 1) * $step));
+        while (($ahead = $this->database->transaction($reserve)) === null) {
+            $this->begin();
+        }
+        $first = Clock::monotonic() + $ahead / 1e6;
         for ($turn = 0; $turn < $count; $turn++) {
-            $this->turns->enqueue($here + ($first - $now + $turn * $step) / 1e6);
+            $this->turns->enqueue($this->last = $first + $turn * $step / 1e6);
         }
     }
 
     /**
      * @param int $taken microseconds of turns
      * @param int $burst microseconds they may lie in the past
-     * @return array{int, int} the first turn and the time, in microseconds by the database's clock
+     * @return int|null microseconds until the first turn, below 0 within a burst; null when there is no row yet
      */
-    private function reserve(Transaction $transaction, int $taken, int $burst): array
+    private function reserve(Transaction $transaction, int $taken, int $burst): ?int
     {
-        $now = $transaction->execute("SELECT {$this->dialect->microseconds()}")->value();
-        $moved = $transaction->execute('UPDATE weft_rates SET next = (CASE WHEN next < ? THEN ? WHEN next > ? THEN ? ELSE next END) + ? WHERE name = ?', [
-            $now - $burst, $now - $burst, $now + self::AHEAD, $now, $taken, $this->name,
-        ]);
-        if ($moved->affected() === 0) {
-            try {
-                $transaction->transaction(fn(Transaction $inner) => $inner->execute('INSERT INTO weft_rates (name, next) VALUES (?, ?)', [$this->name, $now]));
-            } catch (UniqueViolation) {
-                // Another process was first.
-            }
-
-            return $this->reserve($transaction, $taken, $burst);
+        $row = $transaction->execute("SELECT ahead, seen FROM weft_paces WHERE name = ?{$this->dialect->forUpdate()}", [$this->name])->first();
+        if ($row === null) {
+            return null;
         }
+        $now = $this->now($transaction);
+        $first = \max($row['ahead'] - $this->clock->elapsed($row['seen'], $now, \hrtime(true) / 1e3), -$burst);
+        $transaction->execute('UPDATE weft_paces SET ahead = ?, seen = ? WHERE name = ?', [$first + $taken, $now, $this->name]);
 
-        return [$transaction->execute('SELECT next FROM weft_rates WHERE name = ?', [$this->name])->value() - $taken, $now];
+        return $first;
+    }
+
+    /** In no transaction: two that have found the row missing would wait for each other in MariaDB. */
+    private function begin(): void
+    {
+        try {
+            $this->database->execute('INSERT INTO weft_paces (name, ahead, seen) VALUES (?, 0, ?)', [$this->name, $this->now($this->database)]);
+        } catch (UniqueViolation) {
+            // Another process was first.
+        }
+    }
+
+    /** Microseconds of the clock that all processes share: the database server's, or where there is none that of the machine since its start. */
+    private function now(Connection $connection): int
+    {
+        return $this->dialect->hasServer()
+            ? $connection->execute("SELECT {$this->dialect->microseconds()}")->value()
+            : \intdiv(\hrtime(true), 1_000);
     }
 }

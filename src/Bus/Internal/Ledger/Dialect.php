@@ -29,6 +29,18 @@ final class Dialect
         return $this->driver !== self::SQLITE;
     }
 
+    /** Whether there is a server, whose clock is that of all who use the database. */
+    public function hasServer(): bool
+    {
+        return $this->driver !== self::SQLITE;
+    }
+
+    /** What a SELECT ends in that locks its rows; in SQLite the transaction has the whole database. */
+    public function forUpdate(): string
+    {
+        return $this->locksRows() ? ' FOR UPDATE' : '';
+    }
+
     public function skipLocked(): string
     {
         return $this->locksRows() ? ' FOR UPDATE SKIP LOCKED' : '';
@@ -112,7 +124,7 @@ final class Dialect
         $tables[] = "weft_waiting (
                 place {$this->counter()}, queue VARCHAR(250) NOT NULL, order_key VARCHAR(200) NOT NULL, message_id VARCHAR(64) NOT NULL,
                 type VARCHAR(200) NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL, UNIQUE (queue, message_id)";
-        $tables[] = 'weft_rates (name VARCHAR(255) NOT NULL PRIMARY KEY, next BIGINT NOT NULL';
+        $tables[] = 'weft_paces (name VARCHAR(255) NOT NULL PRIMARY KEY, ahead BIGINT NOT NULL, seen BIGINT NOT NULL';
         $indexes = ['weft_inbox' => 'handled_at', 'weft_attempts' => 'noted_at', 'weft_delayed' => 'due', 'weft_waiting' => 'queue, order_key, place'];
         $statements = $this->driver === self::POSTGRES ? ["SELECT pg_advisory_xact_lock(hashtext('weft tables'))"] : [];
         foreach ($tables as $table) {

@@ -16,7 +16,7 @@ use Weft\Sql\Transaction;
  */
 final class Tables
 {
-    public const NAMES = ['weft_inbox', 'weft_outbox', 'weft_attempts', 'weft_delayed', 'weft_schedules', 'weft_keys', 'weft_waiting', 'weft_rates'];
+    public const NAMES = ['weft_inbox', 'weft_outbox', 'weft_attempts', 'weft_delayed', 'weft_schedules', 'weft_keys', 'weft_waiting', 'weft_paces'];
 
     /**
      * An account that may not make tables can use those that are there.
