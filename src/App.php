@@ -41,10 +41,14 @@ final class App
     /**
      * @param LoggerInterface|null $logger by default lines on stderr
      * @param bool|null $debug error pages show the exception; by default where the environment has `WEFT_ENV=development`
-     * @param float $grace seconds that what is in flight may take after a signal; then it is cancelled
+     * @param float $grace seconds that what is in flight may take after a signal, at least 0; then it is cancelled, and messages
+     *                     that were being handled go back to their queues
      */
     public function __construct(?LoggerInterface $logger = null, ?bool $debug = null, private readonly float $grace = 30.0)
     {
+        if (\is_nan($grace) || $grace < 0.0) {
+            throw new \ValueError("The grace of an App must be at least 0 seconds, got {$grace}");
+        }
         $this->logger = $logger ?? StreamLogger::ofEnvironment();
         $this->debug = $debug ?? \getenv('WEFT_ENV') === 'development';
     }
@@ -207,11 +211,10 @@ final class App
 
     private function stop(): void
     {
-        foreach ($this->consumers as [$bus]) {
-            $bus->stop();
-        }
+        // Beside each other: a broker that does not answer keeps no server open.
+        $buses = \array_map(fn(array $consumer) => fn() => $consumer[0]->stop($this->grace), $this->consumers);
         // Those of gRPC stop the servers they share.
         $servers = [...\array_column($this->grpc, 1), ...$this->servers];
-        all(\array_map(fn(Server|GrpcServer $server) => fn() => $server->stop($this->grace), $servers));
+        all([...$buses, ...\array_map(fn(Server|GrpcServer $server) => fn() => $server->stop($this->grace), $servers)]);
     }
 }

@@ -356,6 +356,8 @@ final class Bus
      * @param int<1, max>|null $limit         returns once this many messages have been handled
      * @param bool             $signals       whether SIGTERM and SIGINT stop it
      * @param CircuitBreaker|null $breaker    when to stop for a while because everything fails
+     * @param float|null       $grace         seconds that what is in flight may take after the first signal or {@see stop()};
+     *                                        then it is cancelled as by a second signal. Null for as long as it takes
      *
      * @return int how many messages were handled or parked
      *
@@ -369,8 +371,9 @@ final class Bus
         ?int $limit = null,
         bool $signals = true,
         ?CircuitBreaker $breaker = null,
+        ?float $grace = null,
     ): int {
-        return $this->receiver->consume($queue, new Consumption($concurrency, $prefetch, $stopWhenEmpty, $limit, $signals, $breaker));
+        return $this->receiver->consume($queue, new Consumption($concurrency, $prefetch, $stopWhenEmpty, $limit, $signals, $breaker, $grace));
     }
 
     /**
@@ -385,10 +388,16 @@ final class Bus
         return $this->sender->releaseDue();
     }
 
-    /** Makes every running {@see consume()} finish what is in flight and return. */
-    public function stop(): void
+    /**
+     * Makes every running {@see consume()} finish what is in flight and return. It does not wait for that.
+     *
+     * @param float|null $grace seconds after which what is still in flight is cancelled and its messages go back to the queue;
+     *                          null for what the `consume()` says. Of several the earliest counts
+     */
+    public function stop(?float $grace = null): void
     {
-        $this->receiver->stop();
+        Consumption::vetGrace($grace);
+        $this->receiver->stop($grace);
     }
 
     /** A snapshot of what this bus has done. */

@@ -6,10 +6,13 @@ namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
 use Weft\Bus\Publishing;
+use Weft\Bus\Retry;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Sql\Support\Proxy;
 
+use function Weft\async;
 use function Weft\delay;
 
 /** Workers that are told to stop while they have more to do than they can. */
@@ -105,6 +108,49 @@ final class DrainTest extends BusTestCase
             $bus->close();
             $database->close();
         }, deadline: 120.0);
+    }
+
+    /** @return iterable<string, array{float|null, float|null}> */
+    public static function graces(): iterable
+    {
+        yield 'of the stop' => [null, 0.05];
+        yield 'of consume()' => [0.05, null];
+        yield 'the shorter one' => [600.0, 0.05];
+    }
+
+    /** @dataProvider graces */
+    public function testWhatOutlivesTheGraceOfAStopIsCancelledAndComesAgain(?float $ofConsume, ?float $ofStop): void
+    {
+        $this->inRuntime(function () use ($ofConsume, $ofStop): void {
+            $seen = [];
+            $first = true;
+            $bus = Bus::connect('memory:', retry: new Retry())->handlers(self::storing(static function (StoreCustomer $command) use (&$seen, &$first): void {
+                $first && $command->id === '2' && delay(600.0);
+                $seen[] = $command->id;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(3));
+            $consuming = async(static fn(): int => $bus->consume(self::QUEUE, signals: false, grace: $ofConsume));
+            while (\count($seen) < 2) {
+                delay(0.001);
+            }
+            $bus->stop($ofStop);
+            $consuming->await();
+
+            self::assertSame([['1', '3'], 1], [$seen, $bus->depth(self::QUEUE)]);
+            $first = false;
+            self::drain($bus);
+            self::assertSame([['1', '3', '2'], 0, 0], [$seen, $bus->progress()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+        });
+    }
+
+    public function testAGraceOfAStopIsNoNegativeTime(): void
+    {
+        $this->inRuntime(function (): void {
+            $this->expectException(\ValueError::class);
+            $this->expectExceptionMessage('The grace of a stop must be at least 0 seconds, got -0.5');
+            Bus::connect('memory:')->stop(-0.5);
+        });
     }
 
     public function testASecondSignalEndsItThoughTheBrokerIsSilent(): void

@@ -148,6 +148,61 @@ final class AppTest extends TestCase
         }
     }
 
+    public function testAHandlerThatOutlivesTheGraceIsCancelledAndItsMessageStaysInTheQueue(): void
+    {
+        $database = "{$this->app->folder}/bus.db";
+        $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        \file_put_contents($this->app->file, <<<PHP
+            <?php
+            require $autoload;
+            final class Work {}
+            final class Works
+            {
+                #[Weft\\Bus\\CommandHandler]
+                public function work(Work \$work): void
+                {
+                    fwrite(STDERR, "working\\n");
+                    try { Weft\\delay(600.0); } finally { fwrite(STDERR, "cancelled\\n"); }
+                }
+            }
+            \$bus = Weft\\Bus\\Bus::connect('sqlite:$database')->handlers(new Works());
+            \$bus->declare('works');
+            if ((\$argv[1] ?? '') === 'count') {
+                echo \$bus->depth('works'), ' ', \$bus->deadLetters('works')->count();
+                exit;
+            }
+            \$bus->send(new Work());
+            (new Weft\\App(grace: 0.1))->consume(\$bus, 'works')->run();
+            PHP);
+        $command = [\PHP_BINARY, '-d', 'extension=' . Weft::library(), $this->app->file];
+        $process = \proc_open($command, [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']], $pipes);
+        try {
+            \stream_set_timeout($pipes[2], 10);
+            self::assertSame("working\n", \fgets($pipes[2]));
+            \proc_terminate($process);
+            $told = (string) \stream_get_contents($pipes[2]);
+        } finally {
+            \proc_terminate($process, \SIGKILL);
+            $code = \proc_close($process);
+        }
+
+        self::assertSame(0, $code, $told);
+        self::assertStringContainsString('Messages of queue works still in flight after a grace of 0.1 seconds: 1; they are cancelled and go back to the queue', $told);
+        self::assertStringContainsString("cancelled\n", $told);
+        $counted = \proc_open([...$command, 'count'], [1 => ['pipe', 'w']], $pipes);
+        self::assertSame('1 0', \stream_get_contents($pipes[1]));
+        \proc_close($counted);
+        \array_map(unlink(...), \glob("$database-weft/*") ?: []);
+        @\rmdir("$database-weft");
+    }
+
+    public function testAGraceIsNoNegativeTime(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('The grace of an App must be at least 0 seconds, got -1');
+        new \Weft\App(grace: -1.0);
+    }
+
     private function start(string ...$options): Supervised
     {
         $this->write();

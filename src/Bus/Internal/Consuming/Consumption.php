@@ -22,8 +22,9 @@ final class Consumption
      * @param bool     $stopWhenEmpty whether to return once the queue is empty and nothing is in flight
      * @param int|null $limit         return once this many messages have been handled
      * @param bool     $signals       whether SIGTERM and SIGINT stop it
+     * @param float|null $grace       seconds that what is in flight may take after a stop; null for as long as it takes
      *
-     * @throws \ValueError when a number is below 1
+     * @throws \ValueError when a number is below 1, or the grace below 0
      */
     public function __construct(
         public readonly ?int $concurrency,
@@ -32,10 +33,19 @@ final class Consumption
         public readonly ?int $limit,
         public readonly bool $signals,
         public readonly ?CircuitBreaker $breaker = null,
+        public readonly ?float $grace = null,
     ) {
+        self::vetGrace($grace);
         $this->prefetch = $prefetch ?? 2 * ($concurrency ?? Gradient::MOST);
         if (($concurrency ?? 1) < 1 || $this->prefetch < 1 || ($limit ?? 1) < 1) {
             throw new \ValueError('concurrency, prefetch and limit must be at least 1, got ' . ($concurrency ?? 'none') . ", {$this->prefetch}" . ($limit === null ? '' : " and {$limit}"));
+        }
+    }
+    /** @throws \ValueError when it is below 0 */
+    public static function vetGrace(?float $grace): void
+    {
+        if ($grace !== null && (\is_nan($grace) || $grace < 0.0)) {
+            throw new \ValueError("The grace of a stop must be at least 0 seconds, got {$grace}");
         }
     }
 }

@@ -98,11 +98,16 @@ final class Receiver
         return current() === null ? run($run) : $run();
     }
 
-    public function stop(): void
+    /** @param float|null $grace seconds after which what is in flight is cancelled; null for as many as each was told */
+    public function stop(?float $grace = null): void
     {
         $this->stops++;
         foreach ($this->standbys as $standby) {
             $standby->stop();
+        }
+        // Before the broker is asked, which may not answer.
+        foreach ($this->workers as $worker) {
+            $worker->finishWithin($grace);
         }
         foreach ($this->workers as $worker) {
             $worker->stop();
@@ -204,7 +209,7 @@ final class Receiver
         $handling = $this->handling($consumer, $queue);
         $order = $standby === null ? null : $this->order($consumer, $handling, $queue);
         $breaker = $options->breaker === null ? null : new Breaker($options->breaker, $queue, $this->setup->logger);
-        $worker = new Worker($consumer, $handling, $this->setup->handlers, $this->setup->transport, $queue, $options, $order, $breaker);
+        $worker = new Worker($consumer, $handling, $this->setup->handlers, $this->setup->transport, $queue, $options, $order, $breaker, $this->setup->logger);
         $this->workers[\spl_object_id($worker)] = $worker;
         if ($this->stops !== $stops) {
             $worker->stop();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Consuming;
 
+use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Flow\Breaker;
 use Weft\Bus\Internal\Flow\Places;
@@ -20,6 +21,7 @@ use Weft\Runtime\Scope;
 use Weft\Runtime\Task;
 
 use function Weft\async;
+use function Weft\delay;
 use function Weft\detach;
 use function Weft\scope;
 use function Weft\shield;
@@ -50,16 +52,21 @@ final class Worker
     /** Owns the task of every delivery, whichever task starts it: a successor that belonged to its predecessor would keep that alive. */
     private ?Scope $scope = null;
 
+    /** Cancels what is in flight when its time is over, and when that is, by the monotonic clock. */
+    private ?Task $limit = null;
+    private float $until = \INF;
+
     /** @param Order|null $order null where no messages are in an order */
     public function __construct(
         private readonly Consumer $consumer,
         private readonly Handling $handling,
         Handlers $handlers,
         Transport $transport,
-        string $queue,
+        private readonly string $queue,
         private readonly Consumption $options,
         private readonly ?Order $order,
         ?Breaker $breaker,
+        private readonly LoggerInterface $logger,
     ) {
         $this->places = new Places($options->concurrency, $breaker);
         $this->intake = new Intake($consumer, $transport, $queue, $options, $handlers, $order?->lanes, $this);
@@ -84,6 +91,7 @@ final class Worker
             });
         } finally {
             $watch?->cancel();
+            $this->limit?->cancel();
             shield($this->consumer->close(...));
         }
 
@@ -96,6 +104,31 @@ final class Worker
         $this->stopping = true;
         $this->consumer->stop();
         $this->ended->notify();
+    }
+
+    /**
+     * Cancels what is in flight after a time; its messages go back to the queue. Of several times the earliest counts.
+     *
+     * @param float|null $grace seconds; null for as many as {@see Consumption} says
+     */
+    public function finishWithin(?float $grace): void
+    {
+        $grace ??= $this->options->grace;
+        $until = $grace === null ? \INF : Clock::monotonic() + $grace;
+        if ($until >= $this->until) {
+            return;
+        }
+        $this->until = $until;
+        $this->limit?->cancel();
+        $this->limit = detach(function () use ($grace): void {
+            delay($grace);
+            $this->tasks === [] || $this->logger->warning('Messages of queue {queue} still in flight after a grace of {seconds} seconds: {count}; they are cancelled and go back to the queue', [
+                'count' => \count($this->tasks),
+                'queue' => $this->queue,
+                'seconds' => $grace,
+            ]);
+            $this->force();
+        });
     }
 
     /** Takes no more messages and cancels what is in flight; its messages go back to the queue. */
@@ -277,6 +310,7 @@ final class Worker
             signal(self::SIGTERM, self::SIGINT);
             $this->force();
         });
+        $this->finishWithin(null);
         $this->stop();
     }
 
