@@ -24,7 +24,7 @@ spl_autoload_register(static function (string $class): void {
     }
 });
 
-foreach (['Psr/Log', 'Psr/Container', 'Symfony/Component/Console', 'Symfony/Component/Validator'] as $library) {
+foreach (['Psr/Log', 'Psr/Container', 'Cron', 'Symfony/Component/Console', 'Symfony/Component/Validator'] as $library) {
     if (is_file("/usr/share/php/$library/autoload.php")) {
         require_once "/usr/share/php/$library/autoload.php";
     }

@@ -266,10 +266,11 @@ final class Bus
 
     /**
      * Has a command sent again and again while any bus with the same database and this schedule consumes: once each time,
-     * however many there are. Times at which none was there are made up for by one command.
+     * however many there are, and also while some of them have another rule for it. Times at which none was there are made up
+     * for by one command. A fixed time that a change of the clocks leaves out comes right after it, one that comes twice counts once.
      *
      * @param string            $name    of the schedule, the same everywhere; 1 to 200 bytes
-     * @param string            $cron    minute, hour, day, month and weekday as in a crontab
+     * @param string            $cron    minute, hour, day, month and weekday as in a crontab, or `@daily` and the like
      * @param \Closure(): object $command makes the command of each time
      *
      * @throws \ValueError when it is no such rule or one that never comes

@@ -5,109 +5,102 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 /**
- * A crontab line's five fields: minute, hour, day of the month, month, day of the week (0 and 7 are Sunday), each `*`, numbers,
- * ranges, lists and steps. As in cron, when both days are given either will do.
+ * A line of a crontab in a time zone, with Debian's cron for a model, see its crontab(5) and cron(8).
+ *
+ * A rule at fixed times (neither its minutes nor its hours begin with `*`) is due once at each of them: right after a change of the
+ * clocks that leaves the time out, and the first time where one comes twice. Other rules are due at each minute that fits.
  *
  * @internal
  */
 final class Cron
 {
-    /** Seconds that no rule lets pass without a time, leap years and all. */
-    public const LONGEST = 8 * 366 * 86_400;
+    /** Seconds that no rule lets pass without a time: 40 years may lie between two 29 February of one weekday. */
+    private const LONGEST = 41 * 366 * 86_400;
 
-    private const BOUNDS = [[0, 59], [0, 23], [1, 31], [1, 12], [0, 7]];
-    private const FIELDS = ['minute', 'hour', 'day of the month', 'month', 'day of the week'];
+    private const RULE_BYTES = 200;
 
-    /** @var list<array<int, true>> allowed values by field */
-    private readonly array $allowed;
+    private readonly CronFields $fields;
+    private readonly LocalTime $local;
 
+    /** The rule and its zone, the same for all that write it the same. */
     public readonly string $rule;
 
     /** @throws \ValueError when it is no such line, or one that never comes */
     public function __construct(
         string $expression,
-        private readonly \DateTimeZone $zone,
+        \DateTimeZone $zone,
     ) {
-        $fields = \preg_split('/\s+/', \trim($expression)) ?: [];
-        if (\count($fields) !== 5) {
-            throw new \ValueError("A schedule has five fields (minute, hour, day, month, weekday), \"{$expression}\" has " . \count($fields));
-        }
-        $allowed = [];
-        foreach ($fields as $index => $field) {
-            $allowed[] = self::parse($field, $index, $expression);
-        }
-        if (isset($allowed[4][7])) {
-            $allowed[4][0] = true;
-        }
-        $this->allowed = $allowed;
-        $this->rule = \implode(' ', $fields) . " {$zone->getName()}";
+        $this->fields = CronFields::of($expression);
+        $this->local = new LocalTime($zone);
+        // The column of a schedule's rule takes no more.
+        $this->rule = Name::fit("{$this->fields->text} {$zone->getName()}", self::RULE_BYTES);
         $this->after(0);
     }
 
     /**
-     * The first time after another one, both in seconds since 1970. An hour that a change to summer time leaves out is
-     * left out; one that comes twice has its times twice.
+     * The first time after another one, both in seconds since 1970.
      *
      * @throws \ValueError when there is none, as for 30 February
      */
     public function after(int $time): int
     {
-        $moment = (new \DateTimeImmutable("@{$time}"))->setTimezone($this->zone);
-        $moment = self::later($moment, 60 - (int) $moment->format('s'));
+        $next = $this->fields->isAtFixedTimes ? $this->fixedAfter($time) : $this->fittingAfter($time);
+
+        return $next ?? throw new \ValueError("The schedule \"{$this->rule}\" never comes");
+    }
+
+    /** Of the days that fit the first time that is later. What is on the wall on a day is at most a day away from its midnight in UTC. */
+    private function fixedAfter(int $time): ?int
+    {
         $end = $time + self::LONGEST;
-        while ($moment->getTimestamp() <= $end) {
-            if (!isset($this->allowed[3][(int) $moment->format('n')])) {
-                $moment = $moment->modify('first day of next month')->setTime(0, 0);
-            } elseif (!$this->isDay($moment)) {
-                $moment = $moment->modify('+1 day')->setTime(0, 0);
-            } elseif (!isset($this->allowed[1][(int) $moment->format('G')])) {
-                $moment = self::later($moment, 60 * (60 - (int) $moment->format('i')));
-            } elseif (!isset($this->allowed[0][(int) $moment->format('i')])) {
-                $moment = self::later($moment, 60);
-            } else {
-                return $moment->getTimestamp();
+        for ($midnight = \intdiv($time, 86_400) * 86_400 - 86_400; $midnight <= $end; $midnight += 86_400) {
+            if (!$this->fields->isDay($midnight)) {
+                continue;
+            }
+            foreach ($this->fields->hours as $hour) {
+                foreach ($this->fields->minutes as $minute) {
+                    $at = $this->local->once($midnight + 3_600 * $hour + 60 * $minute);
+                    if ($at !== null && $at > $time) {
+                        return $at;
+                    }
+                }
             }
         }
 
-        throw new \ValueError("The schedule \"{$this->rule}\" never comes");
+        return null;
     }
 
     /** By the seconds that pass: by the clock on the wall the hour that comes twice would be passed over. */
-    private static function later(\DateTimeImmutable $moment, int $seconds): \DateTimeImmutable
+    private function fittingAfter(int $time): ?int
     {
-        return $moment->setTimestamp($moment->getTimestamp() + $seconds);
-    }
-
-    private function isDay(\DateTimeImmutable $moment): bool
-    {
-        $ofMonth = isset($this->allowed[2][(int) $moment->format('j')]);
-        $ofWeek = isset($this->allowed[4][(int) $moment->format('w')]);
-        $anyOfMonth = \count($this->allowed[2]) === 31;
-        $anyOfWeek = \count(\array_diff_key($this->allowed[4], [7 => true])) === 7;
-
-        return $anyOfMonth || $anyOfWeek ? $ofMonth && $ofWeek : $ofMonth || $ofWeek;
-    }
-
-    /** @return array<int, true> */
-    private static function parse(string $field, int $index, string $expression): array
-    {
-        [$least, $most] = self::BOUNDS[$index];
-        $values = [];
-        foreach (\explode(',', $field) as $part) {
-            if (\preg_match('~^(?:\*|(\d+)(?:-(\d+))?)(?:/(\d+))?$~', $part, $match, \PREG_UNMATCHED_AS_NULL) !== 1) {
-                throw new \ValueError("The schedule \"{$expression}\" has \"{$part}\" as " . self::FIELDS[$index]);
-            }
-            [, $first, $last, $step] = $match;
-            $from = (int) ($first ?? $least);
-            $to = (int) ($last ?? ($first !== null && $step === null ? $first : $most));
-            if ($from < $least || $to > $most || $from > $to || $step === '0') {
-                throw new \ValueError("The schedule \"{$expression}\" has \"{$part}\" as " . self::FIELDS[$index] . ", which goes from {$least} to {$most}");
-            }
-            foreach (\range($from, $to, (int) ($step ?? 1)) as $value) {
-                $values[$value] = true;
+        $end = $time + self::LONGEST;
+        $moment = $time + 60 - ($time + $this->offset($time)) % 60;
+        while ($moment <= $end) {
+            $wall = $moment + $this->offset($moment);
+            if (!$this->fields->isDay($wall)) {
+                $moment = $this->skip($moment, 86_400 - $wall % 86_400);
+            } elseif (!\in_array(\intdiv($wall % 86_400, 3_600), $this->fields->hours, true)) {
+                $moment = $this->skip($moment, 3_600 - $wall % 3_600);
+            } elseif (!\in_array(\intdiv($wall % 3_600, 60), $this->fields->minutes, true)) {
+                $moment += 60;
+            } else {
+                return $moment;
             }
         }
 
-        return $values;
+        return null;
+    }
+
+    /** So many seconds later, but not past a change of the clocks: then as late as that is. */
+    private function skip(int $moment, int $seconds): int
+    {
+        $change = $this->local->changeWithin($moment, $moment + $seconds);
+
+        return $change ?? $moment + $seconds;
+    }
+
+    private function offset(int $time): int
+    {
+        return $this->local->offset($time);
     }
 }

@@ -16,8 +16,9 @@ use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
- * Recurring messages. Whichever worker moves a schedule on to its next time puts the message off in the same transaction, so
- * that each time gives one message, however many workers there are.
+ * Recurring messages. The row of a schedule says before when all its times are done (`due`). Whichever worker moves that past a time
+ * puts the message off in the same transaction, so that each time gives one message, however many workers there are, and also
+ * while some of them know another rule: then the times of both are due.
  *
  * @internal
  */
@@ -28,6 +29,12 @@ final class Schedules
 
     /** @var array<string, array{Cron, \Closure(): object}> by name */
     private array $known = [];
+
+    /** Times that are looked at one by one before everything until now counts as one time. */
+    private const CLOSE_TIMES = 10;
+
+    /** @var array<string, int> since when the rule of each has been known, in seconds since 1970; 0 for as long as there were times */
+    private array $since = [];
 
     /** @var array<string, float> until when those that have failed wait, by name */
     private array $paused = [];
@@ -97,27 +104,62 @@ final class Schedules
         }
     }
 
-    /** @param array<string, mixed>|null $row */
+    /**
+     * @param \Closure(): object       $command
+     * @param array<string, mixed>|null $row
+     * @return float when it is due next
+     */
     private function advance(string $name, Cron $cron, \Closure $command, ?array $row, float $now): float
     {
-        if ($row !== null && $row['rule'] === $cron->rule && $row['due'] > $now) {
-            return (float) $row['due'];
-        }
-        $next = $cron->after((int) $now);
         if ($row === null) {
-            $this->begin($name, $cron, $next);
+            $this->since[$name] ??= 0;
+            $this->begin($name, $cron, (int) $now + 1);
 
-            return (float) $next;
+            return (float) $cron->after((int) $now);
         }
-        $fires = $row['rule'] === $cron->rule;
-        $this->database->transaction(function (Transaction $transaction) use ($name, $cron, $command, $row, $next, $now, $fires): void {
-            $moved = $transaction->execute('UPDATE weft_schedules SET rule = ?, due = ? WHERE name = ? AND rule = ? AND due = ?', [$cron->rule, $next, $name, $row['rule'], $row['due']]);
-            if ($moved->affected() === 1 && $fires) {
+        $this->learn($name, $cron, $row, $now);
+        $first = $cron->after(\max($row['due'] - 1, $this->since[$name]));
+        if ($first > $now) {
+            return (float) $first;
+        }
+        [$last, $next] = self::latest($cron, $first, $now);
+        $this->database->transaction(function (Transaction $transaction) use ($name, $cron, $command, $row, $last, $now): void {
+            $moved = $transaction->execute('UPDATE weft_schedules SET rule = ?, due = ? WHERE name = ? AND due = ?', [$cron->rule, $last + 1, $name, $row['due']]);
+            if ($moved->affected() === 1) {
                 $this->delayed->add($transaction, $this->envelopes->wrap(Kind::Command, $command(), null), $now);
             }
         });
 
         return (float) $next;
+    }
+
+    /**
+     * A rule that others had not known before has no times from before it came. What the others know stays due.
+     *
+     * @param array<string, mixed> $row
+     */
+    private function learn(string $name, Cron $cron, array $row, float $now): void
+    {
+        $this->since[$name] ??= $row['rule'] === $cron->rule ? 0 : (int) $now;
+        if ($row['rule'] !== $cron->rule) {
+            $this->database->execute('UPDATE weft_schedules SET rule = ? WHERE name = ?', [$cron->rule, $name]);
+        }
+    }
+
+    /**
+     * Times that were missed are made up for by one message. It stands for those of this rule alone: another worker's rule may have had
+     * a time since.
+     *
+     * @return array{int, int} the latest that is due, and the next
+     */
+    private static function latest(Cron $cron, int $time, float $now): array
+    {
+        for ($times = 0; ($next = $cron->after($time)) <= $now; $times++) {
+            // So many of them are an outage.
+            $time = $times < self::CLOSE_TIMES ? $next : (int) $now;
+        }
+
+        return [$time, $next];
     }
 
     private function begin(string $name, Cron $cron, int $due): void
