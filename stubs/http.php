@@ -46,6 +46,21 @@ final class HttpServer
     {
     }
 
+    /** There are no more than that many fibers for handlers: fewer run, and fewer last, than the limits say. */
+    public function fit(int $fibers): void
+    {
+    }
+
+    /**
+     * What was refused or failed without a handler since it was last asked, by cause: cause, how often, and of the last one
+     * the address and what is known of it. Says no more than once in ten seconds about each cause.
+     *
+     * Outcome: list<array{string, int, ?string, string}>, once there is something.
+     */
+    public function refused(): int
+    {
+    }
+
     /** Accepts no more connections; the open ones end with the answers to what is in flight. */
     public function stop(): void
     {
@@ -110,7 +125,7 @@ class HttpRequest
     {
     }
 
-    /** Host and port the client asked for, as it was sent. */
+    /** Host and port the client asked for, as it was sent: the authority of the target where that has one, which `host` is then too. */
     public function host(): string
     {
     }
@@ -131,6 +146,11 @@ class HttpRequest
     }
 
     public function clientPort(): ?int
+    {
+    }
+
+    /** Its handler has ended: another request may be handled. Without it that is so once this object is gone. */
+    public function handled(): void
     {
     }
 

@@ -15,6 +15,7 @@ final class FormLimits
      * @param int $fieldBytes of all values and names, which are kept in memory; more are answered 413
      * @param int $fileBytes of each file; more are answered 413
      * @param string|null $folder where files are kept until the request has ended; null is the system's for temporary files
+     * @param int $files of them that are files, fields in which none was chosen included; more are answered 413
      */
     public function __construct(
         public readonly int $parts = 1_000,
@@ -22,8 +23,9 @@ final class FormLimits
         public readonly int $fieldBytes = 1_048_576,
         public readonly int $fileBytes = \PHP_INT_MAX,
         ?string $folder = null,
+        public readonly int $files = 20,
     ) {
-        foreach (['parts' => $parts, 'headerBytes' => $headerBytes, 'fieldBytes' => $fieldBytes, 'fileBytes' => $fileBytes] as $name => $value) {
+        foreach (['parts' => $parts, 'files' => $files, 'headerBytes' => $headerBytes, 'fieldBytes' => $fieldBytes, 'fileBytes' => $fileBytes] as $name => $value) {
             if ($value <= 0) {
                 throw new \ValueError("$name must be greater than 0, got $value");
             }

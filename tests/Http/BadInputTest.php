@@ -205,7 +205,7 @@ final class BadInputTest extends HttpTestCase
 
     public function testConnectionsBeyondTheLimitWaitForTheirTurn(): void
     {
-        $server = $this->serve(self::ROUTES, ', limits: new Limits(connections: 2, idleTimeout: 0.5, headerTimeout: 0.5)');
+        $server = $this->serve(self::ROUTES, ', limits: new Limits(connections: 2, clientShare: 1.0, idleTimeout: 0.5, headerTimeout: 0.5)');
         $sockets = [];
         for ($i = 0; $i < 20; $i++) {
             $sockets[] = $socket = $server->connect();

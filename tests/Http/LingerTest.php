@@ -116,7 +116,7 @@ final class LingerTest extends HttpTestCase
 
     public function testAClientThatGoesOnSendingIsCutOffAndOnlySoManyAreWaitedFor(): void
     {
-        $server = $this->serve(self::ROUTES, ', limits: new Limits(connections: 4, bodyBytes: 1)');
+        $server = $this->serve(self::ROUTES, ', limits: new Limits(connections: 4, clientShare: 1.0, bodyBytes: 1)');
         $first = self::refusedOn($server);
         $second = self::refusedOn($server);
 

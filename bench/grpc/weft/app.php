@@ -34,6 +34,6 @@ if ($messages === 'google-protobuf') {
 }
 
 $app = new App();
-$limits = new Limits(idleTimeout: 3_600.0, streamWindow: (int) $options['stream-window']);
+$limits = new Limits(clientShare: 1.0, idleTimeout: 3_600.0, streamWindow: (int) $options['stream-window']);
 $app->grpc('127.0.0.1:' . getenv('PORT'), [$messages === 'weft' ? new UserDirectory() : new GoogleUsers(), new Bytes()], connections: $limits);
 $app->run();

@@ -12,6 +12,6 @@ require __DIR__ . '/../../../autoload.php';
 
 [, $address, $connections, $seconds] = $argv;
 $app = new App();
-$app->http($address, new Limits(connections: (int) $connections, headerTimeout: (float) $seconds))
+$app->http($address, new Limits(connections: (int) $connections, clientShare: 1.0, headerTimeout: (float) $seconds))
     ->get('/', static fn(): Response => Response::text('hello'));
 $app->run();

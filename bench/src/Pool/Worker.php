@@ -30,6 +30,7 @@ final class Worker
             $server = new Server($this->answer(...), new Limits(
                 connections: (int) ceil($this->settings->number('server.max_connection') / $workers),
                 inFlight: $this->settings->number('server.worker_max_concurrency'),
+                clientShare: 1.0,
             ));
             $this->scenario = new Scenario($this->settings, $this->connections());
             $server->listen("{$this->settings->text('server.host')}:{$this->settings->number('server.port')}", sharePort: true);

@@ -27,6 +27,7 @@ use Weft\Runtime\Task;
 final class Requests implements ArrivalHandler
 {
     private readonly Arrivals $arrivals;
+    private readonly Refusals $refusals;
 
     /** @param \Closure(Request): mixed $handler */
     public function __construct(
@@ -37,11 +38,18 @@ final class Requests implements ArrivalHandler
         private readonly bool $cancelOnDisconnect,
     ) {
         $this->arrivals = new Arrivals($this, $native->next(...), $logger);
+        $this->refusals = new Refusals($native, $logger);
     }
 
     public function serve(Scheduler $scheduler): void
     {
-        $this->arrivals->serve($scheduler, $this->native->abort(...));
+        $this->native->fit($scheduler->maxFibers());
+        $this->refusals->watch($scheduler);
+        try {
+            $this->arrivals->serve($scheduler, $this->native->abort(...));
+        } finally {
+            $this->refusals->end();
+        }
     }
 
     public function interrupt(Coroutine $task, int $event): void
@@ -87,6 +95,8 @@ final class Requests implements ArrivalHandler
             if ($request->isOpen()) {
                 $request->respond(500, [], '');
             }
+        } finally {
+            $request->handled();
         }
     }
 
@@ -147,6 +157,7 @@ final class Requests implements ArrivalHandler
 
     public function abandon(object $request): void
     {
+        $request->handled();
         if ($request->isOpen()) {
             $page = ErrorPage::unavailable();
             $request->respond($page->status, $page->headers, '');

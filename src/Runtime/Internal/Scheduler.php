@@ -206,6 +206,12 @@ final class Scheduler
         }
     }
 
+    /** How many tasks may be suspended at a time. */
+    public function maxFibers(): int
+    {
+        return $this->maxFibers;
+    }
+
     /** Calls `$done` on the loop when `$op` has finished. */
     public function watch(int $op, \Closure $done): void
     {

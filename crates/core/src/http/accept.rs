@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::connection::{Connection, Peer};
+use super::refusals::Cause;
 use super::registry::Id;
 use super::serve::serve;
 use super::shared::Shared;
@@ -26,8 +27,7 @@ pub(super) async fn accept(
         };
         match accepted {
             Ok((stream, address)) => shared.open(stream, address, tls.clone()),
-            // The client is gone again, or there are no descriptors: neither is the end of the server.
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            Err(error) => shared.not_accepted(&error).await,
         }
     }
     for (stream, address) in acceptor.close()? {
@@ -50,7 +50,7 @@ pub(super) async fn help(
         };
         match accepted {
             Ok((stream, address)) => shared.open(stream, address, tls.clone()),
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            Err(error) => shared.not_accepted(&error).await,
         }
     }
 }
@@ -84,12 +84,21 @@ impl Shared {
         !self.is_stopping()
     }
 
+    /// The client is gone again, or there are no descriptors: neither is the end of the server.
+    async fn not_accepted(&self, error: &io::Error) {
+        self.refusals.add(Cause::Accept, None, &error.to_string());
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+    }
+
     fn open(
         self: &Rc<Self>,
         stream: Stream,
         address: Option<SocketAddr>,
         tls: Option<Rc<TlsAcceptor>>,
     ) {
+        let Ok(place) = self.admission.connect(address.map(|address| address.ip())) else {
+            return self.refusals.add(Cause::ClientConnections, address, "");
+        };
         let peer = Peer {
             address,
             is_tls: tls.is_some(),
@@ -99,7 +108,7 @@ impl Shared {
         let connection = self
             .connections
             .borrow_mut()
-            .insert(|id| Connection::new(id, Rc::clone(self), peer));
+            .insert(|id| Connection::new(id, Rc::clone(self), place, peer));
         let shared = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let _open = Open {

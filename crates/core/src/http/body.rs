@@ -39,6 +39,10 @@ impl Body {
         StreamBody::open(length, None)
     }
 
+    pub(super) fn is_events(&self) -> bool {
+        matches!(self, Self::Stream(stream) if stream.events.is_some())
+    }
+
     /// A body of events that has no end of its own: it ends when the server stops, and where nothing is written for that
     /// long, `heartbeat` is.
     pub fn events(heartbeat: Option<(Duration, Bytes)>) -> (BodyWriter, Self) {

@@ -1,6 +1,6 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::{Arc, LazyLock};
 use std::task::Waker;
 use std::time::Instant;
@@ -9,11 +9,15 @@ use bytes::Bytes;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Response, StatusCode, header};
 
+use super::admission::Permit;
 use super::body::Body;
 use super::connection::Peer;
 use super::multipart::MultipartLimits;
+use super::refusal::plain;
+use super::refusals::Cause;
 use super::registry::Id;
 use super::request_body::{BodyError, RequestBody};
+use super::shared::{Event, Shared};
 use super::sweep::Tick;
 use super::upload::{self, Field, UploadError};
 use super::websocket::{self, UpgradeError, WebSocket, WebSocketLimits};
@@ -30,7 +34,11 @@ pub struct Call {
     began: Option<Instant>,
     timer: RefCell<Option<Arc<metrics::Histogram>>>,
     pub(super) stage: Cell<Stage>,
-    pub(super) was_handed: Cell<bool>,
+    /// Its body is being read before it is queued.
+    pub(super) is_reading: Cell<bool>,
+    /// Its place, while its handler runs.
+    pub(super) permit: RefCell<Option<Rc<Permit>>>,
+    shared: Weak<Shared>,
     /// It has been announced as late.
     pub(super) is_late: Cell<bool>,
     pub(super) answer: RefCell<Option<Response<Body>>>,
@@ -40,7 +48,7 @@ pub struct Call {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// In the ready queue, or its body is still being read.
+    /// In the queue, or its body is still being read.
     Queued,
     /// With its handler.
     Handed,
@@ -55,18 +63,20 @@ impl Call {
         head: Parts,
         body: Rc<RequestBody>,
         peer: Rc<Peer>,
-        arrived: Tick,
+        shared: &Rc<Shared>,
     ) -> Self {
         Self {
             id,
             head,
             body,
             peer,
-            arrived,
+            arrived: shared.clock.get(),
+            shared: Rc::downgrade(shared),
             began: workers::pulse::is_measured().then(Instant::now),
             timer: RefCell::default(),
             stage: Cell::new(Stage::Queued),
-            was_handed: Cell::new(false),
+            is_reading: Cell::new(false),
+            permit: RefCell::default(),
             is_late: Cell::new(false),
             answer: RefCell::default(),
             waker: Cell::default(),
@@ -132,18 +142,52 @@ impl Call {
     }
 
     /// Answers, once. False when it was answered before or the client has gone away: then nothing is sent.
+    ///
+    /// An event stream beyond [`Limits::long_lived`](super::Limits::long_lived) is answered 503, and its handler is told that its
+    /// client has gone.
     pub fn respond(&self, response: Response<Body>) -> bool {
         if !self.is_open() {
             return false;
         }
-        self.stage.set(Stage::Answered);
+        if response.body().is_events() && !self.may_last() {
+            return false;
+        }
         count(response.status());
+        self.answer_with(response);
+        true
+    }
+
+    /// For a call that [is open](Self::is_open).
+    pub(super) fn answer_with(&self, response: Response<Body>) {
+        self.stage.set(Stage::Answered);
         self.record_time();
         *self.answer.borrow_mut() = Some(response);
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
-        true
+    }
+
+    /// Counts it among the requests that last. False: there are too many of them, and it is answered 503.
+    fn may_last(&self) -> bool {
+        if self
+            .permit
+            .borrow()
+            .as_ref()
+            .is_none_or(|permit| permit.last().is_ok())
+        {
+            return true;
+        }
+        if let Some(shared) = self.shared.upgrade() {
+            shared.refusals.add(Cause::LongLived, self.peer.address, "");
+            shared.announce(Event::Gone(self.id));
+        }
+        self.answer_with(plain(StatusCode::SERVICE_UNAVAILABLE));
+        false
+    }
+
+    /// Its handler has ended, and its place is free.
+    pub fn handled(&self) {
+        self.permit.take();
     }
 
     fn record_time(&self) {
@@ -152,7 +196,8 @@ impl Call {
         }
     }
 
-    /// Answers by turning the connection, or the stream of HTTP/2, into a conversation. None when nobody waits for an answer any more.
+    /// Answers by turning the connection, or the stream of HTTP/2, into a conversation. None when nobody waits for an answer any more, or there
+    /// are too many requests that last: then it has been answered 503.
     ///
     /// `subprotocol` is one of those the client has offered.
     ///
@@ -164,7 +209,8 @@ impl Call {
         limits: WebSocketLimits,
     ) -> Result<Option<WebSocket>, UpgradeError> {
         let (socket, response) = websocket::accept(&self.head, subprotocol, limits)?;
-        Ok(self.respond(response).then_some(socket))
+        let may_begin = self.is_open() && self.may_last() && self.respond(response);
+        Ok(may_begin.then_some(socket))
     }
 
     /// Somebody still waits for the answer.

@@ -5,9 +5,11 @@ use std::task::{Context, Poll, Waker};
 
 use hyper::body::Incoming;
 
+use super::admission::OpenConnection;
 use super::body::Body;
 use super::boundary::Boundary;
 use super::pings::{Pings, Silence};
+use super::refusals::Cause;
 use super::registry::Id;
 use super::shared::Shared;
 use super::sweep::{Tick, ticks};
@@ -56,6 +58,7 @@ pub(super) enum Phase {
 pub(super) struct Connection {
     pub(super) id: Id,
     pub(super) shared: Rc<Shared>,
+    pub(super) place: OpenConnection,
     peer: RefCell<Rc<Peer>>,
     phase: Cell<Phase>,
     in_flight: Cell<u32>,
@@ -83,7 +86,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(id: Id, shared: Rc<Shared>, peer: Peer) -> Self {
+    pub(super) fn new(id: Id, shared: Rc<Shared>, place: OpenConnection, peer: Peer) -> Self {
         let opened = shared.clock.get();
         let phase = match shared.is_stopping() {
             true => Phase::Idle(opened),
@@ -92,6 +95,7 @@ impl Connection {
         Self {
             id,
             shared,
+            place,
             peer: RefCell::new(Rc::new(peer)),
             phase: Cell::new(phase),
             in_flight: Cell::new(0),
@@ -136,6 +140,12 @@ impl Connection {
             self.phase.set(Phase::Idle(self.shared.clock.get()));
             self.command(Command::Finish);
         }
+    }
+
+    /// No handler hears of that.
+    pub(super) fn refused(&self, cause: Cause, detail: &str) {
+        let peer = self.peer.borrow().address;
+        self.shared.refusals.add(cause, peer, detail);
     }
 
     pub(super) fn phase(&self) -> Phase {

@@ -1,5 +1,4 @@
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -8,25 +7,29 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 
+use super::admission::Permit;
 use super::body::Body;
 use super::call::Call;
 use super::connection::{Connection, InFlight};
 use super::refusal::{close, last, plain, unread, vet};
-use super::request_body::RequestBody;
+use super::refusals::Cause;
+use super::request_body::{BodyError, RequestBody};
 use super::sending::Sending;
 use super::service::ServiceFuture;
 use super::shared::Shared;
 
-pub(super) fn handle(connection: Rc<Connection>, request: Request<Incoming>) -> Handling {
+pub(super) fn handle(connection: Rc<Connection>, mut request: Request<Incoming>) -> Handling {
     let in_flight = connection.begin(request.body());
     let is_http2 = request.version() == Version::HTTP_2;
     let is_head = request.method() == Method::HEAD;
     let is_connect = is_http2 && request.method() == Method::CONNECT;
+    let vetted = vet(&mut request, connection.shared.limits.header_count);
     let service = connection.shared.service_for(&request);
     let is_timed = is_http2 && service.is_none();
-    let answer = match service {
-        Some(service) => Answer::Future(service.call(request, connection.peer())),
-        None => answer(&connection, request),
+    let answer = match (vetted, service) {
+        (Err(status), _) => refuse(&connection, status),
+        (Ok(_), Some(service)) => Answer::Future(service.call(request, connection.peer())),
+        (Ok(expects_continue), None) => answer(&connection, request, expects_continue),
     };
     Handling {
         answer,
@@ -147,79 +150,103 @@ fn without_body(response: &mut Response<Body>) {
     }
 }
 
-fn answer(connection: &Connection, request: Request<Incoming>) -> Answer {
-    let shared = &connection.shared;
-    let (head, incoming) = request.into_parts();
-    let expects_continue = match vet(&head) {
-        Ok(expects_continue) => expects_continue,
-        Err(status) => return Answer::ready(last(status)),
+/// The answer that no handler sees.
+fn refuse(connection: &Connection, status: StatusCode) -> Answer {
+    let cause = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => Cause::BodyTooLarge,
+        StatusCode::SERVICE_UNAVAILABLE => Cause::Overload,
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Cause::HeaderTooLarge,
+        _ => Cause::BadRequest,
     };
-    if shared.is_full() {
-        return Answer::ready(plain(StatusCode::SERVICE_UNAVAILABLE));
-    }
-    let body = match incoming.is_end_stream() {
-        true => Rc::clone(&shared.no_body),
-        false => {
-            let clock = Rc::clone(&shared.clock);
-            let is_http2 = head.version == Version::HTTP_2;
-            let limit = shared.limits.body_bytes;
-            Rc::new(RequestBody::new(incoming, is_http2, limit, clock))
-        }
-    };
-    if body.is_declared_too_large() {
-        body.refuse();
-        return Answer::ready(last(StatusCode::PAYLOAD_TOO_LARGE));
-    }
-    let is_read_first = !expects_continue && body.is_small();
-    let call = shared.calls.borrow_mut().insert(|id| {
-        let body = Rc::clone(&body);
-        Call::new(id, head, body, connection.peer(), shared.clock.get())
-    });
-    let mut waiting = Waiting {
-        shared: Rc::clone(shared),
-        call,
-    };
-    if !is_read_first {
-        waiting.queue();
-        return Answer::Waiting(waiting);
-    }
-    Answer::Future(Box::pin(async move {
-        if let Err(error) = Rc::clone(&body).read().await {
-            return unread(&error);
-        }
-        waiting.queue();
-        poll_fn(|context| waiting.poll(context)).await
-    }))
+    connection.refused(cause, "");
+    Answer::ready(last(status))
 }
 
-/// A request in the registry, from its arrival to its answer.
+fn answer(connection: &Connection, request: Request<Incoming>, expects_continue: bool) -> Answer {
+    let shared = &connection.shared;
+    let Ok(permit) = connection.place.admit() else {
+        return refuse(connection, StatusCode::SERVICE_UNAVAILABLE);
+    };
+    let (head, incoming) = request.into_parts();
+    let body = body_of(shared, incoming, head.version);
+    if body.is_declared_too_large() {
+        body.refuse();
+        return refuse(connection, StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    let is_reading = !expects_continue && body.is_small();
+    let call = shared
+        .calls
+        .borrow_mut()
+        .insert(|id| Call::new(id, head, body, connection.peer(), shared));
+    call.is_reading.set(is_reading);
+    let waiting = Waiting {
+        shared: Rc::clone(shared),
+        call,
+        permit,
+    };
+    if !is_reading {
+        waiting.queue();
+    }
+    Answer::Waiting(waiting)
+}
+
+fn body_of(shared: &Shared, incoming: Incoming, version: Version) -> Rc<RequestBody> {
+    if incoming.is_end_stream() {
+        return Rc::clone(&shared.no_body);
+    }
+    let clock = Rc::clone(&shared.clock);
+    let is_http2 = version == Version::HTTP_2;
+    let limit = shared.limits.body_bytes;
+    Rc::new(RequestBody::new(incoming, is_http2, limit, clock))
+}
+
+/// A request in the registry, from its arrival to its answer: small bodies are read, then it is queued, then its handler answers.
 struct Waiting {
     shared: Rc<Shared>,
     call: Rc<Call>,
+    /// Dropped with this, unless a handler has it by then.
+    permit: Rc<Permit>,
 }
 
 impl Waiting {
     fn queue(&self) {
-        if self.call.is_open() {
-            self.shared
-                .ready
-                .borrow_mut()
-                .push_back(Rc::clone(&self.call));
-            self.shared.wake();
-        }
+        self.permit.queue(self.call.id);
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response<Body>> {
-        let Some(mut response) = self.call.answer.borrow_mut().take() else {
-            self.call.waker.set(Some(context.waker().clone()));
-            return Poll::Pending;
-        };
+        if let Some(response) = self.call.answer.borrow_mut().take() {
+            return Poll::Ready(self.begin(response));
+        }
+        self.call.waker.set(Some(context.waker().clone()));
+        if self.call.is_reading.get() {
+            let read = ready!(self.call.body.poll_whole(context));
+            self.call.is_reading.set(false);
+            match read {
+                Ok(_) => self.queue(),
+                Err(error) => return Poll::Ready(self.refuse_unread(&error)),
+            }
+        }
+        Poll::Pending
+    }
+
+    fn begin(&self, mut response: Response<Body>) -> Response<Body> {
         if let Body::Stream(stream) = response.body_mut() {
             let id = self.call.id;
             let events = stream.watched_by(&self.shared, id);
             self.shared.stream_began(id, events);
         }
-        Poll::Ready(response)
+        response
+    }
+
+    fn refuse_unread(&self, error: &BodyError) -> Response<Body> {
+        let cause = match error {
+            BodyError::TooLarge { .. } => Cause::BodyTooLarge,
+            BodyError::TimedOut { .. } | BodyError::TooSlow { .. } => Cause::BodyTimeout,
+            BodyError::Incomplete { .. } | BodyError::Taken => Cause::BodyIncomplete,
+        };
+        let peer = self.call.peer().address;
+        self.shared.refusals.add(cause, peer, &error.to_string());
+        unread(error)
     }
 }
 

@@ -1,14 +1,24 @@
 use std::time::Duration;
 
+use super::admission::Capacity;
+use super::request_body::Pace;
+
 /// What a server takes from its clients. The defaults suit a server that faces the internet.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Connections at a time; more of them wait in the kernel's queue.
     pub connections: usize,
-    /// Requests that are being handled at a time; more of them wait in `queue`.
+    /// Requests whose handlers run at a time, those that last excepted; more of them wait in `queue`.
     pub in_flight: usize,
-    /// Requests that wait for their turn; more of them are answered 503.
+    /// Requests that wait for their turn, or for a body that is read before; more of them are answered 503.
     pub queue: usize,
+    /// Requests that last, event streams and WebSockets, at a time; more of them are answered 503.
+    pub long_lived: usize,
+    /// The same on one connection.
+    pub long_lived_per_connection: usize,
+    /// The part of `connections`, `in_flight`, `queue` and `long_lived` one client address may take, above 0 and up to 1. Clients of
+    /// a Unix socket have no address and no such limit.
+    pub client_share: f64,
     /// Header fields of one request; more of them are answered 431.
     pub header_count: usize,
     /// Bytes of request line and header fields; more of them are answered 431.
@@ -19,6 +29,8 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// Between two pieces of a request body.
     pub body_timeout: Duration,
+    /// Bytes per second a request body must arrive with on average, once a reader has waited for `body_timeout`; `None` is any.
+    pub body_rate: Option<u32>,
     /// A connection without a request in flight.
     pub idle_timeout: Duration,
     /// A client that does not take what is written to it.
@@ -45,11 +57,15 @@ impl Default for Limits {
             connections: 10_000,
             in_flight: 1_000,
             queue: 10_000,
+            long_lived: 5_000,
+            long_lived_per_connection: 64,
+            client_share: 0.5,
             header_count: 100,
             header_bytes: 16 << 10,
             body_bytes: 8 << 20,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            body_rate: Some(500),
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
             deadline: Some(Duration::from_secs(60)),
@@ -59,6 +75,26 @@ impl Default for Limits {
             max_age: None,
             age_grace: None,
             stream_window: 256 << 10,
+        }
+    }
+}
+
+impl Limits {
+    pub(super) fn capacity(&self) -> Capacity {
+        Capacity {
+            waiting: self.queue,
+            running: self.in_flight,
+            long_lived: self.long_lived,
+            long_lived_per_connection: self.long_lived_per_connection,
+            connections: self.connections,
+            client_share: self.client_share,
+        }
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        Pace {
+            timeout: self.body_timeout,
+            rate: self.body_rate,
         }
     }
 }

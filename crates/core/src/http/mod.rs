@@ -5,6 +5,7 @@
 //! Requests of another protocol on the same connections, such as gRPC, go to a [`Service`] instead.
 
 mod accept;
+mod admission;
 mod body;
 mod boundary;
 mod call;
@@ -26,6 +27,7 @@ mod part_head;
 mod pings;
 mod range;
 mod refusal;
+mod refusals;
 mod registry;
 mod request_body;
 mod sending;
@@ -51,6 +53,7 @@ pub use hyper::{HeaderMap, Request, Response, StatusCode, Version, body::Incomin
 pub use limits::Limits;
 pub use media_type::{is_compressible, media_type};
 pub use multipart::{MultipartError, MultipartLimits};
+pub use refusals::Notice;
 pub use registry::Id;
 pub(crate) use registry::Registry;
 pub use request_body::BodyError;

@@ -13,6 +13,8 @@ pub(super) const BOUNDARY: usize = 70;
 #[derive(Debug, Clone)]
 pub struct MultipartLimits {
     pub parts: usize,
+    /// Parts that are files.
+    pub files: usize,
     /// Of the head of one part.
     pub header_bytes: usize,
     /// Of all values that are no files, their names included.
@@ -31,6 +33,8 @@ pub enum MultipartError {
     Malformed(&'static str),
     #[error("the form has more than {limit} parts")]
     Parts { limit: usize },
+    #[error("the form has more than {limit} files")]
+    Files { limit: usize },
     #[error("the head of a part of the form has more than {limit} bytes")]
     Head { limit: usize },
     #[error("the values of the form have more than {limit} bytes")]
@@ -240,6 +244,7 @@ mod tests {
 
     const LIMITS: MultipartLimits = MultipartLimits {
         parts: 5,
+        files: 5,
         header_bytes: 200,
         field_bytes: 1_000,
         file_bytes: 1_000,

@@ -2,20 +2,23 @@
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderValue};
-use hyper::http::request::Parts;
-use hyper::{Method, Response, StatusCode, Version};
+use hyper::{Method, Request, Response, StatusCode, Version};
 
 use super::body::Body;
 use super::request_body::BodyError;
 
-/// Whether the client waits to be asked for the body.
+/// Whether the client waits to be asked for the body. Whatever reads `Host` afterwards reads the authority of the target, where that
+/// has one.
 ///
 /// # Errors
 /// The status of the [`last`] answer to a request that no handler should have to see.
-pub(super) fn vet(head: &Parts) -> Result<bool, StatusCode> {
+pub(super) fn vet<B>(request: &mut Request<B>, most_fields: usize) -> Result<bool, StatusCode> {
+    if request.headers().len() > most_fields {
+        return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    }
     let (mut hosts, mut codings, mut is_odd, mut expectation) = (0, 0, false, None);
     // Looking up each of them by its name would cost several times as much.
-    for (name, value) in &head.headers {
+    for (name, value) in request.headers() {
         if *name == header::HOST {
             hosts += 1;
             is_odd |= !value.as_bytes().iter().all(|byte| may_be_of_host(*byte));
@@ -27,24 +30,58 @@ pub(super) fn vet(head: &Parts) -> Result<bool, StatusCode> {
         }
     }
     // RFC 9112 §3.2: exactly one Host, which clients before HTTP/1.1 and those of HTTP/2 may leave out.
-    let has_wrong_host = hosts > 1 || head.version == Version::HTTP_11 && hosts == 0;
+    let has_wrong_host = hosts > 1 || request.version() == Version::HTTP_11 && hosts == 0;
     // RFC 9112 §3.2.3: a name alone is the target of CONNECT only.
-    let has_no_path = head.uri.path().is_empty() && head.method != Method::CONNECT;
+    let has_no_path = request.uri().path().is_empty() && request.method() != Method::CONNECT;
     // RFC 9112 §6.3: what a proxy in front of us could read as another length than we do must not be answered.
-    // RFC 9110 §4.2.4: whoever shows the authority would show a user for a host.
-    let has_user = head
-        .uri
-        .authority()
-        .is_some_and(|authority| authority.as_str().contains('@'));
-    if has_wrong_host || has_no_path || has_user || is_odd || codings > 1 {
+    if has_wrong_host || has_no_path || is_odd || codings > 1 {
         return Err(StatusCode::BAD_REQUEST);
     }
-    // RFC 9110 §10.1.1
-    match expectation {
-        None => Ok(false),
-        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => Ok(true),
-        Some(_) => Err(StatusCode::EXPECTATION_FAILED),
+    let expects_continue = match expectation {
+        None => false,
+        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => true,
+        // RFC 9110 §10.1.1
+        Some(_) => return Err(StatusCode::EXPECTATION_FAILED),
+    };
+    unify_host(request)?;
+    Ok(expects_continue)
+}
+
+/// A request has one authority, so that no two parts of an application take it for one of two hosts.
+fn unify_host<B>(request: &mut Request<B>) -> Result<(), StatusCode> {
+    let Some(authority) = request.uri().authority() else {
+        return Ok(());
+    };
+    let authority = authority.as_str();
+    // RFC 9110 §4.2.4: whoever shows the authority would show a user for a host.
+    if authority.contains('@') || !authority.bytes().all(may_be_of_host) {
+        return Err(StatusCode::BAD_REQUEST);
     }
+    let scheme = request.uri().scheme_str();
+    match request.headers().get(header::HOST) {
+        Some(host) if host.as_bytes() == authority.as_bytes() => return Ok(()),
+        // RFC 9113 §8.3.1: it must not say something else. RFC 9112 §3.2.2: in the absolute form it is ignored.
+        Some(host)
+            if request.version() == Version::HTTP_2
+                && !is_same_host(host.as_bytes(), authority.as_bytes(), scheme) =>
+        {
+            return Err(StatusCode::BAD_REQUEST);
+        }
+        _ => {}
+    }
+    let host = HeaderValue::from_str(authority).map_err(|_| StatusCode::BAD_REQUEST)?;
+    request.headers_mut().insert(header::HOST, host);
+    Ok(())
+}
+
+/// RFC 3986 §6.2.2.1 and §6.2.3: letters of either case, and the port of the scheme may be left out.
+fn is_same_host(one: &[u8], other: &[u8], scheme: Option<&str>) -> bool {
+    let port: &[u8] = match scheme {
+        Some("https") => b":443",
+        _ => b":80",
+    };
+    let bare = |host| <[u8]>::strip_suffix(host, port).unwrap_or(host);
+    bare(one).eq_ignore_ascii_case(bare(other))
 }
 
 /// RFC 3986 §3.2.2, and the port behind it.
@@ -55,7 +92,7 @@ fn may_be_of_host(byte: u8) -> bool {
 pub(super) fn unread(error: &BodyError) -> Response<Body> {
     last(match error {
         BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        BodyError::TimedOut { .. } => StatusCode::REQUEST_TIMEOUT,
+        BodyError::TimedOut { .. } | BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
         BodyError::Incomplete { .. } | BodyError::Taken => StatusCode::BAD_REQUEST,
     })
 }
@@ -86,4 +123,52 @@ pub(super) fn plain(status: StatusCode) -> Response<Body> {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vetted(request: hyper::http::request::Builder) -> Result<Vec<String>, StatusCode> {
+        let mut request = request.body(()).unwrap();
+        vet(&mut request, 100)?;
+        let hosts = request.headers().get_all(header::HOST).iter();
+        Ok(hosts
+            .map(|host| host.to_str().unwrap().to_owned())
+            .collect())
+    }
+
+    fn http2(authority: &str) -> hyper::http::request::Builder {
+        Request::get(format!("https://{authority}/")).version(Version::HTTP_2)
+    }
+
+    #[test]
+    fn host_is_the_authority_of_the_target() {
+        assert_eq!(vetted(http2("internal")), Ok(vec!["internal".to_owned()]));
+        let absolute = Request::get("http://internal/").header("host", "public");
+        assert_eq!(vetted(absolute), Ok(vec!["internal".to_owned()]));
+        let origin = Request::get("/").header("host", "public");
+        assert_eq!(vetted(origin), Ok(vec!["public".to_owned()]));
+    }
+
+    #[test]
+    fn two_authorities_of_one_request_are_refused() {
+        let request = http2("internal").header("host", "public");
+        assert_eq!(vetted(request), Err(StatusCode::BAD_REQUEST));
+        let twice = http2("a").header("host", "a").header("host", "a");
+        assert_eq!(vetted(twice), Err(StatusCode::BAD_REQUEST));
+        let same = http2("Name:443").header("host", "name");
+        assert_eq!(vetted(same), Ok(vec!["Name:443".to_owned()]));
+    }
+
+    #[test]
+    fn a_user_in_the_target_and_too_many_fields_are_refused() {
+        assert_eq!(vetted(http2("user@a")), Err(StatusCode::BAD_REQUEST));
+        let mut many = http2("a");
+        for number in 0..101 {
+            many = many.header(format!("x-{number}"), "");
+        }
+        let too_large = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        assert_eq!(vetted(many), Err(too_large));
+    }
 }

@@ -2,7 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -10,10 +10,11 @@ use hyper::HeaderMap;
 use hyper::body::{Body as _, Frame, Incoming};
 
 use super::linger;
-use super::sweep::Tick;
+use super::sweep::{Tick, ticks};
 
 /// Bodies up to this size are read before their handler starts.
 pub(super) const SMALL: u64 = 64 << 10;
+const TICKS_PER_SECOND: u64 = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
@@ -23,21 +24,39 @@ pub enum BodyError {
     Incomplete { reason: String },
     #[error("the next piece of the request body did not arrive within {} seconds", .after.as_secs_f64())]
     TimedOut { after: Duration },
+    #[error("the request body arrived at less than {rate} bytes per second")]
+    TooSlow { rate: u32 },
     #[error("the request body was read before, or is being read by another task")]
     Taken,
 }
 
+/// How slowly a client may send a body. Only the time for which a reader waits counts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    /// Between two pieces; also what a client may take beyond `rate`.
+    pub(super) timeout: Duration,
+    /// Bytes per second on average.
+    pub(super) rate: Option<u32>,
+}
+
 /// The body of a request, read at most once, never before somebody asks.
+///
+/// What has arrived stays here until it is returned: a read that is cancelled loses nothing, the next one continues it.
 pub(super) struct RequestBody {
     state: RefCell<State>,
+    /// What a read of the whole body has got so far.
+    collected: RefCell<Collected>,
     limit: u64,
     received: Cell<u64>,
     trailers: RefCell<Option<HeaderMap>>,
     is_http2: bool,
+    is_being_read: Cell<bool>,
     clock: Rc<Cell<Tick>>,
-    /// Since when somebody waits for the next piece, and who.
+    /// Since when a reader waits for the next piece, and its waker.
     waiting: RefCell<Option<(Tick, Waker)>>,
-    timed_out: Cell<Option<Duration>>,
+    /// How long readers have waited before that.
+    waited: Cell<Tick>,
+    late: RefCell<Option<BodyError>>,
 }
 
 /// That of a request that has none; any number of them may share one.
@@ -45,13 +64,16 @@ impl Default for RequestBody {
     fn default() -> Self {
         Self {
             state: RefCell::new(State::Whole(Bytes::new())),
+            collected: RefCell::default(),
             limit: 0,
             received: Cell::default(),
             trailers: RefCell::default(),
             is_http2: false,
+            is_being_read: Cell::default(),
             clock: Rc::default(),
             waiting: RefCell::default(),
-            timed_out: Cell::default(),
+            waited: Cell::default(),
+            late: RefCell::default(),
         }
     }
 }
@@ -59,9 +81,53 @@ impl Default for RequestBody {
 enum State {
     Whole(Bytes),
     Arriving(Incoming),
-    /// Being read, or read by piece.
-    Taken,
     Failed(BodyError),
+}
+
+/// Most bodies arrive in one piece, which is passed on as it is.
+#[derive(Default)]
+struct Collected {
+    first: Bytes,
+    /// `first` and all that followed it, once there is more.
+    all: BytesMut,
+}
+
+impl Collected {
+    fn push(&mut self, piece: Bytes) {
+        if self.first.is_empty() && self.all.is_empty() {
+            self.first = piece;
+            return;
+        }
+        self.all.extend_from_slice(&std::mem::take(&mut self.first));
+        self.all.extend_from_slice(&piece);
+    }
+
+    fn take(&mut self) -> Bytes {
+        let Self { first, all } = std::mem::take(self);
+        match first.is_empty() {
+            true => all.freeze(),
+            false => first,
+        }
+    }
+}
+
+/// The one reader of a body. Dropped, another one may go on where it stopped.
+struct Reader<'a>(&'a RequestBody);
+
+impl<'a> Reader<'a> {
+    fn of(body: &'a RequestBody) -> Result<Self, BodyError> {
+        match body.is_being_read.replace(true) {
+            true => Err(BodyError::Taken),
+            false => Ok(Self(body)),
+        }
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.0.is_being_read.set(false);
+        self.0.stop_waiting();
+    }
 }
 
 impl RequestBody {
@@ -104,32 +170,23 @@ impl RequestBody {
         match &*self.state.borrow() {
             State::Whole(bytes) => Some(Ok(bytes.clone())),
             State::Failed(error) => Some(Err(error.clone())),
-            State::Taken => Some(Err(BodyError::Taken)),
+            State::Arriving(_) if self.is_being_read.get() => Some(Err(BodyError::Taken)),
             State::Arriving(_) => None,
         }
     }
 
-    /// Reads to the end. Cancelled in the middle, the rest is never read.
+    /// Reads to the end. Cancelled in the middle, what has arrived is kept for the next read.
     pub(super) async fn read(self: Rc<Self>) -> Result<Bytes, BodyError> {
         if let Some(whole) = self.whole() {
             return whole;
         }
-        let mut incoming = self.take()?;
-        let read = self.collect(&mut incoming).await;
-        if let Err(BodyError::TooLarge { .. }) = read {
-            self.forget(incoming);
-        }
-        *self.state.borrow_mut() = match &read {
-            Ok(bytes) => State::Whole(bytes.clone()),
-            Err(error) => State::Failed(error.clone()),
-        };
-        read
+        let _reader = Reader::of(&self)?;
+        poll_fn(|context| self.poll_whole(context)).await
     }
 
-    /// The next piece, empty at the end.
+    /// The next piece, empty at the end. Cancelled, it loses nothing.
     pub(super) async fn next(self: Rc<Self>) -> Result<Bytes, BodyError> {
-        let whole = self.whole();
-        match whole {
+        match self.whole() {
             Some(Ok(bytes)) => {
                 *self.state.borrow_mut() = State::Whole(Bytes::new());
                 return Ok(bytes);
@@ -137,24 +194,47 @@ impl RequestBody {
             Some(Err(error)) => return Err(error),
             None => {}
         }
-        let mut incoming = self.take()?;
-        let piece = self.piece(&mut incoming).await;
-        *self.state.borrow_mut() = match &piece {
-            Ok(Some(_)) => State::Arriving(incoming),
-            Ok(None) => State::Whole(Bytes::new()),
-            Err(error) => {
-                if let BodyError::TooLarge { .. } = error {
-                    self.forget(incoming);
-                }
-                State::Failed(error.clone())
-            }
-        };
-        piece.map(Option::unwrap_or_default)
+        let _reader = Reader::of(&self)?;
+        let collected = self.collected.borrow_mut().take();
+        if !collected.is_empty() {
+            return Ok(collected);
+        }
+        let piece = poll_fn(|context| self.poll_piece(context)).await?;
+        if piece.is_none() {
+            *self.state.borrow_mut() = State::Whole(Bytes::new());
+        }
+        Ok(piece.unwrap_or_default())
+    }
+
+    /// The whole body, for its only reader.
+    pub(super) fn poll_whole(&self, context: &mut Context<'_>) -> Poll<Result<Bytes, BodyError>> {
+        while let Some(piece) = ready!(self.poll_piece(context))? {
+            self.collected.borrow_mut().push(piece);
+        }
+        let whole = self.collected.borrow_mut().take();
+        *self.state.borrow_mut() = State::Whole(whole.clone());
+        Poll::Ready(Ok(whole))
     }
 
     /// Nobody is going to read it.
     pub(super) fn refuse(&self) {
-        if let Ok(incoming) = self.take() {
+        self.fail(BodyError::Taken);
+    }
+
+    /// What has been read of it is lost, and so the rest means nothing.
+    pub(super) fn spoil(&self) {
+        let mut state = self.state.borrow_mut();
+        if let State::Arriving(_) = *state {
+            *state = State::Failed(BodyError::Taken);
+        }
+    }
+
+    fn fail(&self, error: BodyError) {
+        let is_forgotten = matches!(error, BodyError::TooLarge { .. } | BodyError::Taken);
+        let state = self.state.replace(State::Failed(error));
+        if let State::Arriving(incoming) = state
+            && is_forgotten
+        {
             self.forget(incoming);
         }
     }
@@ -185,47 +265,19 @@ impl RequestBody {
         self.trailers.borrow().clone()
     }
 
-    fn take(&self) -> Result<Incoming, BodyError> {
-        let mut state = self.state.borrow_mut();
-        match std::mem::replace(&mut *state, State::Taken) {
-            State::Arriving(incoming) => Ok(incoming),
-            other => {
-                *state = other;
-                Err(BodyError::Taken)
-            }
+    fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
+        let piece = ready!(self.poll_data(context));
+        if let Err(error) = &piece {
+            self.fail(error.clone());
         }
+        Poll::Ready(piece)
     }
 
-    async fn collect(&self, incoming: &mut Incoming) -> Result<Bytes, BodyError> {
-        let Some(first) = self.piece(incoming).await? else {
-            return Ok(Bytes::new());
-        };
-        // Most bodies arrive in one piece, which is passed on as it is.
-        let Some(second) = self.piece(incoming).await? else {
-            return Ok(first);
-        };
-        let mut whole = BytesMut::from(&first[..]);
-        whole.extend_from_slice(&second);
-        while let Some(piece) = self.piece(incoming).await? {
-            whole.extend_from_slice(&piece);
-        }
-        Ok(whole.freeze())
-    }
-
-    async fn piece(&self, incoming: &mut Incoming) -> Result<Option<Bytes>, BodyError> {
-        loop {
-            if incoming.is_end_stream() {
-                return Ok(None);
-            }
-            let since = self.clock.get();
-            let frame = poll_fn(|context| self.poll_frame(incoming, since, context)).await;
-            self.waiting.take();
-            let Some(frame) = frame? else {
-                return Ok(None);
-            };
+    fn poll_data(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
+        while let Some(frame) = ready!(self.poll_frame(context))? {
             match frame.into_data() {
                 Ok(data) if data.is_empty() => {}
-                Ok(data) => return self.count(data).map(Some),
+                Ok(data) => return Poll::Ready(self.count(data).map(Some)),
                 Err(frame) => {
                     if let Ok(trailers) = frame.into_trailers() {
                         *self.trailers.borrow_mut() = Some(trailers);
@@ -233,39 +285,79 @@ impl RequestBody {
                 }
             }
         }
+        Poll::Ready(Ok(None))
     }
 
     fn poll_frame(
         &self,
-        incoming: &mut Incoming,
-        since: Tick,
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Frame<Bytes>>, BodyError>> {
-        if let Some(after) = self.timed_out.get() {
-            return Poll::Ready(Err(BodyError::TimedOut { after }));
+        let mut state = self.state.borrow_mut();
+        let State::Arriving(incoming) = &mut *state else {
+            return Poll::Ready(Err(BodyError::Taken));
+        };
+        if incoming.is_end_stream() {
+            return Poll::Ready(Ok(None));
+        }
+        if let Some(error) = self.late.take() {
+            return Poll::Ready(Err(error));
         }
         match Pin::new(incoming).poll_frame(context) {
-            Poll::Ready(frame) => Poll::Ready(frame.transpose().map_err(|error| {
-                let reason = error.to_string();
-                BodyError::Incomplete { reason }
-            })),
+            Poll::Ready(frame) => {
+                self.stop_waiting();
+                Poll::Ready(frame.transpose().map_err(|error| {
+                    let reason = error.to_string();
+                    BodyError::Incomplete { reason }
+                }))
+            }
             Poll::Pending => {
-                *self.waiting.borrow_mut() = Some((since, context.waker().clone()));
+                self.wait(context.waker());
                 Poll::Pending
             }
         }
     }
 
-    /// Ends the wait for the next piece if it began before `since`.
-    pub(super) fn time_out(&self, since: Tick, after: Duration) {
-        let late = self
-            .waiting
-            .borrow_mut()
-            .take_if(|(began, _)| *began <= since);
-        if let Some((_, waker)) = late {
-            self.timed_out.set(Some(after));
-            waker.wake();
+    fn wait(&self, waker: &Waker) {
+        let mut waiting = self.waiting.borrow_mut();
+        match &mut *waiting {
+            Some((_, known)) => known.clone_from(waker),
+            None => *waiting = Some((self.clock.get(), waker.clone())),
         }
+    }
+
+    fn stop_waiting(&self) {
+        if let Some((since, _)) = self.waiting.take() {
+            let waited = self.waited.get() + (self.clock.get() - since);
+            self.waited.set(waited);
+        }
+    }
+
+    /// Ends the wait of a reader for a client that is slower than it may be.
+    pub(super) fn keep_pace(&self, pace: Pace) {
+        let waiting = self.waiting.borrow();
+        let Some((since, waker)) = &*waiting else {
+            return;
+        };
+        let silent = self.clock.get() - since;
+        let error = if silent >= ticks(pace.timeout) {
+            BodyError::TimedOut {
+                after: pace.timeout,
+            }
+        } else if let Some(rate) = pace.rate
+            && u64::from(self.waited.get() + silent) >= self.allowance(pace.timeout, rate)
+        {
+            BodyError::TooSlow { rate }
+        } else {
+            return;
+        };
+        *self.late.borrow_mut() = Some(error);
+        waker.wake_by_ref();
+    }
+
+    /// How many ticks a reader may have waited for what has been received.
+    fn allowance(&self, timeout: Duration, rate: u32) -> u64 {
+        let at_rate = self.received.get() * TICKS_PER_SECOND / u64::from(rate.max(1));
+        u64::from(ticks(timeout)) + at_rate
     }
 
     fn count(&self, data: Bytes) -> Result<Bytes, BodyError> {

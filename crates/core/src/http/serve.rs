@@ -1,3 +1,4 @@
+use std::error::Error as _;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -15,6 +16,7 @@ use tokio::time::timeout;
 use super::connection::Connection;
 use super::handling::handle;
 use super::linger::linger;
+use super::refusals::Cause;
 use super::socket::Socket;
 use super::websocket::converse;
 use crate::net::{Local, Stream, TlsAcceptor};
@@ -66,7 +68,10 @@ async fn begin(
     tls: Option<Rc<TlsAcceptor>>,
 ) -> Option<(Stream, Bytes, bool)> {
     let mut begun = pin!(async {
-        let stream = secured(connection, stream, tls.as_deref()).await?;
+        let secured = secured(connection, stream, tls.as_deref()).await;
+        let stream = secured.inspect_err(|error| {
+            connection.refused(Cause::Tls, &error.to_string());
+        })?;
         recognised(stream).await
     });
     poll_fn(|context| {
@@ -147,6 +152,7 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
         let parts = protocol.into_parts();
         Box::pin(converse(connection, parts.io, parts.read_buf, conversation)).await;
     } else if connection.is_timed_out() {
+        connection.refused(Cause::HeaderTimeout, "");
         Box::pin(time_out(connection, protocol.into_parts().io)).await;
     } else if let Some(is_sending) = ended.and_then(|ended| may_send(&connection, ended)) {
         let socket = protocol.into_parts().io;
@@ -158,9 +164,23 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
 fn may_send(connection: &Connection, ended: hyper::Result<()>) -> Option<bool> {
     match ended {
         Ok(()) => Some(connection.is_sent_to()),
-        Err(error) if error.is_parse() => Some(true),
+        Err(error) if error.is_parse() => {
+            let cause = match error.is_parse_too_large() {
+                true => Cause::HeaderTooLarge,
+                false => Cause::Protocol,
+            };
+            connection.refused(cause, &error.to_string());
+            Some(true)
+        }
         Err(_) => None,
     }
+}
+
+/// An error of HTTP/2 that the client has made: not one that it reports, nor a connection that is lost.
+fn violation(error: &hyper::Error) -> Option<String> {
+    let error: &h2::Error = error.source()?.downcast_ref()?;
+    let is_ours = error.is_library() || error.is_go_away() && !error.is_remote();
+    is_ours.then(|| error.to_string())
 }
 
 /// RFC 9110 §15.5.9. There is no request, so hyper has no answer.
@@ -219,7 +239,11 @@ fn serve_http2(connection: Rc<Connection>, mut socket: Socket) -> impl Future<Ou
             if connection.obey(context, finish).is_ready() {
                 return Poll::Ready(());
             }
-            protocol.as_mut().poll(context).map(|_| ())
+            protocol.as_mut().poll(context).map(|ended| {
+                if let Some(violation) = ended.err().as_ref().and_then(violation) {
+                    connection.refused(Cause::Protocol, &violation);
+                }
+            })
         })
         .await;
         drop(protocol);

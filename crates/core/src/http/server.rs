@@ -6,6 +6,7 @@ use std::task::Poll;
 use super::accept::{Accepting, accept, help};
 use super::connection::{Command, Peer};
 use super::limits::Limits;
+use super::refusals::Notice;
 use super::registry::Id;
 use super::service::Service;
 use super::shared::{Event, Shared};
@@ -54,6 +55,18 @@ impl Server {
         sweep(Rc::clone(&self.shared))
     }
 
+    /// There are no more than that many fibers for handlers: fewer requests run, and fewer last, than the limits say.
+    pub fn fit(&self, fibers: usize) {
+        self.shared.admission.fit(fibers);
+    }
+
+    /// What was refused or failed without a handler, by cause; ends once there is something, and says no more than once in ten
+    /// seconds about each cause. Cancelling it loses nothing.
+    pub fn refused(&self) -> impl Future<Output = Vec<Notice>> + use<> {
+        let shared = Rc::clone(&self.shared);
+        async move { shared.refusals.due(&shared.clock).await }
+    }
+
     /// Ends when [`take`](Self::take) has something.
     pub fn next(&self) -> impl Future<Output = ()> + use<> {
         let shared = Rc::clone(&self.shared);
@@ -61,7 +74,7 @@ impl Server {
             if shared.has_events() {
                 return Poll::Ready(());
             }
-            *shared.waiter.borrow_mut() = Some(context.waker().clone());
+            *shared.admission.waiter.borrow_mut() = Some(context.waker().clone());
             Poll::Pending
         })
     }
@@ -71,7 +84,8 @@ impl Server {
         self.shared.has_events()
     }
 
-    /// The next event; requests come in the order of their arrival, and only while there is room in flight.
+    /// The next event. Requests of one client address come in the order of their arrival, clients take turns, and requests come only
+    /// while there is room in flight.
     pub fn take(&self) -> Option<Event> {
         self.shared.take()
     }

@@ -1,19 +1,20 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
-use std::task::Waker;
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use tokio::sync::Notify;
 
+use super::admission::Admission;
 use super::body::Pipe;
 use super::call::{Call, Stage};
 use super::connection::Connection;
 use super::date::Date;
 use super::ebb::Ebb;
 use super::limits::Limits;
-use super::refusal::plain;
+use super::refusal::{last, plain};
+use super::refusals::{Cause, Refusals};
 use super::registry::{Id, Registry};
 use super::request_body::RequestBody;
 use super::service::Service;
@@ -37,12 +38,9 @@ pub(super) struct Shared {
     pub(super) ebb: Ebb,
     pub(super) connections: RefCell<Registry<Connection>>,
     pub(super) calls: RefCell<Registry<Call>>,
-    pub(super) ready: RefCell<VecDeque<Rc<Call>>>,
+    pub(super) admission: Rc<Admission>,
+    pub(super) refusals: Refusals,
     events: RefCell<VecDeque<Event>>,
-    /// Requests that are with their handlers.
-    handed: Cell<usize>,
-    /// Who waits for the next event.
-    pub(super) waiter: RefCell<Option<Waker>>,
     pub(super) service: RefCell<Option<Rc<dyn Service>>>,
     /// That of all requests which have none.
     pub(super) no_body: Rc<RequestBody>,
@@ -60,16 +58,15 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
+            admission: Admission::new(limits.capacity()),
+            refusals: Refusals::default(),
             limits,
             clock: Rc::default(),
             date: Date::default(),
             ebb: Ebb::default(),
             connections: RefCell::default(),
             calls: RefCell::default(),
-            ready: RefCell::default(),
             events: RefCell::default(),
-            handed: Cell::default(),
-            waiter: RefCell::default(),
             service: RefCell::default(),
             no_body: Rc::default(),
             event_streams: RefCell::default(),
@@ -86,54 +83,50 @@ impl Shared {
     }
 
     pub(super) fn has_events(&self) -> bool {
-        !self.events.borrow().is_empty()
-            || self.handed.get() < self.limits.in_flight && !self.ready.borrow().is_empty()
+        !self.events.borrow().is_empty() || self.admission.has_next()
     }
 
     pub(super) fn take(&self) -> Option<Event> {
         if let Some(event) = self.events.borrow_mut().pop_front() {
             return Some(event);
         }
-        let mut ready = self.ready.borrow_mut();
-        while self.handed.get() < self.limits.in_flight {
-            let call = ready.pop_front()?;
-            // Those that left while they were waiting concern nobody.
-            if call.stage.get() == Stage::Queued {
+        while let Some((id, permit)) = self.admission.next() {
+            let call = self.calls.borrow().get(id).map(Rc::clone);
+            // One that was answered in the queue needs no handler.
+            if let Some(call) = call.filter(|call| call.stage.get() == Stage::Queued) {
                 call.stage.set(Stage::Handed);
-                call.was_handed.set(true);
-                self.handed.set(self.handed.get() + 1);
+                call.permit.replace(Some(permit));
                 return Some(Event::Request(call));
             }
         }
         None
     }
 
-    fn announce(&self, event: Event) {
+    pub(super) fn announce(&self, event: Event) {
         self.events.borrow_mut().push_back(event);
         self.wake();
     }
 
     pub(super) fn wake(&self) {
-        if let Some(waker) = self.waiter.borrow_mut().take() {
+        if let Some(waker) = self.admission.waiter.borrow_mut().take() {
             waker.wake();
         }
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.ready.borrow().len() >= self.limits.queue
-    }
-
     /// Past the deadline: its handler is told, once; where it has none yet, the client is.
     pub(super) fn expire(&self, call: &Call) {
-        if call.is_late.replace(true) {
+        if call.is_late.replace(true) || !call.is_open() {
             return;
         }
-        match call.stage.get() {
-            Stage::Handed => self.announce(Event::Expired(call.id)),
-            _ => {
-                call.respond(plain(StatusCode::SERVICE_UNAVAILABLE));
-            }
+        if call.stage.get() == Stage::Handed {
+            return self.announce(Event::Expired(call.id));
         }
+        let (cause, response) = match call.is_reading.get() {
+            true => (Cause::BodyTimeout, last(StatusCode::REQUEST_TIMEOUT)),
+            false => (Cause::Deadline, plain(StatusCode::SERVICE_UNAVAILABLE)),
+        };
+        self.refusals.add(cause, call.peer().address, "");
+        call.answer_with(response);
     }
 
     pub(super) fn has_service(&self) -> bool {
@@ -175,17 +168,11 @@ impl Shared {
         }
     }
 
-    /// Its handler has no more to do with it.
+    /// Its connection has no more to do with it.
     pub(super) fn end(&self, call: &Call) {
         self.calls.borrow_mut().remove(call.id);
-        match call.stage.replace(Stage::Gone) {
-            Stage::Handed => self.announce(Event::Gone(call.id)),
-            Stage::Answered if call.was_handed.get() => {}
-            _ => return,
-        }
-        self.handed.set(self.handed.get() - 1);
-        if !self.ready.borrow().is_empty() {
-            self.wake();
+        if call.stage.replace(Stage::Gone) == Stage::Handed {
+            self.announce(Event::Gone(call.id));
         }
     }
 }

@@ -31,6 +31,7 @@ pub(super) async fn sweep(shared: Rc<Shared>) {
         lull::come();
         end_late_connections(&shared, now);
         end_late_calls(&shared, now);
+        shared.refusals.tell(now);
         if shared.ebb.has_come(shared.connections.borrow().len(), now) {
             give_memory_back();
         }
@@ -95,16 +96,14 @@ fn end_idle(connection: &Connection) {
 }
 
 fn end_late_calls(shared: &Shared, now: Tick) {
-    let body = before(now, shared.limits.body_timeout);
+    let pace = shared.limits.pace();
     let deadline = shared.limits.deadline.and_then(|limit| before(now, limit));
     let late: Vec<_> = {
         let calls = shared.calls.borrow();
         calls
             .iter()
             .filter(|call| {
-                if let Some(since) = body {
-                    call.body.time_out(since, shared.limits.body_timeout);
-                }
+                call.body.keep_pace(pace);
                 deadline.is_some_and(|since| call.arrived <= since)
             })
             .map(Rc::clone)

@@ -43,7 +43,7 @@ pub struct Upload {
 
 impl Upload {
     pub fn path(&self) -> &Path {
-        &self.file.path
+        &self.file.0
     }
 
     /// Gives it another place, that of another file if there is one. Waits for the disk: not for the thread of an event loop.
@@ -55,21 +55,19 @@ impl Upload {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
             moved => return moved,
         }
-        let part = TemporaryFile::create(to.parent().unwrap_or(Path::new(".")))?;
-        std::fs::copy(path, &part.path)?;
-        std::fs::rename(&part.path, to)?;
+        let (part, _) = TemporaryFile::create(to.parent().unwrap_or(Path::new(".")))?;
+        std::fs::copy(path, &part.0)?;
+        std::fs::rename(&part.0, to)?;
         std::fs::remove_file(path)
     }
 }
 
+/// A file that is deleted when this is dropped. It is not open: a form of many files takes no descriptors.
 #[derive(Debug)]
-struct TemporaryFile {
-    path: PathBuf,
-    file: File,
-}
+struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
-    fn create(folder: &Path) -> io::Result<Self> {
+    fn create(folder: &Path) -> io::Result<(Self, File)> {
         let name = format!("weft-{}", uuid::Uuid::new_v4().simple());
         let path = folder.join(name);
         let file = OpenOptions::new()
@@ -77,18 +75,18 @@ impl TemporaryFile {
             .create_new(true)
             .mode(0o600)
             .open(&path)?;
-        Ok(Self { path, file })
+        Ok((Self(path), file))
     }
 }
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // It may have been moved.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Reads a form to its end. Cancelled or failed, it leaves no file behind.
+/// Reads a form to its end. Cancelled or failed, it leaves no file behind, and the rest of the body cannot be read.
 pub(super) async fn read_form(
     body: Rc<RequestBody>,
     content_type: Option<Vec<u8>>,
@@ -96,10 +94,12 @@ pub(super) async fn read_form(
     folder: PathBuf,
 ) -> Result<Vec<Field>, UploadError> {
     let mut parser = Parser::new(content_type.as_deref(), limits.clone())?;
+    let _spoiled = Spoiled(Rc::clone(&body));
     let mut form = Form {
         limits,
         folder,
         fields: Vec::new(),
+        files: 0,
         field_bytes: 0,
         open: None,
     };
@@ -117,10 +117,20 @@ pub(super) async fn read_form(
     Ok(form.fields)
 }
 
+/// A body that was read in part as a form: after its end there is nothing to spoil.
+struct Spoiled(Rc<RequestBody>);
+
+impl Drop for Spoiled {
+    fn drop(&mut self) {
+        self.0.spoil();
+    }
+}
+
 struct Form {
     limits: MultipartLimits,
     folder: PathBuf,
     fields: Vec<Field>,
+    files: usize,
     field_bytes: u64,
     open: Option<Part>,
 }
@@ -136,7 +146,7 @@ struct Spool {
     head: PartHead,
     size: u64,
     waiting: Vec<u8>,
-    file: Option<TemporaryFile>,
+    file: Option<(TemporaryFile, File)>,
 }
 
 impl Form {
@@ -150,6 +160,7 @@ impl Form {
 
     fn begin(&mut self, head: PartHead) -> Result<(), UploadError> {
         self.count(head.name.len())?;
+        self.count_file(&head)?;
         self.open = Some(match head.file_name {
             None => Part::Value {
                 name: head.name,
@@ -163,6 +174,16 @@ impl Form {
             }),
         });
         Ok(())
+    }
+
+    /// A field in which no file was chosen has an empty name, and counts too: it could have contents.
+    fn count_file(&mut self, head: &PartHead) -> Result<(), MultipartError> {
+        self.files += usize::from(head.file_name.is_some());
+        let limit = self.limits.files;
+        match self.files > limit {
+            true => Err(MultipartError::Files { limit }),
+            false => Ok(()),
+        }
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), MultipartError> {
@@ -207,7 +228,7 @@ impl Form {
             // What a browser sends for a field in which no file was chosen.
             Some(Part::File(spool)) if spool.size == 0 && spool.has_no_name() => {}
             Some(Part::File(mut spool)) => {
-                let file = spool.write(&self.folder).await?;
+                let (file, _) = spool.write(&self.folder).await?;
                 self.fields.push(Field::File {
                     name: spool.head.name,
                     upload: Upload {
@@ -229,14 +250,14 @@ impl Spool {
     }
 
     /// Brings what is waiting to the disk.
-    async fn write(&mut self, folder: &Path) -> Result<TemporaryFile, UploadError> {
+    async fn write(&mut self, folder: &Path) -> Result<(TemporaryFile, File), UploadError> {
         let data = mem::take(&mut self.waiting);
         let file = self.file.take();
         let place = folder.to_owned();
         let writing = tokio::task::spawn_blocking(move || {
-            let mut file = file.map_or_else(|| TemporaryFile::create(&place), Ok)?;
-            file.file.write_all(&data)?;
-            io::Result::Ok(file)
+            let (path, mut file) = file.map_or_else(|| TemporaryFile::create(&place), Ok)?;
+            file.write_all(&data)?;
+            io::Result::Ok((path, file))
         });
         let written = writing.await.map_err(io::Error::other).flatten();
         written.map_err(|source| UploadError::Disk {

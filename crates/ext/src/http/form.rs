@@ -72,6 +72,7 @@ fn limits(given: &ZendHashTable) -> MultipartLimits {
     };
     MultipartLimits {
         parts: count("parts") as usize,
+        files: count("files") as usize,
         header_bytes: count("headerBytes") as usize,
         field_bytes: count("fieldBytes"),
         file_bytes: count("fileBytes"),

@@ -58,11 +58,8 @@ impl HttpRequest {
     }
 
     pub fn host(&self) -> Zval {
-        let head = self.call.head();
-        match head.uri.authority() {
-            Some(authority) => text(authority.as_str()),
-            None => joined(&head.headers, "host").unwrap_or_else(|| text("")),
-        }
+        // Core has put the authority of the target there.
+        joined(&self.call.head().headers, "host").unwrap_or_else(|| text(""))
     }
 
     pub fn protocol(&self) -> &'static str {
@@ -105,6 +102,10 @@ impl HttpRequest {
 
     pub fn timed_by(&self, histogram: &Histogram) {
         self.call.time(histogram.instrument());
+    }
+
+    pub fn handled(&self) {
+        self.call.handled();
     }
 
     pub fn is_open(&self) -> bool {
@@ -199,6 +200,12 @@ impl HttpRequest {
     }
 }
 
+impl Drop for HttpRequest {
+    fn drop(&mut self) {
+        self.call.handled();
+    }
+}
+
 impl HttpRequest {
     pub fn new(call: Rc<Call>) -> Self {
         Self { call }
@@ -216,7 +223,7 @@ impl HttpRequest {
 pub fn body_failure(error: BodyError) -> Failure {
     let kind = match error {
         BodyError::TooLarge { .. } => "http.body.too_large",
-        BodyError::TimedOut { .. } => "http.body.timed_out",
+        BodyError::TimedOut { .. } | BodyError::TooSlow { .. } => "http.body.timed_out",
         BodyError::Incomplete { .. } => "http.body.incomplete",
         BodyError::Taken => "usage",
     };

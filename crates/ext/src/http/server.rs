@@ -8,7 +8,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ClassEntry;
 
-use weft_core::http::{Event, Limits, Server, Service};
+use weft_core::http::{Event, Limits, Notice, Server, Service};
 use weft_core::net::{Address, Identity, ListenError, ServerTls, TlsAcceptor, listen};
 
 use super::long;
@@ -90,6 +90,18 @@ impl HttpServer {
         Ok(zval)
     }
 
+    pub fn fit(&self, fibers: i64) {
+        self.server.fit(usize::try_from(fibers).unwrap_or(1));
+    }
+
+    pub fn refused(&self) -> PhpResult<i64> {
+        let refused = self.server.refused();
+        start(async move {
+            let notices = refused.await;
+            Ok(Payload::build(move || list(notices)))
+        })
+    }
+
     pub fn stop(&self) {
         self.server.stop();
     }
@@ -161,6 +173,20 @@ fn batch(server: &Server, max: usize) -> PhpResult<Zval> {
     Ok(array_zval(batch))
 }
 
+/// `[[cause, count, peer, detail], …]`
+fn list(notices: Vec<Notice>) -> PhpResult<Zval> {
+    let mut list = ZendHashTable::with_capacity(notices.len() as u32);
+    for notice in notices {
+        let mut row = ZendHashTable::with_capacity(4);
+        row.push(notice.cause)?;
+        row.push(notice.count as i64)?;
+        row.push(notice.peer.map(|peer| peer.to_string()))?;
+        row.push(notice.detail)?;
+        list.push(array_zval(row))?;
+    }
+    Ok(array_zval(list))
+}
+
 /// `[[certificate file, key file], …]`; none is no TLS.
 fn tls(
     address: &Address,
@@ -219,11 +245,24 @@ fn limits(given: &ZendHashTable) -> Limits {
         connections: count("connections", default.connections),
         in_flight: count("inFlight", default.in_flight),
         queue: count("queue", default.queue),
+        long_lived: count("longLived", default.long_lived),
+        long_lived_per_connection: count(
+            "longLivedPerConnection",
+            default.long_lived_per_connection,
+        ),
+        client_share: given
+            .get("clientShare")
+            .and_then(Zval::double)
+            .unwrap_or(default.client_share),
         header_count: count("headerCount", default.header_count),
         header_bytes: count("headerBytes", default.header_bytes),
         body_bytes: count("bodyBytes", default.body_bytes as usize) as u64,
         header_timeout: time("headerTimeout", default.header_timeout),
         body_timeout: time("bodyTimeout", default.body_timeout),
+        body_rate: given
+            .get("bodyRate")
+            .and_then(Zval::long)
+            .map(|rate| u32::try_from(rate).unwrap_or(u32::MAX)),
         idle_timeout: time("idleTimeout", default.idle_timeout),
         write_timeout: time("writeTimeout", default.write_timeout),
         deadline: perhaps("deadline"),

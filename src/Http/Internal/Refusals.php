@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal;
+
+use Psr\Log\LoggerInterface;
+use Weft\Native;
+use Weft\Native\HttpServer;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * Logs what a server refuses or fails to accept before a handler sees it: a line per cause, every ten seconds at most.
+ *
+ * @internal
+ */
+final class Refusals
+{
+    private ?int $waiting = null;
+
+    public function __construct(private readonly HttpServer $native, private readonly LoggerInterface $logger)
+    {
+    }
+
+    public function watch(Scheduler $scheduler): void
+    {
+        $this->waiting = $this->native->refused();
+        $scheduler->listenTo($this->waiting, function (int $op) use ($scheduler): void {
+            foreach (Native\take($op) as [$cause, $count, $peer, $detail]) {
+                $this->log($cause, $count, $peer, $detail);
+            }
+            $this->watch($scheduler);
+        });
+    }
+
+    public function end(): void
+    {
+        if ($this->waiting !== null) {
+            Scheduler::$current?->unlisten($this->waiting);
+            $this->waiting = null;
+        }
+    }
+
+    private function log(string $cause, int $count, ?string $peer, string $detail): void
+    {
+        $this->logger->warning('HTTP server refused {count} × {cause}, last from {peer}{detail}', [
+            'cause' => $cause,
+            'count' => $count,
+            'peer' => $peer ?? 'an unknown address',
+            'detail' => $detail === '' ? '' : ": $detail",
+        ]);
+    }
+}
