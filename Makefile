@@ -66,6 +66,12 @@ test: ## run every test there is, Rust and PHP, against real servers
 	@$(MAKE) build-debug
 	@WEFT_EXTENSION='$(DEBUG_EXTENSION)' scripts/test
 
+.PHONY: test-memory
+test-memory: ## run the tests that exercise native code under Valgrind (SUITES="sql http": some of them, see scripts/test-memory)
+	@scripts/setup demo services test memory
+	@$(MAKE) build-debug
+	@WEFT_EXTENSION='$(DEBUG_EXTENSION)' scripts/test-memory $(SUITES)
+
 .PHONY: test-pool-model
 test-pool-model: ## explore 1.2 million random schedules of the connection pool
 	@cargo test --locked --release --package weft-core --lib -- --ignored of_a_million

@@ -15,7 +15,10 @@ final class RandomCalls
      * Not called: they start processes and signal them, replace what the whole process depends on, or would wait for what
      * never comes.
      */
-    private const LEFT_OUT = ['weft\native\panic', 'weft\native\supervisor', 'weft\native\poll', 'weft\native\signal', 'weft\native\tellsupervisor'];
+    private const LEFT_OUT = [
+        'weft\native\panic', 'weft\native\supervisor', 'weft\native\poll', 'weft\native\take', 'weft\native\cancel',
+        'weft\native\signal', 'weft\native\tellsupervisor',
+    ];
 
     /** @var list<object> */
     private array $objects = [];
@@ -96,6 +99,7 @@ final class RandomCalls
     private function one(\ReflectionFunctionAbstract $callable): void
     {
         $this->calls++;
+        getenv("TRACE") and fwrite(STDERR, ($callable->class ?? "") . "::" . $callable->name . " " . "\n");
         $arguments = $this->arguments->random($callable);
         try {
             $outcome = match (true) {
@@ -107,7 +111,8 @@ final class RandomCalls
                 $this->objects[$this->arguments->below(40)] = $outcome;
                 $this->objects = array_values($this->objects);
             } elseif (is_int($outcome) && $outcome > 0) {
-                Native\poll(0.0);
+                // In a task the scheduler alone may poll: it waits for what is finished.
+                \Fiber::getCurrent() ?? Native\poll(0.0);
                 $this->arguments->below(2) === 0 ? Native\cancel($outcome) : Native\take($outcome);
             }
         } catch (\Throwable $thrown) {

@@ -323,14 +323,16 @@ impl SqlTransaction {
         let transaction = self.transaction.clone();
         start(async move {
             let flushed = transaction.flush().await;
-            let mut affected = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
-            for at in first..first + count {
+            let mut affected = Vec::new();
+            for at in first..first.saturating_add(count) {
                 let result = usize::try_from(at)
                     .ok()
                     .and_then(|at| transaction.take_result(at));
                 match result {
                     Some(Ok(result)) => affected.push(result.affected as i64),
-                    Some(Err(error)) => return Err(item_failure(error, item + at - first)),
+                    Some(Err(error)) => {
+                        return Err(item_failure(error, item.saturating_add(at - first)));
+                    }
                     None => break,
                 }
             }
