@@ -42,7 +42,7 @@ final class Failures
             'sql.connect.protocol' => new Sql\ConnectionFailed($message),
             'sql.connection_lost' => new Sql\ConnectionLost($message),
             'sql.server' => self::server($message, $details),
-            'sql.parameter' => new Sql\ParameterError($message, statement: self::text($details, 'statement'), item: self::item($details)),
+            'sql.parameter' => new Sql\ParameterError($message, statement: self::text($details, 'statement'), item: self::item($details), givenAt: self::text($details, 'givenAt')),
             'sql.pool_exhausted' => new Sql\PoolExhausted($message),
             'sql.pool_slow' => new Sql\ConnectionNotReady($message),
             'sql.pool_blocked' => new Sql\NestedBorrow($message),
@@ -116,7 +116,7 @@ final class Failures
         $state = self::text($details, 'sqlState') ?? '';
         $class = self::exact($state) ?? self::general($state);
 
-        return new $class($message, $state, self::text($details, 'statement'), self::text($details, 'constraint'), item: self::item($details));
+        return new $class($message, $state, self::text($details, 'statement'), self::text($details, 'constraint'), item: self::item($details), givenAt: self::text($details, 'givenAt'));
     }
 
     /** @return class-string<Sql\SqlException>|null */

@@ -17,6 +17,8 @@ class SqlException extends \RuntimeException implements Exception
      * @param string|null $sqlState five characters, where a database reported the error
      * @param string|null $constraint the violated constraint, where the database names it
      * @param int|null $item which item of {@see Connection::executeMany()} failed, counted from 0
+     * @param string|null $givenAt `file:line` where a deferred statement of a {@see Transaction} was given, which fails later;
+     *     the message has it too
      */
     final public function __construct(
         string $message,
@@ -25,6 +27,7 @@ class SqlException extends \RuntimeException implements Exception
         public readonly ?string $constraint = null,
         ?\Throwable $previous = null,
         public readonly ?int $item = null,
+        public readonly ?string $givenAt = null,
     ) {
         parent::__construct($message, 0, $previous);
     }

@@ -19,7 +19,7 @@ use function Weft\shield;
  * Statements are deferred: {@see execute()} only notes them, and they travel together, `BEGIN` with the first and the
  * commit with the last (in MySQL after it), when a result is asked for, when a thousand statements or 8 MiB wait, or when the transaction ends.
  * So a failing statement is reported by the first call that needs an answer, at the latest by {@see commit()}; the
- * exception names the statement. After it only leaving the nested transaction it belongs to, or rolling back, helps.
+ * exception names the statement, and the file and line where it was given ({@see SqlException::$givenAt}). After it only leaving the nested transaction it belongs to, or rolling back, helps.
  *
  * It belongs to one task. Should several use it, they take turns in the order of their calls, and an error or a cancelled
  * wait of one ends the work of all.

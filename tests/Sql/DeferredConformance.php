@@ -44,6 +44,75 @@ trait DeferredConformance
         self::assertSame([], $this->names());
     }
 
+    public function testAFailureAtTheCommitNamesTheLineItsStatementWasGivenAt(): void
+    {
+        $this->items();
+
+        $error = self::thrown(NotNullViolation::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
+            $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
+            $tx->execute('INSERT INTO items (id, name) VALUES (2, NULL)');
+            $tx->execute('INSERT INTO items (id, name) VALUES (3, ?)', ['three']);
+        }));
+
+        $place = __FILE__ . ':' . (__LINE__ - 4);
+        self::assertSame($place, $error->givenAt);
+        self::assertStringEndsWith("[given at $place]", $error->getMessage());
+    }
+
+    public function testEveryCallThatReportsADeferredFailureNamesTheSameLine(): void
+    {
+        $this->items();
+        $tx = $this->db->begin();
+        $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
+        $tx->flush();
+        $tx->execute('SELECT 1');
+        $failing = $tx->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['one']);
+        $place = __FILE__ . ':' . (__LINE__ - 1);
+        $after = $tx->execute('SELECT count(*) FROM items');
+
+        foreach ([$after->value(...), $failing->affected(...), $tx->commit(...)] as $call) {
+            $error = self::thrown(SqlException::class, $call);
+            $error instanceof UniqueViolation && self::assertSame($place, $error->givenAt);
+        }
+        self::assertNotNull(self::thrown(SqlException::class, fn () => $this->db->transaction(static fn (Transaction $tx) => $tx->execute('SELEC')))->givenAt);
+    }
+
+    public function testAFailureAfterAnUndoneOneNamesItsOwnLine(): void
+    {
+        $this->items();
+        $tx = $this->db->begin();
+        self::thrown(NotNullViolation::class, static fn () => $tx->transaction(static function (Transaction $tx): void {
+            $tx->execute('INSERT INTO items (id, name) VALUES (1, NULL)');
+        }));
+        for ($id = 1; $id <= 1_500; $id++) {
+            $tx->execute('INSERT INTO items (id, name) VALUES (?, ?)', [$id, "name $id"]);
+        }
+        $tx->execute('INSERT INTO items (id, name) VALUES (1501, NULL)');
+
+        $error = self::thrown(NotNullViolation::class, $tx->commit(...));
+
+        self::assertSame(__FILE__ . ':' . (__LINE__ - 4), $error->givenAt);
+    }
+
+    public function testAnItemOfABatchIsNamedByItsNumberAlone(): void
+    {
+        $this->items();
+        $tx = $this->db->begin();
+        $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
+
+        $error = self::thrown(NotNullViolation::class, static fn () => $tx->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', [[2, 'two'], [3, null]]));
+        $tx->rollback();
+
+        self::assertSame([1, null], [$error->item, $error->givenAt]);
+    }
+
+    public function testAStatementThatIsAnsweredAtOnceHasNoOtherLine(): void
+    {
+        $this->items();
+
+        self::assertNull(self::thrown(NotNullViolation::class, fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (2, NULL)'))->givenAt);
+    }
+
     public function testStatementsExecutedBeforeAFailingOneKeepTheirResults(): void
     {
         $this->items();

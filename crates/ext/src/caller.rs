@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::rc::Rc;
 
 use ext_php_rs::ffi::zend_execute_data;
@@ -53,6 +54,35 @@ pub fn borrower(task: i64, stack: bool) -> Borrower {
     }
     borrower.stack = stack.then(|| calls.into());
     borrower
+}
+
+/// A line of the user's code.
+#[derive(Clone)]
+pub struct Place {
+    file: Rc<str>,
+    line: u32,
+}
+
+impl Place {
+    /// The nearest line outside the library.
+    pub fn of_caller() -> Option<Self> {
+        let mut library: Option<&[u8]> = None;
+        let frame = Frames::here().take(DEEPEST).find(|frame| {
+            let file = frame.file.as_bytes();
+            let own = library.get_or_insert_with(|| source_folder(file));
+            own.is_empty() || !file.starts_with(own)
+        })?;
+        Some(Self {
+            file: name(frame.file),
+            line: frame.line,
+        })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.file, self.line)
+    }
 }
 
 /// Only files of the library call the extension, and each lies in `src/Noun/`.

@@ -25,6 +25,7 @@ mod runtime;
 mod sql;
 mod sql_copy;
 mod sql_listener;
+mod sql_places;
 mod stack;
 mod text;
 mod workers;

@@ -8,12 +8,12 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, ZendObject, Zval};
 
 use weft_core::sql::{
-    Call, Calls, ConnectFailure, Database, Error, Hooks, Moment, Params, ParseCache, PoolChange,
-    RowStream, Statement, Transaction, Value,
+    Call, Calls, ConnectFailure, Database, Error, Hooks, Moment, Params, ParseCache, Pending,
+    PoolChange, RowStream, Statement, Transaction, Value,
 };
 
 use crate::array::values;
-use crate::caller::borrower;
+use crate::caller::{Place, borrower};
 use crate::convert;
 use crate::failure::{Detail, Failure};
 use crate::pool;
@@ -21,6 +21,7 @@ use crate::process::Process;
 use crate::runtime::{Payload, seconds, start};
 use crate::sql_copy::{SqlCopyIn, SqlCopyOut};
 use crate::sql_listener::SqlListener;
+use crate::sql_places::StatementPlaces;
 use crate::text::{NotUtf8, Text};
 
 /// Parsed statements remembered per database.
@@ -100,6 +101,7 @@ impl SqlDatabase {
             transaction: self.lender(task).transaction(),
             parsed: Rc::clone(&self.parsed),
             waiting: Cell::default(),
+            places: Rc::default(),
         }
     }
 
@@ -286,6 +288,7 @@ pub struct SqlTransaction {
     transaction: Transaction,
     parsed: Rc<RefCell<ParseCache>>,
     waiting: Cell<Waiting>,
+    places: Rc<StatementPlaces>,
 }
 
 /// What was pushed since the last flush, about.
@@ -311,11 +314,13 @@ impl Waiting {
 #[php_impl]
 impl SqlTransaction {
     pub fn push(&self, sql: Text<'_>, params: &ZendHashTable) -> PhpResult<i64> {
-        self.note(statement(&self.parsed, sql, params)?)
+        self.note(statement(&self.parsed, sql, params)?, Place::of_caller())
     }
 
     pub fn push_item(&self, sql: Text<'_>, params: &ZendHashTable, item: i64) -> PhpResult<i64> {
-        self.note(statement_of_item(&self.parsed, sql, params, Some(item))?)
+        // Reported before executeMany() returns.
+        let statement = statement_of_item(&self.parsed, sql, params, Some(item))?;
+        self.note(statement, None)
     }
 
     pub fn flush_items(&self, first: i64, count: i64, item: i64) -> PhpResult<i64> {
@@ -374,7 +379,10 @@ impl SqlTransaction {
             .ok()
             .and_then(|index| self.transaction.take_result(index));
         match result {
-            Some(result) => convert::result_set(result.map_err(failure)?),
+            Some(result) => {
+                let failed = |error| self.places.failure(error, &self.transaction);
+                convert::result_set(result.map_err(failed)?)
+            }
             None => Ok(Zval::null()),
         }
     }
@@ -385,13 +393,11 @@ impl SqlTransaction {
 
     pub fn flush(&self) -> PhpResult<i64> {
         self.waiting.set(Waiting::default());
-        let flushed = self.transaction.flush();
-        start(async move { flushed.await.map(|()| Payload::Null).map_err(failure) })
+        self.settle(self.transaction.flush())
     }
 
     pub fn commit(&self) -> PhpResult<i64> {
-        let committed = self.transaction.commit();
-        start(async move { committed.await.map(|()| Payload::Null).map_err(failure) })
+        self.settle(self.transaction.commit())
     }
 
     pub fn rollback(&self) -> PhpResult<i64> {
@@ -405,11 +411,24 @@ impl SqlTransaction {
 }
 
 impl SqlTransaction {
+    /// Waits for the answers to what is noted.
+    fn settle(&self, answered: Pending<()>) -> PhpResult<i64> {
+        let (places, transaction) = (Rc::clone(&self.places), self.transaction.clone());
+        let end = places.end();
+        start(async move {
+            let outcome = answered.await;
+            places.settle(end, outcome, &transaction)?;
+            Ok(Payload::Null)
+        })
+    }
+
     /// Its index, negated where it is time to flush.
-    fn note(&self, statement: Statement) -> PhpResult<i64> {
+    fn note(&self, statement: Statement, place: Option<Place>) -> PhpResult<i64> {
         Process::refuse_after_fork()?;
         let waiting = self.waiting.get().and(&statement);
-        let index = self.transaction.push(statement).map_err(failure)? as i64;
+        let index = self.transaction.push(statement).map_err(failure)?;
+        self.places.note(index, place);
+        let index = index as i64;
         self.waiting.set(waiting);
         Ok(if waiting.is_much() { !index } else { index })
     }

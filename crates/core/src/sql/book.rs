@@ -17,6 +17,8 @@ pub(super) struct Book {
     /// Index of the first result.
     taken: usize,
     failure: Option<Error>,
+    /// Index of the statement that is the failure, where one is.
+    failed: Option<usize>,
     pub(super) ended: bool,
 }
 
@@ -59,6 +61,11 @@ impl Book {
         self.pending.clear();
     }
 
+    /// The index of the statement that made the transaction fail, unless its end or its connection did.
+    pub(super) fn failed(&self) -> Option<usize> {
+        self.failed
+    }
+
     pub(super) fn take_result(&mut self, index: usize) -> Option<Result<ResultSet, Error>> {
         let result = self.results.get_mut(index.checked_sub(self.taken)?)?.take();
         while let Some(None) = self.results.front() {
@@ -97,7 +104,7 @@ impl Book {
             self.refuse_pending(&error);
             return Err(error);
         }
-        self.failure = None;
+        (self.failure, self.failed) = (None, None);
         let statements = std::mem::take(&mut self.pending);
         self.flushed += statements.len();
         Ok(statements)
@@ -118,6 +125,7 @@ impl Book {
         failure: Option<Error>,
     ) -> Result<(), Error> {
         let done = results.len();
+        let first = self.taken + self.results.len();
         self.results
             .extend(results.into_iter().map(|result| Some(Ok(result))));
         match failure {
@@ -126,6 +134,7 @@ impl Book {
                 self.results
                     .extend((done..sent).map(|_| Some(Err(error.clone()))));
                 self.failure = Some(error.clone());
+                self.failed = (done < sent).then_some(first + done);
                 Err(error)
             }
         }
@@ -133,7 +142,7 @@ impl Book {
 
     /// Nothing of the statements under way, and nothing pending, will have a result.
     pub(super) fn fail(&mut self, error: &Error) {
-        self.failure = Some(error.clone());
+        (self.failure, self.failed) = (Some(error.clone()), None);
         self.refuse_flushed(error);
         self.refuse_pending(error);
     }

@@ -346,6 +346,15 @@ impl Transaction {
         }
     }
 
+    /// The index of the statement that made the transaction fail; `None` where its end or its connection did.
+    pub fn failed(&self) -> Option<usize> {
+        match self {
+            Self::Postgres(transaction) => transaction.failed(),
+            Self::Mysql(transaction) => transaction.failed(),
+            Self::Sqlite(transaction) => transaction.failed(),
+        }
+    }
+
     /// Rows that the server keeps for the transaction, at most `chunk` at a time; statements may run between two chunks.
     ///
     /// # Errors

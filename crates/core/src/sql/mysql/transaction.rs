@@ -70,6 +70,11 @@ impl Transaction {
         !self.book.borrow().ended
     }
 
+    /// The index of the statement that made the transaction fail; `None` where its end or its connection did.
+    pub fn failed(&self) -> Option<usize> {
+        self.book.borrow().failed()
+    }
+
     /// The result of a flushed statement, once; `None` while it is not flushed, or when it has been taken.
     pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
         self.book.borrow_mut().take_result(index)

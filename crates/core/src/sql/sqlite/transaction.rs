@@ -42,6 +42,8 @@ struct State {
     buffered: Vec<Statement>,
     /// By number; `None` while on its way and once taken.
     results: Vec<Option<Result<ResultSet, Error>>>,
+    /// Number of the statement that made the transaction fail.
+    failed: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,7 @@ impl Transaction {
             phase: Phase::Fresh,
             buffered: Vec::new(),
             results: Vec::new(),
+            failed: None,
         };
         Self {
             shared: Rc::new(Shared {
@@ -117,6 +120,11 @@ impl Transaction {
                 false => shared.send(Then::Continue).await,
             }
         }
+    }
+
+    /// The index of the statement that made the transaction fail; `None` where its end did.
+    pub fn failed(&self) -> Option<usize> {
+        self.shared.state.borrow().failed
     }
 
     /// The result of a statement that was sent, once: later, and for one not sent yet, `None`.
@@ -232,6 +240,11 @@ impl Shared {
             (false, Then::Commit, Ok(())) => Phase::Committed,
             (false, ..) => Phase::RolledBack,
         };
+        let failed = answer.results.iter().position(Result::is_err);
+        // A commit repeats the failure of an earlier batch.
+        if failed.is_some() || answer.outcome.is_ok() {
+            state.failed = failed.map(|index| first + index);
+        }
         let mut answered = answer.results.into_iter();
         let places = state.results.iter_mut().skip(first);
         for (index, (place, statement)) in places.zip(sent).enumerate() {
