@@ -12,6 +12,7 @@ use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileFactoryInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Weft\Http\Internal\Form;
+use Weft\Http\Internal\ServerParameters;
 
 /**
  * Lets a PSR-15 application answer: `$app->http('0.0.0.0:8080')->fallback(new PsrHandler($application, $psr17, $psr17))`.
@@ -42,7 +43,12 @@ final class PsrHandler
 
     public function __invoke(Request $request): Response
     {
-        $message = $this->message($request);
+        try {
+            $message = $this->message($request);
+        } catch (\InvalidArgumentException $refused) {
+            // The application's PSR-7 library is stricter than HTTP.
+            throw new BadRequest("400 Bad Request: {$refused->getMessage()}", previous: $refused);
+        }
         $answer = $this->application instanceof \Closure ? ($this->application)($message) : $this->application->handle($message);
         $headers = $answer->getHeaders();
         unset($headers['Transfer-Encoding'], $headers['transfer-encoding']);
@@ -55,7 +61,7 @@ final class PsrHandler
         $query = $request->queryString();
         $target = $request->path() . ($query === '' ? '' : "?$query");
         $message = $this->requests
-            ->createServerRequest($request->method(), "{$request->scheme()}://{$request->host()}$target", self::server($request))
+            ->createServerRequest($request->method(), "{$request->scheme()}://{$request->host()}$target", ServerParameters::of($request))
             ->withProtocolVersion($request->protocol())
             ->withQueryParams($request->queries())
             ->withCookieParams($request->cookies());
@@ -85,21 +91,6 @@ final class PsrHandler
         });
 
         return $files;
-    }
-
-    /** @return array<string, string|int> what `$_SERVER` would have of the connection */
-    private static function server(Request $request): array
-    {
-        return \array_filter([
-            'REQUEST_METHOD' => $request->method(),
-            'REQUEST_URI' => $request->path() . ($request->queryString() === '' ? '' : "?{$request->queryString()}"),
-            'QUERY_STRING' => $request->queryString(),
-            'SERVER_PROTOCOL' => "HTTP/{$request->protocol()}",
-            'HTTP_HOST' => $request->host(),
-            'REMOTE_ADDR' => $request->clientAddress(),
-            'REMOTE_PORT' => $request->clientPort(),
-            'HTTPS' => $request->scheme() === 'https' ? 'on' : null,
-        ], static fn(mixed $value): bool => $value !== null);
     }
 
     private static function isForm(Request $request): bool

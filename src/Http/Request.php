@@ -27,6 +27,8 @@ final class Request extends HttpRequest
     /** @var array<string, string>|null */
     private ?array $cookies = null;
     private ?Form $form = null;
+    /** @var list<\Closure(): void> */
+    private array $afterwards = [];
 
     /** The value of a query parameter; of several the last. Null when there is none, or it is an array (`a[]=1`). */
     public function query(string $name): ?string
@@ -156,6 +158,30 @@ final class Request extends HttpRequest
     public function wholeForm(?FormLimits $limits = null): Form
     {
         return $this->form ??= Form::read($this, $limits ?? new FormLimits());
+    }
+
+    /**
+     * What is to run when the answer has been handed to the connection, in the request's task. What it throws is logged.
+     *
+     * @internal
+     *
+     * @param \Closure(): void $work
+     */
+    public function afterwards(\Closure $work): void
+    {
+        $this->afterwards[] = $work;
+    }
+
+    /**
+     * @internal
+     *
+     * @return list<\Closure(): void> each once
+     */
+    public function takeAfterwards(): array
+    {
+        [$works, $this->afterwards] = [$this->afterwards, []];
+
+        return $works;
     }
 
     /** What a middleware noted for those after it. */

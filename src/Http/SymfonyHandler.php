@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
+use Symfony\Component\HttpFoundation\Exception\RequestExceptionInterface;
 use Symfony\Component\HttpFoundation\File\UploadedFile;
 use Symfony\Component\HttpFoundation\Request as SymfonyRequest;
 use Symfony\Component\HttpFoundation\Response as SymfonyResponse;
@@ -11,53 +12,109 @@ use Symfony\Component\HttpFoundation\StreamedResponse;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
 use Weft\Http\Internal\Form;
+use Weft\Http\Internal\KernelPool;
+use Weft\Http\Internal\ServerParameters;
 
 /**
  * Lets a Symfony kernel answer: `$app->http('0.0.0.0:8080')->fallback(new SymfonyHandler($kernel))`.
  *
- * The kernel lives as long as the process, and several requests are in it at once wherever one of them waits: its services
- * must keep nothing of a request that another could find there (its RequestStack does). `Limits(inFlight: 1)` gives it one at a
- * time. A kernel that can be terminated is, before the answer leaves. What a StreamedResponse prints does not wait for the client.
+ * A kernel was made for one request at a time, so it gets no second one while it has one: others wait. With
+ * {@see SymfonyHandler::pool()} there are several kernels and as many requests at once. A request that waits longer than `$wait`
+ * is answered 503.
+ *
+ * `terminate()` runs when the answer has been handed to the connection, and what it throws is logged. The kernel is busy until it
+ * returns, and until a StreamedResponse has been made; what that prints does not wait for the client.
  */
 final class SymfonyHandler
 {
+    /** Seconds that a request waits for a kernel. */
+    private const WAIT = 5.0;
+
+    private KernelPool $kernels;
+
     /**
      * @param HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse $kernel a function for what is built on Symfony's
      *     messages and is no kernel: `$lumen->handle(...)`, or
      *     `fn ($request) => $laravel->handle(Illuminate\Http\Request::createFromBase($request))`
+     * @param float $wait seconds from 0 on that a request waits for the kernel
      */
-    public function __construct(private readonly HttpKernelInterface|\Closure $kernel)
+    public function __construct(HttpKernelInterface|\Closure $kernel, float $wait = self::WAIT)
     {
+        $this->kernels = new KernelPool(static fn(): HttpKernelInterface|\Closure => $kernel, 1, $wait);
     }
 
+    /**
+     * Several kernels, each with one request at a time. One is made when a request finds none idle, and stays; one that an
+     * exception came out of is replaced.
+     *
+     * @param \Closure(): (HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse) $factory makes a new kernel that shares
+     *     no state of a request with others: `fn () => new Kernel('prod', false)`
+     * @param int $size kernels at most, from 1 on; each has the memory of a booted application
+     * @param float $wait seconds from 0 on that a request waits for a kernel
+     */
+    public static function pool(\Closure $factory, int $size = 8, float $wait = self::WAIT): self
+    {
+        $handler = (new \ReflectionClass(self::class))->newInstanceWithoutConstructor();
+        $handler->kernels = new KernelPool(self::fresh($factory), $size, $wait);
+
+        return $handler;
+    }
+
+    /** @throws HttpException 503: no kernel was free in time */
     public function __invoke(Request $request): Response
     {
         $message = self::message($request);
-        $answer = $this->kernel instanceof \Closure ? ($this->kernel)($message) : $this->kernel->handle($message);
-        if ($this->kernel instanceof TerminableInterface) {
-            $this->kernel->terminate($message, $answer);
+        $lent = $this->kernels->borrow();
+        try {
+            $answer = $lent->kernel instanceof \Closure ? ($lent->kernel)($message) : $lent->kernel->handle($message);
+            $response = new Response($answer->getStatusCode(), self::headers($answer), self::body($answer));
+        } catch (\Throwable $thrown) {
+            $lent->discard();
+            throw $thrown instanceof RequestExceptionInterface ? new BadRequest("400 Bad Request: {$thrown->getMessage()}", previous: $thrown) : $thrown;
         }
+        $request->afterwards(static function () use ($lent, $message, $answer): void {
+            try {
+                $lent->kernel instanceof TerminableInterface && $lent->kernel->terminate($message, $answer);
+            } catch (\Throwable $thrown) {
+                $lent->discard();
+                throw $thrown;
+            }
+            $lent->giveBack();
+        });
 
-        return new Response($answer->getStatusCode(), self::headers($answer), self::body($answer));
+        return $response;
+    }
+
+    /** Refuses a factory that returns one kernel twice, which two requests would share. */
+    private static function fresh(\Closure $factory): \Closure
+    {
+        $made = new \WeakMap();
+
+        return static function () use ($factory, $made): HttpKernelInterface|\Closure {
+            $kernel = $factory();
+            if (isset($made[$kernel])) {
+                throw new \Error('The factory of SymfonyHandler::pool() returned a kernel again that it had returned before: it must make a new one');
+            }
+            $made[$kernel] = true;
+
+            return $kernel;
+        };
     }
 
     private static function message(Request $request): SymfonyRequest
     {
-        $query = $request->queryString();
         $isMultipart = Form::isMultipart($request);
         $isForm = $isMultipart || \stripos($request->header('content-type') ?? '', 'application/x-www-form-urlencoded') === 0;
         $form = $isForm ? $request->form() : [];
-        $server = [
-            'REMOTE_ADDR' => $request->clientAddress() ?? '127.0.0.1',
-            'REMOTE_PORT' => $request->clientPort(),
-            'SERVER_PROTOCOL' => "HTTP/{$request->protocol()}",
-        ];
-        $uri = "{$request->scheme()}://{$request->host()}{$request->path()}" . ($query === '' ? '' : "?$query");
-        $message = SymfonyRequest::create($uri, $request->method(), [], $request->cookies(), $isMultipart ? self::files($request) : [], $server, $request->body());
-        $message->request->replace($form);
-        // create() makes up some of its own.
-        $message->headers->replace($request->headers());
-        $message->attributes->replace($request->parameters);
+        $files = $isMultipart ? self::files($request) : [];
+        $server = ServerParameters::of($request) + ['REMOTE_ADDR' => '127.0.0.1'];
+        $message = new SymfonyRequest($request->queries(), $form, $request->parameters, $request->cookies(), $files, $server, $request->body());
+        // One by one where the client has sent several.
+        foreach ($request->headers() as $name => $values) {
+            if (\count($values) > 1 && ServerParameters::isUnambiguous((string) $name)) {
+                $message->headers->set((string) $name, $values);
+            }
+        }
 
         return $message;
     }

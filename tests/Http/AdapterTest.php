@@ -47,6 +47,34 @@ final class AdapterTest extends HttpTestCase
         self::assertStatus(201, $server->get('/anything', '--http2-prior-knowledge'));
     }
 
+    public function testAPsr7ApplicationSeesTheServerParametersAndCredentials(): void
+    {
+        $server = $this->serve(self::load('Nyholm/Psr7') . '$psr17 = new Nyholm\Psr7\Factory\Psr17Factory();'
+            . '$routes->fallback(new Weft\Http\PsrHandler(static fn($request) => $psr17->createResponse()->withBody($psr17->createStream(json_encode($request->getServerParams()))), $psr17, $psr17));');
+
+        $seen = json_decode(self::bodyOf($server->get('/a?b=c', '-u', 'ana:se:cret', '-A', 'test/1.0', '-H', 'Proxy: http://evil/', '-H', 'X_Real_IP: 10.0.0.1')), true);
+
+        $expected = ['GET', '/a?b=c', 'b=c', 'ana', 'se:cret', 'test/1.0', $server->address, '127.0.0.1', null, null];
+        $names = ['REQUEST_METHOD', 'REQUEST_URI', 'QUERY_STRING', 'PHP_AUTH_USER', 'PHP_AUTH_PW', 'HTTP_USER_AGENT', 'HTTP_HOST', 'SERVER_NAME', 'HTTP_PROXY', 'HTTP_X_REAL_IP'];
+        self::assertSame($expected, array_map(static fn(string $name): mixed => $seen[$name] ?? null, $names));
+    }
+
+    public function testWhatAPsr7LibraryRefusesIsA400(): void
+    {
+        $server = $this->serve(self::load('Nyholm/Psr7') . self::PSR . <<<'PHP'
+            $strict = new class ($psr17) implements Psr\Http\Message\ServerRequestFactoryInterface {
+                public function __construct(private $psr17) {}
+                public function createServerRequest(string $method, $uri, array $serverParams = []): Psr\Http\Message\ServerRequestInterface {
+                    return str_contains((string) $uri, "\\") ? throw new InvalidArgumentException("a backslash") : $this->psr17->createServerRequest($method, $uri, $serverParams);
+                }
+            };
+            $routes->fallback(new Weft\Http\PsrHandler($echo, $strict, $psr17));
+            PHP);
+
+        self::assertStringStartsWith('HTTP/1.1 400', $server->exchange("GET /a\\b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+        self::assertStringNotContainsString('failed', $server->log());
+    }
+
     public function testALargePsr7BodyArrivesWhole(): void
     {
         $server = $this->serve(self::load('Nyholm/Psr7') . self::PSR . '$routes->get("/", new Weft\Http\PsrHandler(static fn() => $psr17->createResponse()->withBody($psr17->createStream(str_repeat("0123456789", 100_000))), $psr17, $psr17));');

@@ -9,6 +9,7 @@ use Weft\Http\HttpException;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Log\Internal\ExceptionReport;
+use Weft\Native;
 use Weft\Native\HttpServer;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\ArrivalHandler;
@@ -19,6 +20,8 @@ use Weft\Runtime\Internal\Report;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
 
+use function Weft\scope;
+
 /**
  * The requests of a server.
  *
@@ -28,6 +31,8 @@ final class Requests implements ArrivalHandler
 {
     private readonly Arrivals $arrivals;
     private readonly Refusals $refusals;
+    /** @var array<int, true> requests whose answer was given while their task still works, by id */
+    private array $answered = [];
 
     /** @param \Closure(Request): mixed $handler */
     public function __construct(
@@ -56,7 +61,7 @@ final class Requests implements ArrivalHandler
     {
         if ($event !== Arrivals::GONE) {
             $this->expire($task);
-        } elseif ($this->cancelOnDisconnect) {
+        } elseif ($this->cancelOnDisconnect && !isset($this->answered[$task->args[1]])) {
             $task->end(new Cancellation('the client has gone away'));
         }
     }
@@ -89,15 +94,48 @@ final class Requests implements ArrivalHandler
             $error = new \TypeError("The handler returned {$what} instead of a Weft\Http\Response");
         }
         try {
+            $this->answer($request, $task, $response, $error);
+            $works = $request->takeAfterwards();
+            $works === [] || $this->finish($request, $id, $works);
+        } finally {
+            $request->handled();
+        }
+    }
+
+    private function answer(Request $request, Coroutine $task, mixed $response, ?\Throwable $error): void
+    {
+        try {
             $this->send($request, $error === null ? $response : $this->answerTo($error, $request, $task));
         } catch (\Throwable $error) {
             $this->report($error, $request);
             if ($request->isOpen()) {
                 $request->respond(500, [], '');
             }
-        } finally {
-            $request->handled();
         }
+    }
+
+    /**
+     * Does what an application has left for after its answer. A client that goes away with its answer is no reason to cancel
+     * it, the deadline is.
+     *
+     * @param non-empty-list<\Closure(): void> $works
+     */
+    private function finish(Request $request, int $id, array $works): void
+    {
+        $this->answered[$id] = true;
+        try {
+            // The connection gets to send the answer first.
+            Scheduler::await(Native\sleep(0.0));
+        } catch (CancelledException) {
+        }
+        foreach ($works as $work) {
+            try {
+                scope($work);
+            } catch (\Throwable $error) {
+                $this->report($error, $request, '{method} {path} failed after its answer: {error}');
+            }
+        }
+        unset($this->answered[$id]);
     }
 
     public function describe(object $request): string
@@ -144,9 +182,9 @@ final class Requests implements ArrivalHandler
         return $this->debug ? ErrorPage::withTrace($error) : ErrorPage::plain(500);
     }
 
-    private function report(\Throwable $error, Request $request): void
+    private function report(\Throwable $error, Request $request, string $message = '{method} {path} failed: {error}'): void
     {
-        $this->logger->error('{method} {path} failed: {error}', [
+        $this->logger->error($message, [
             'method' => $request->method(),
             'path' => $request->path(),
             'error' => ExceptionReport::summary($error),

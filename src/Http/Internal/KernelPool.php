@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal;
+
+use Symfony\Component\HttpKernel\HttpKernelInterface;
+use Weft\Http\HttpException;
+use Weft\Runtime\Semaphore;
+use Weft\Runtime\TimeoutException;
+
+use function Weft\timeout;
+
+/**
+ * Kernels, each lent to one request at a time and made when none is idle.
+ *
+ * @internal
+ */
+final class KernelPool
+{
+    private readonly Semaphore $permits;
+    /** @var list<HttpKernelInterface|\Closure> the last one returned is lent first */
+    private array $idle = [];
+
+    /**
+     * @param \Closure(): (HttpKernelInterface|\Closure) $factory
+     * @param int $size how many there are at most
+     * @param float $wait seconds that a request waits for one
+     */
+    public function __construct(private readonly \Closure $factory, int $size, private readonly float $wait)
+    {
+        if ($size < 1) {
+            throw new \ValueError("A pool of kernels has at least 1, got \$size $size");
+        }
+        if (!($wait >= 0.0)) {
+            throw new \ValueError("A request waits at least 0 seconds for a kernel, got \$wait $wait");
+        }
+        $this->permits = new Semaphore($size);
+    }
+
+    /** @throws HttpException 503: all are in use for as long as a request waits */
+    public function borrow(): LentKernel
+    {
+        try {
+            $permit = $this->permits->tryAcquire() ?? timeout($this->wait, $this->permits->acquire(...));
+        } catch (TimeoutException $expired) {
+            $message = "503 Service Unavailable: all kernels of the application ({$this->permits->permits}) were busy for $this->wait s";
+            throw new HttpException(503, $message, ['retry-after' => '1'], $expired);
+        }
+
+        return new LentKernel(\array_pop($this->idle) ?? ($this->factory)(), $permit, function (HttpKernelInterface|\Closure $kernel): void {
+            $this->idle[] = $kernel;
+        });
+    }
+}

@@ -1,0 +1,94 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http\Internal;
+
+use Weft\Http\Request;
+
+/**
+ * What `$_SERVER` would have of a request (RFC 3875 §4.1), for applications that read it.
+ *
+ * Header fields whose name has an underscore are left out: as `HTTP_X_REAL_IP` they could not be told from `X-Real-IP`, which a
+ * proxy may vouch for. So are `Proxy`, which libraries take for the variable HTTP_PROXY, and those named like PHP's own
+ * `PHP_AUTH_…`.
+ *
+ * @internal
+ */
+final class ServerParameters
+{
+    private const WITHOUT_PREFIX = ['content-type' => 'CONTENT_TYPE', 'content-length' => 'CONTENT_LENGTH'];
+
+    /** @return array<string, string|int|float> */
+    public static function of(Request $request): array
+    {
+        $query = $request->queryString();
+        $now = \microtime(true);
+        $parameters = [
+            'REQUEST_METHOD' => $request->method(),
+            'REQUEST_URI' => $request->path() . ($query === '' ? '' : "?$query"),
+            'QUERY_STRING' => $query,
+            'REQUEST_TIME' => (int) $now,
+            'REQUEST_TIME_FLOAT' => $now,
+            'SCRIPT_NAME' => '',
+            'SCRIPT_FILENAME' => '',
+            'SERVER_PROTOCOL' => "HTTP/{$request->protocol()}",
+        ] + self::host($request) + self::authentication($request->header('authorization') ?? '');
+        if ($request->clientAddress() !== null) {
+            $parameters += ['REMOTE_ADDR' => $request->clientAddress(), 'REMOTE_PORT' => (int) $request->clientPort()];
+        }
+        if ($request->scheme() === 'https') {
+            $parameters['HTTPS'] = 'on';
+        }
+
+        return $parameters + self::fields($request);
+    }
+
+    /** Whether an application may see a header field under the name that `$_SERVER` has for it. */
+    public static function isUnambiguous(string $name): bool
+    {
+        return !\str_contains($name, '_') && $name !== 'proxy' && !\str_starts_with($name, 'php-auth-');
+    }
+
+    /** @return array<string, string|int> */
+    private static function host(Request $request): array
+    {
+        $host = $request->host();
+        $hasPort = \preg_match('/^(\[[^\]]*\]|[^:]*):(\d+)$/D', $host, $found) === 1;
+
+        return [
+            'HTTP_HOST' => $host,
+            'SERVER_NAME' => $hasPort ? $found[1] : $host,
+            'SERVER_PORT' => $hasPort ? (int) $found[2] : ($request->scheme() === 'https' ? 443 : 80),
+        ];
+    }
+
+    /** @return array<string, string> as PHP itself reads Basic (RFC 7617) and Digest (RFC 7616) */
+    private static function authentication(string $header): array
+    {
+        [$scheme, $credentials] = \explode(' ', $header, 2) + [1 => ''];
+        $scheme = \strtolower($scheme);
+        if ($scheme === 'digest') {
+            return ['PHP_AUTH_DIGEST' => $credentials];
+        }
+        $decoded = $scheme === 'basic' ? (string) \base64_decode($credentials) : '';
+        [$user, $password] = \explode(':', $decoded, 2) + [1 => null];
+
+        return $password === null ? [] : ['PHP_AUTH_USER' => $user, 'PHP_AUTH_PW' => $password];
+    }
+
+    /** @return array<string, string> */
+    private static function fields(Request $request): array
+    {
+        $fields = [];
+        foreach ($request->headers() as $name => $values) {
+            $name = (string) $name;
+            if (self::isUnambiguous($name)) {
+                $key = self::WITHOUT_PREFIX[$name] ?? 'HTTP_' . \strtoupper(\strtr($name, '-', '_'));
+                $fields[$key] = \implode($name === 'cookie' ? '; ' : ', ', $values);
+            }
+        }
+
+        return $fields;
+    }
+}

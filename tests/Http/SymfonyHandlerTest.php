@@ -1,0 +1,304 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Http;
+
+/** A Symfony kernel in a process that serves many requests. */
+final class SymfonyHandlerTest extends HttpTestCase
+{
+    /** A kernel whose state is that of its request; `/wait` stays in it, `/slow-end` stays in terminate(). */
+    private const KERNEL = <<<'PHP'
+        use Symfony\Component\HttpFoundation\{JsonResponse, Request as Message, RequestStack, Response as Answer, StreamedResponse};
+        use Symfony\Component\HttpKernel\{HttpKernelInterface, TerminableInterface};
+        $GLOBALS["made"] = 0;
+        $GLOBALS["gate"] = new Weft\Runtime\Channel(100);
+        final class Application implements HttpKernelInterface, TerminableInterface {
+            private RequestStack $stack;
+            public int $number;
+            public function __construct() { $this->stack = new RequestStack(); $this->number = ++$GLOBALS["made"]; }
+            public function handle(Message $request, int $type = self::MAIN_REQUEST, bool $catch = true): Answer {
+                $this->stack->push($request);
+                try {
+                    match ($request->getPathInfo()) {
+                        "/wait" => $GLOBALS["gate"]->receive(),
+                        "/pause" => delay(0.05),
+                        "/fail" => throw new LogicException("broken kernel"),
+                        "/suspicious" => throw new Symfony\Component\HttpFoundation\Exception\SuspiciousOperationException("odd host"),
+                        default => null,
+                    };
+                    if ($request->getPathInfo() === "/stream") {
+                        return new StreamedResponse(fn() => print("kernel $this->number"));
+                    }
+                    $current = $this->stack->getCurrentRequest();
+                    return new JsonResponse([
+                        "kernel" => $this->number, "tag" => $current->query->get("tag"), "path" => $current->getPathInfo(),
+                        "user" => $current->getUser(), "password" => $current->getPassword(), "agent" => $current->headers->get("user-agent"),
+                        "server" => array_intersect_key($current->server->all(), ["HTTP_USER_AGENT" => 1, "PHP_AUTH_USER" => 1, "PHP_AUTH_DIGEST" => 1, "HTTP_PROXY" => 1, "HTTP_X_REAL_IP" => 1, "HTTP_ACCEPT_LANGUAGE" => 1]),
+                        "two" => $current->headers->all("x-two"), "real" => $current->headers->get("x-real-ip"), "type" => $current->headers->get("content-type"),
+                    ]);
+                } finally {
+                    $this->stack->pop();
+                }
+            }
+            public function terminate(Message $request, Answer $response): void {
+                match ($request->getPathInfo()) {
+                    "/terminate-fails" => throw new LogicException("terminate broke"),
+                    "/slow-end" => [$GLOBALS["gate"]->receive(), error_log("terminated for " . $request->query->get("tag"))],
+                    "/busy-end" => [usleep(300_000), error_log("terminated busily")],
+                    "/async-end" => async(static function () { delay(0.01); error_log("terminated by a task"); }),
+                    default => null,
+                };
+            }
+        }
+        $routes->get("/open", static function () { $GLOBALS["gate"]->send(true); return Response::text("opened"); });
+        PHP;
+
+    private const KERNEL_HEAD = "use function Weft\\{async, delay};\nuse Weft\\Http\\Response;\n";
+
+    public function testHttpBasicAuthenticates(): void
+    {
+        $server = $this->symfony();
+
+        $seen = self::json($server->get('/', '-u', 'ana:se:cret'));
+
+        self::assertSame(['ana', 'se:cret', 'ana'], [$seen['user'], $seen['password'], $seen['server']['PHP_AUTH_USER']]);
+    }
+
+    public function testDigestReachesTheApplication(): void
+    {
+        $seen = self::json($this->symfony()->get('/', '-H', 'Authorization: Digest username="ana", nonce="x"'));
+
+        self::assertSame('username="ana", nonce="x"', $seen['server']['PHP_AUTH_DIGEST']);
+    }
+
+    public function testTheUserAgentIsTheClients(): void
+    {
+        $server = $this->symfony();
+
+        $seen = self::json($server->get('/', '-A', 'test/1.0'));
+        self::assertSame(['test/1.0', 'test/1.0'], [$seen['agent'], $seen['server']['HTTP_USER_AGENT']]);
+        $none = self::json($server->get('/', '-H', 'User-Agent:'));
+        self::assertSame([null, []], [$none['agent'], $none['server']]);
+    }
+
+    public function testFieldsThatWouldPassForOthersDoNotReachTheApplication(): void
+    {
+        $fields = ['PHP-Auth-User: admin', 'PHP_AUTH_USER: admin', 'Php-Auth-Pw: x', 'X_Real_IP: 10.0.0.1', 'Proxy: http://evil/', 'X-Two: 1', 'X-Two: 2'];
+
+        $seen = self::json($this->symfony()->get('/', ...array_merge(...array_map(static fn(string $field): array => ['-H', $field], $fields))));
+
+        self::assertSame([null, null, null, ['1', '2']], [$seen['user'], $seen['password'], $seen['real'], $seen['two']]);
+        self::assertSame(['HTTP_USER_AGENT'], array_keys($seen['server']));
+    }
+
+    public function testAPathWithABackslashIsServed(): void
+    {
+        $server = $this->symfony();
+
+        self::assertStringContainsString('"path":"\/a\\\\b"', $server->exchange("GET /a\\b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+        self::assertStringNotContainsString('failed', $server->log());
+    }
+
+    public function testARequestTheApplicationRefusesToReadIsA400(): void
+    {
+        $server = $this->symfony();
+
+        self::assertStatus(400, $server->get('/suspicious'));
+        self::assertStringNotContainsString('failed', $server->log());
+    }
+
+    public function testTheAnswerLeavesBeforeTerminateRuns(): void
+    {
+        $server = $this->symfony();
+
+        self::assertStatus(200, $server->get('/slow-end?tag=a'));
+
+        self::assertStringNotContainsString('terminated', $server->log());
+        self::assertStatus(200, $server->get('/open'));
+        self::assertTrue($server->awaitLog('terminated for a'), 'a client that has gone with its answer does not cancel it');
+    }
+
+    public function testTheAnswerLeavesBeforeATerminateThatDoesNotWait(): void
+    {
+        $server = $this->symfony();
+        $socket = $server->connect();
+        fwrite($socket, "GET /busy-end HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        self::assertStringStartsWith('HTTP/1.1 200', (string) fgets($socket));
+
+        self::assertStringNotContainsString('terminated', $server->log());
+        self::assertTrue($server->awaitLog('terminated busily'));
+    }
+
+    public function testAnExceptionOfTerminateIsLoggedAndChangesNothing(): void
+    {
+        $server = $this->symfony();
+
+        self::assertSame('/terminate-fails', self::json($server->get('/terminate-fails'))['path']);
+        self::assertTrue($server->awaitLog('GET /terminate-fails failed after its answer: LogicException: terminate broke'));
+        self::assertStatus(200, $server->get('/'));
+    }
+
+    public function testTasksOfTerminateEndWithIt(): void
+    {
+        $server = $this->symfony();
+
+        self::assertStatus(200, $server->get('/async-end'));
+        self::assertTrue($server->awaitLog('terminated by a task'));
+    }
+
+    public function testOneKernelServesOneRequestAtATime(): void
+    {
+        $server = $this->symfony();
+
+        $bodies = self::together($server, '/pause', 6);
+
+        self::assertSame(array_fill(0, 6, 1), array_column($bodies, 'kernel'));
+        self::assertSame(range(0, 5), array_map(intval(...), array_column($bodies, 'tag')));
+    }
+
+    public function testRequestsInAPoolOfKernelsNeverSeeEachOther(): void
+    {
+        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => new Application(), size: 3)');
+
+        $sockets = [];
+        foreach (['a', 'b', 'c'] as $tag) {
+            $sockets[] = $socket = $server->connect();
+            fwrite($socket, "GET /wait?tag=$tag HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        }
+        self::awaitTask($server, '/wait', 3);
+        foreach ($sockets as $socket) {
+            $server->get('/open');
+        }
+        $bodies = array_map(static fn($socket): array => self::json(ServerProcess::readAll($socket)), $sockets);
+
+        self::assertSame(['a', 'b', 'c'], array_column($bodies, 'tag'));
+        self::assertSame([1, 2, 3], self::sorted(array_column($bodies, 'kernel')));
+    }
+
+    public function testKernelsAreMadeWhenTheyAreNeededAndUsedAgain(): void
+    {
+        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => new Application(), size: 3)');
+
+        self::assertSame([1, 1, 1], array_map(static fn(): int => self::json($server->get('/'))['kernel'], range(1, 3)));
+    }
+
+    public function testAKernelThatAnExceptionCameOutOfIsReplaced(): void
+    {
+        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => new Application(), size: 1)');
+
+        self::assertStatus(500, $server->get('/fail'));
+        self::assertSame(2, self::json($server->get('/'))['kernel']);
+        self::assertStatus(200, $server->get('/terminate-fails'));
+        self::assertSame(3, self::json($server->get('/'))['kernel']);
+    }
+
+    public function testARequestThatWaitsTooLongForAKernelIsA503(): void
+    {
+        $server = $this->symfony('new Weft\Http\SymfonyHandler(new Application(), wait: 0.05)');
+        $socket = $server->connect();
+        fwrite($socket, "GET /wait HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        self::awaitTask($server, '/wait');
+
+        $response = $server->get('/');
+
+        self::assertStatus(503, $response);
+        self::assertSame('1', self::field($response, 'retry-after'));
+        self::assertStringContainsString('all kernels of the application (1) were busy for 0.05 s', $response);
+        $server->get('/open');
+        self::assertStringStartsWith('HTTP/1.1 200', ServerProcess::readAll($socket));
+        self::assertStatus(200, $server->get('/'));
+    }
+
+    public function testAKernelIsFreeAgainWhenItsClientsHaveGone(): void
+    {
+        $server = $this->symfony();
+        for ($n = 0; $n < 3; $n++) {
+            $socket = $server->connect();
+            fwrite($socket, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+            self::awaitTask($server, '/wait');
+            fclose($socket);
+        }
+
+        self::assertSame(1, self::json($server->get('/'))['kernel']);
+    }
+
+    public function testAStreamIsMadeInItsKernel(): void
+    {
+        $server = $this->symfony('Weft\Http\SymfonyHandler::pool(static fn() => new Application(), size: 1)');
+
+        foreach ([1, 2] as $time) {
+            self::assertStringContainsString('kernel 1', $server->curl('/stream')[1]);
+        }
+    }
+
+    public function testAFactoryThatReturnsOneKernelForTwoRequestsIsRefused(): void
+    {
+        $server = $this->symfony('(static function () { $one = new Application(); return Weft\Http\SymfonyHandler::pool(static fn() => $one, size: 2, wait: 0.0); })()');
+        $socket = $server->connect();
+        fwrite($socket, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::awaitTask($server, '/wait');
+
+        self::assertStatus(500, $server->get('/'));
+        self::assertTrue($server->awaitLog('returned a kernel again'));
+    }
+
+    public function testSizesAndWaitsThatMeanNothingAreRefused(): void
+    {
+        foreach ([[0, 1.0, '$size 0'], [1, -1.0, '$wait -1'], [1, NAN, '$wait NAN']] as [$size, $wait, $named]) {
+            try {
+                \Weft\Http\SymfonyHandler::pool(static fn() => null, $size, $wait);
+                self::fail($named);
+            } catch (\ValueError $error) {
+                self::assertStringContainsString($named, $error->getMessage());
+            }
+        }
+    }
+
+    private function symfony(string $handler = 'new Weft\Http\SymfonyHandler(new Application())'): ServerProcess
+    {
+        $library = '/usr/share/php/Symfony/Component/HttpKernel/autoload.php';
+        if (!is_file($library) && !is_file(\dirname(__DIR__, 2) . '/vendor/autoload.php')) {
+            self::markTestSkipped('Symfony is not installed: scripts/setup test');
+        }
+        $load = is_file($library) ? "require_once '$library';\n" : '';
+        $tasks = '$routes->get("/tasks", static fn() => Response::text(implode("\n", tasks())));';
+
+        return $this->serve("$load eval(" . var_export(self::KERNEL_HEAD . self::KERNEL, true) . ");\n$tasks\n\$routes->fallback($handler);");
+    }
+
+    /** @return list<array<string, mixed>> answers to that many requests at once, tagged 0, 1, … in their order */
+    private static function together(ServerProcess $server, string $path, int $count): array
+    {
+        $sockets = [];
+        for ($tag = 0; $tag < $count; $tag++) {
+            $sockets[] = $socket = $server->connect();
+            fwrite($socket, "GET $path?tag=$tag HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        }
+
+        return array_map(static fn($socket): array => self::json(ServerProcess::readAll($socket)), $sockets);
+    }
+
+    private static function awaitTask(ServerProcess $server, string $path, int $count = 1): void
+    {
+        $end = hrtime(true) + 20_000_000_000;
+        while (substr_count($server->get('/tasks'), "GET $path from") < $count) {
+            self::assertLessThan($end, hrtime(true), "no task of $path");
+        }
+    }
+
+    /** @param list<int> $numbers */
+    private static function sorted(array $numbers): array
+    {
+        sort($numbers);
+
+        return $numbers;
+    }
+
+    /** @return array<string, mixed> */
+    private static function json(string $response): array
+    {
+        return json_decode(self::bodyOf($response), true, flags: JSON_THROW_ON_ERROR);
+    }
+}
