@@ -1,4 +1,8 @@
 //! Decoded values, written to the property slots of new PHP objects.
+//!
+//! PHP code runs while a message is decoded (classes are loaded, times and structures are made), but it cannot reach what is
+//! under construction: only [`NewObject`] and the slots below it refer to these objects until the message is complete, and
+//! the garbage collector leaves alone what the reference of `NewObject` keeps alive.
 
 use std::collections::HashMap;
 use std::rc::Rc;
