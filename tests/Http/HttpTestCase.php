@@ -13,7 +13,13 @@ abstract class HttpTestCase extends TestCase
 
     protected function serve(string $routes, string $arguments = '', string $address = '127.0.0.1:0', string $app = ''): ServerProcess
     {
-        return $this->servers[] = ServerProcess::start($routes, $arguments, $address, $app);
+        return $this->keep(ServerProcess::start($routes, $arguments, $address, $app));
+    }
+
+    /** Stops it at the end of the test. */
+    protected function keep(ServerProcess $server): ServerProcess
+    {
+        return $this->servers[] = $server;
     }
 
     protected function tearDown(): void

@@ -8,7 +8,8 @@ use hyper::body::Incoming;
 use super::admission::OpenConnection;
 use super::body::Body;
 use super::boundary::Boundary;
-use super::pings::{Pings, Silence};
+use super::floods::Allowances;
+use super::pings::{Frame, Pings, Silence};
 use super::refusals::Cause;
 use super::registry::Id;
 use super::shared::Shared;
@@ -76,6 +77,7 @@ pub(super) struct Connection {
     pub(super) heard: Cell<bool>,
     boundary: Boundary,
     pub(super) pings: Pings,
+    allowances: Allowances,
     opened: Tick,
     /// Older than connections may be.
     is_aged: Cell<bool>,
@@ -110,6 +112,7 @@ impl Connection {
             heard: Cell::new(true),
             boundary: Boundary::default(),
             pings: Pings::default(),
+            allowances: Allowances::new(opened),
             opened,
             is_aged: Cell::new(false),
             conversation: RefCell::default(),
@@ -238,15 +241,29 @@ impl Connection {
         self.is_http2.get()
     }
 
-    pub(super) fn counts_pings(&self) -> bool {
-        self.is_http2.get() && self.shared.limits.min_ping_interval.is_some()
+    /// A frame of HTTP/2 has arrived; one too many ends the connection.
+    pub(super) fn received(&self, frame: Frame) {
+        if self.pings.is_over.get() {
+            return;
+        }
+        if let Err(why) = self.allowances.spend(frame, self.shared.clock.get())
+            && self.pings.calm_down(why)
+        {
+            self.refused(Cause::Flood, why);
+        }
+        if frame.is_ping()
+            && let Some(minimum) = self.shared.limits.min_ping_interval
+            && !self.pings.count(1, minimum)
+        {
+            self.refused(Cause::Flood, "too_many_pings");
+        }
     }
 
-    pub(super) fn pinged(&self, pings: u32) {
-        if let Some(minimum) = self.shared.limits.min_ping_interval
-            && pings > 0
-        {
-            self.pings.count(pings, minimum);
+    /// Parts of answers were sent over HTTP/2.
+    pub(super) fn sent(&self, frames: u32) {
+        if frames > 0 {
+            self.allowances.answered(frames);
+            self.pings.forgive();
         }
     }
 

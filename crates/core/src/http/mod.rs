@@ -17,6 +17,7 @@ mod date;
 mod ebb;
 mod file;
 mod file_body;
+mod floods;
 mod folder;
 mod handling;
 mod limits;

@@ -11,8 +11,11 @@ use bytes::BytesMut;
 use super::sweep::Tick;
 
 const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0weftping";
-/// GOAWAY with the highest stream there can be, `ENHANCE_YOUR_CALM`, and why.
-const TOO_MANY_PINGS: &[u8] = b"\0\0\x16\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_pings";
+/// GOAWAY with the highest stream there can be, and `ENHANCE_YOUR_CALM` (RFC 9113 §6.8, §7).
+const CALM: &[u8] = b"\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0b";
+/// Bytes of its payload.
+const CALM_LENGTH: u8 = 8;
+const TOO_MANY_PINGS: &str = "too_many_pings";
 /// How often a client may ping too early, as grpc-go and gRPC's core have it.
 const STRIKES: u32 = 2;
 
@@ -57,7 +60,7 @@ impl Pings {
         }
     }
 
-    /// The client has pinged that often. False when that was too often: then the connection is over.
+    /// The client has pinged that often. False when that was once too often: then the connection is over.
     pub(super) fn count(&self, pings: u32, minimum: Duration) -> bool {
         for _ in 0..pings {
             let now = Instant::now();
@@ -66,10 +69,19 @@ impl Pings {
                 self.strikes.set(self.strikes.get() + 1);
             }
         }
-        if self.strikes.get() > STRIKES && !self.is_over.replace(true) {
-            self.send(TOO_MANY_PINGS);
+        self.strikes.get() <= STRIKES || !self.calm_down(TOO_MANY_PINGS)
+    }
+
+    /// Says goodbye, and why, in at most 247 bytes. False where that was said before.
+    pub(super) fn calm_down(&self, why: &str) -> bool {
+        if self.is_over.replace(true) {
+            return false;
         }
-        !self.is_over.get()
+        let length = CALM_LENGTH.saturating_add(u8::try_from(why.len()).unwrap_or(u8::MAX));
+        self.send(&[0, 0, length]);
+        self.send(CALM);
+        self.send(why.as_bytes());
+        true
     }
 
     /// Something of an answer was sent: clients may ping for every one, to measure the way.
@@ -84,28 +96,42 @@ impl Pings {
     }
 }
 
-/// Counts the frames of a kind in what one side sends, after the preface.
+/// What is known of a frame as it passes by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) kind: u8,
+    pub(super) flags: u8,
+    /// It has no payload, or nothing but padding.
+    pub(super) is_empty: bool,
+}
+
+impl Frame {
+    pub(super) fn is_ping(self) -> bool {
+        self.kind == 6 && self.flags & 1 == 0
+    }
+
+    /// A part of an answer: DATA or HEADERS.
+    pub(super) fn is_of_message(self) -> bool {
+        self.kind <= 1
+    }
+}
+
+/// `PADDED` of a DATA frame, whose payload begins with the length of the padding.
+const PADDED: u8 = 8;
+
+/// Finds the frames in what one side sends, after the preface.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    head: [u8; 9],
+    /// As RFC 9113 §4.1 has it, and the length of padding.
+    head: [u8; 10],
     known: usize,
     /// Bytes of a payload that are still to come.
     payload: usize,
 }
 
 impl Frames {
-    /// Pings that begin in these bytes; answers to pings do not count.
-    pub(super) fn pings(&mut self, bytes: &[u8]) -> u32 {
-        self.count(bytes, |kind, flags| kind == 6 && flags & 1 == 0)
-    }
-
-    /// Parts of answers that begin in these bytes: DATA and HEADERS.
-    pub(super) fn answers(&mut self, bytes: &[u8]) -> u32 {
-        self.count(bytes, |kind, _| kind <= 1)
-    }
-
-    fn count(&mut self, mut bytes: &[u8], is_meant: impl Fn(u8, u8) -> bool) -> u32 {
-        let mut count = 0;
+    /// Calls `seen` with each frame whose head ends in these bytes.
+    pub(super) fn each(&mut self, mut bytes: &[u8], mut seen: impl FnMut(Frame)) {
         while !bytes.is_empty() {
             if self.payload > 0 {
                 let length = self.payload.min(bytes.len());
@@ -113,18 +139,39 @@ impl Frames {
                 bytes = &bytes[length..];
                 continue;
             }
-            let length = bytes.len().min(self.head.len() - self.known);
+            let length = bytes.len().min(self.head_length() - self.known);
             self.head[self.known..self.known + length].copy_from_slice(&bytes[..length]);
             self.known += length;
             bytes = &bytes[length..];
-            if self.known == self.head.len() {
-                let [a, b, c, kind, flags, ..] = self.head;
-                self.payload = u32::from_be_bytes([0, a, b, c]) as usize;
+            if self.known == self.head_length() {
+                seen(self.frame());
+                self.payload = self.length() + 9 - self.known;
                 self.known = 0;
-                count += u32::from(is_meant(kind, flags));
             }
         }
-        count
+    }
+
+    fn length(&self) -> usize {
+        let [a, b, c, ..] = self.head;
+        u32::from_be_bytes([0, a, b, c]) as usize
+    }
+
+    fn head_length(&self) -> usize {
+        let is_padded = self.known >= 9 && self.head[3] == 0 && self.head[4] & PADDED != 0;
+        9 + usize::from(is_padded && self.length() > 0)
+    }
+
+    fn frame(&self) -> Frame {
+        let [.., kind, flags, _, _, _, _, padding] = self.head;
+        let padding = match self.known {
+            10 => usize::from(padding) + 1,
+            _ => 0,
+        };
+        Frame {
+            kind,
+            flags,
+            is_empty: self.length() <= padding,
+        }
     }
 }
 
@@ -135,16 +182,35 @@ mod tests {
     const ACKNOWLEDGED: &[u8] = b"\0\0\x08\x06\x01\0\0\0\0weftping";
     const DATA: &[u8] = b"\0\0\x0b\0\0\0\0\0\x01\0\0\x08\x06\0\0\0\0\0\0\0";
 
+    fn count(wire: &[u8], size: usize, is_meant: impl Fn(Frame) -> bool) -> usize {
+        let mut frames = Frames::default();
+        let mut found = 0;
+        for piece in wire.chunks(size) {
+            frames.each(piece, |frame| found += usize::from(is_meant(frame)));
+        }
+        found
+    }
+
     #[test]
     fn pings_are_found_however_the_bytes_are_split() {
         let wire = [PING, DATA, ACKNOWLEDGED, PING].concat();
         for size in 1..wire.len() {
-            let mut frames = Frames::default();
-            let found: u32 = wire.chunks(size).map(|piece| frames.pings(piece)).sum();
-            assert_eq!(found, 2, "in pieces of {size}");
-            let mut frames = Frames::default();
-            let found: u32 = wire.chunks(size).map(|piece| frames.answers(piece)).sum();
-            assert_eq!(found, 1, "in pieces of {size}");
+            assert_eq!(count(&wire, size, Frame::is_ping), 2, "in pieces of {size}");
+            let messages = count(&wire, size, Frame::is_of_message);
+            assert_eq!(messages, 1, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_all_padding_is_empty() {
+        let padding = b"\0\0\x03\0\x08\0\0\0\x01\x02\0\0";
+        let padded = b"\0\0\x03\0\x08\0\0\0\x01\x01a\0";
+        let none = b"\0\0\0\0\0\0\0\0\x01";
+        let wire = [&padding[..], padded, none, PING, DATA].concat();
+        for size in 1..wire.len() {
+            let empty = |frame: Frame| frame.is_of_message() && frame.is_empty;
+            assert_eq!(count(&wire, size, empty), 2, "in pieces of {size}");
+            assert_eq!(count(&wire, size, |_| true), 5, "in pieces of {size}");
         }
     }
 
@@ -154,9 +220,10 @@ mod tests {
         let minimum = Duration::from_secs(300);
         assert!(pings.count(3, minimum));
         assert!(!pings.count(1, minimum));
-        assert_eq!(*pings.waiting.borrow(), TOO_MANY_PINGS);
-        assert!(!pings.count(1, minimum));
-        assert_eq!(pings.waiting.borrow().len(), TOO_MANY_PINGS.len());
+        let goodbye = b"\0\0\x16\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_pings";
+        assert_eq!(pings.waiting.borrow()[..], goodbye[..]);
+        pings.count(1, minimum);
+        assert_eq!(pings.waiting.borrow().len(), goodbye.len());
     }
 
     #[test]

@@ -177,10 +177,16 @@ fn may_send(connection: &Connection, ended: hyper::Result<()>) -> Option<bool> {
 }
 
 /// An error of HTTP/2 that the client has made: not one that it reports, nor a connection that is lost.
-fn violation(error: &hyper::Error) -> Option<String> {
+fn violation(error: &hyper::Error) -> Option<(Cause, String)> {
     let error: &h2::Error = error.source()?.downcast_ref()?;
-    let is_ours = error.is_library() || error.is_go_away() && !error.is_remote();
-    is_ours.then(|| error.to_string())
+    if !error.is_library() && (error.is_remote() || !error.is_go_away()) {
+        return None;
+    }
+    let cause = match error.reason() {
+        Some(h2::Reason::ENHANCE_YOUR_CALM) => Cause::Flood,
+        _ => Cause::Protocol,
+    };
+    Some((cause, error.to_string()))
 }
 
 /// RFC 9110 §15.5.9. There is no request, so hyper has no answer.
@@ -240,8 +246,8 @@ fn serve_http2(connection: Rc<Connection>, mut socket: Socket) -> impl Future<Ou
                 return Poll::Ready(());
             }
             protocol.as_mut().poll(context).map(|ended| {
-                if let Some(violation) = ended.err().as_ref().and_then(violation) {
-                    connection.refused(Cause::Protocol, &violation);
+                if let Some((cause, detail)) = ended.err().as_ref().and_then(violation) {
+                    connection.refused(cause, &detail);
                 }
             })
         })

@@ -49,7 +49,7 @@ pub(super) struct Socket {
     /// What was read to tell HTTP/1 from HTTP/2.
     prefix: Bytes,
     connection: Rc<Connection>,
-    /// What is read and what is written, where pings of an HTTP/2 client are counted.
+    /// What is read and what is written over HTTP/2.
     frames: Option<(Frames, Frames)>,
     /// Nothing that hyper has written is incomplete.
     is_between_frames: bool,
@@ -71,7 +71,7 @@ enum Patience {
 
 impl Socket {
     pub(super) fn new(stream: Stream, prefix: Bytes, connection: Rc<Connection>) -> Self {
-        let frames = connection.counts_pings().then(Default::default);
+        let frames = connection.is_http2().then(Default::default);
         Self {
             stream,
             prefix,
@@ -125,10 +125,12 @@ impl Socket {
         };
         self.is_between_frames = false;
         let taken = ready!(self.poll_hold(context, bytes))?;
-        if let Some((_, outgoing)) = &mut self.frames
-            && outgoing.answers(&bytes[..taken]) > 0
-        {
-            self.connection.pings.forgive();
+        if let Some((_, outgoing)) = &mut self.frames {
+            let mut frames = 0;
+            outgoing.each(&bytes[..taken], |frame| {
+                frames += u32::from(frame.is_of_message());
+            });
+            self.connection.sent(frames);
         }
         Poll::Ready(Ok(taken))
     }
@@ -220,8 +222,8 @@ impl Read for Socket {
         }
         let length = free.filled().len();
         if let Some((incoming, _)) = &mut socket.frames {
-            let pings = incoming.pings(free.filled());
-            socket.connection.pinged(pings);
+            let connection = &socket.connection;
+            incoming.each(free.filled(), |frame| connection.received(frame));
         }
         if length > 0 {
             socket.connection.read(free.filled());
