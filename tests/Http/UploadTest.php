@@ -47,6 +47,18 @@ final class UploadTest extends HttpTestCase
         self::assertSame([], $this->uploads());
     }
 
+    public function testFilesOfAFormTakeNoDescriptorsAndThereAreTwentyOfThemAtMost(): void
+    {
+        $server = $this->serve('$routes->post("/", static function (Request $r) { $open = static fn() => count(scandir("/proc/self/fd")); $before = $open(); $uploads = $r->uploads(); return Response::json([count($uploads), $open() - $before, $uploads[19]->contents()]); });');
+        $path = $this->folder->write('small.txt', 'small');
+        $files = array_merge(...array_map(static fn(int $index): array => ['-F', "file[$index]=@$path"], range(1, 20)));
+
+        self::assertSame('[20,0,"small"]', self::bodyOf($server->get('/', ...$files)));
+        $tooMany = $server->get('/', '-F', "more=@$path", ...$files);
+        self::assertStatus(413, $tooMany);
+        self::assertStringContainsString('more than 20 files', $tooMany);
+    }
+
     public function testAFormOfTheOtherKindIsReadByTheSameMethods(): void
     {
         self::assertSame('[{"a":"1","b":["2"]},[]]', self::bodyOf($this->server()->get('/', '-d', 'a=1&b[]=2')));

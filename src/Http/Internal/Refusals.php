@@ -41,13 +41,14 @@ final class Refusals
         }
     }
 
+    /** A server without descriptors cannot load the classes of a logger either: that must not end it. */
     private function log(string $cause, int $count, ?string $peer, string $detail): void
     {
-        $this->logger->warning('HTTP server refused {count} × {cause}, last from {peer}{detail}', [
-            'cause' => $cause,
-            'count' => $count,
-            'peer' => $peer ?? 'an unknown address',
-            'detail' => $detail === '' ? '' : ": $detail",
-        ]);
+        $values = ['cause' => $cause, 'count' => $count, 'peer' => $peer ?? 'an unknown address', 'detail' => $detail === '' ? '' : ": $detail"];
+        try {
+            $this->logger->warning('HTTP server refused {count} × {cause}, last from {peer}{detail}', $values);
+        } catch (\Throwable) {
+            \error_log("HTTP server refused $count × $cause, last from {$values['peer']}{$values['detail']}");
+        }
     }
 }
