@@ -27,13 +27,14 @@ final class Chromium
     public function __construct()
     {
         $this->profile = sys_get_temp_dir() . '/weft-chromium-' . bin2hex(random_bytes(4));
+        mkdir($this->profile);
         $command = [
             'chromium', '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run',
             '--disable-background-networking', '--disable-component-update', '--remote-debugging-pipe',
             "--user-data-dir={$this->profile}", 'about:blank',
         ];
         $streams = [['file', '/dev/null', 'r'], ['file', '/dev/null', 'w'], ['file', '/dev/null', 'w'], ['pipe', 'r'], ['pipe', 'w']];
-        $this->process = proc_open($command, $streams, $pipes, null, ['HOME' => sys_get_temp_dir()] + getenv())
+        $this->process = proc_open($command, $streams, $pipes, null, ['HOME' => $this->profile, 'TMPDIR' => $this->profile] + getenv())
             ?: throw new \RuntimeException('cannot start chromium');
         $this->pipes = $pipes;
         stream_set_blocking($this->pipes[4], false);

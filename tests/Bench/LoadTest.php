@@ -21,10 +21,12 @@ require_once __DIR__ . '/../../bench/autoload.php';
 final class LoadTest extends TestCase
 {
     private ?Server $server = null;
+    private string $file = '';
 
     protected function tearDown(): void
     {
         $this->server?->stop();
+        array_map(unlink(...), array_filter([$this->file, "{$this->file}.log"], is_file(...)));
     }
 
     public function testWrkReportsRequestsAndTheAnswersThatWereNotGood(): void
@@ -112,10 +114,10 @@ final class LoadTest extends TestCase
 
     private function serve(string $script): int
     {
-        $file = tempnam(sys_get_temp_dir(), 'weft-bench');
-        file_put_contents($file, $script);
+        $this->file = tempnam(sys_get_temp_dir(), 'weft-bench');
+        file_put_contents($this->file, $script);
         $port = Port::free();
-        $this->server = Server::start([PHP_BINARY, '-n', '-S', "127.0.0.1:$port", $file], [], "$file.log", $port);
+        $this->server = Server::start([PHP_BINARY, '-n', '-S', "127.0.0.1:$port", $this->file], [], "{$this->file}.log", $port);
 
         return $port;
     }

@@ -28,6 +28,7 @@ final class PagesTest extends TestCase
         self::assertSame(0, Page::block($page, 'bench', "new $1\n", false));
         self::assertSame("before\n<!-- bench -->\nnew $1\n<!-- /bench -->\nafter\n", file_get_contents($page));
         self::assertSame(0, Page::block($page, 'bench', "new $1\n", true));
+        unlink($page);
     }
 
     public function testAPageWithoutAPlaceForResultsIsRefused(): void
@@ -53,6 +54,10 @@ final class PagesTest extends TestCase
         $this->expectException(BenchmarkException::class);
         $this->expectExceptionMessage("$template asks for b");
 
-        (new Page($template, "$template.md"))->make(['a' => '1'], false);
+        try {
+            (new Page($template, "$template.md"))->make(['a' => '1'], false);
+        } finally {
+            unlink($template);
+        }
     }
 }

@@ -88,7 +88,7 @@ final class SuiteTest extends TestCase
             Weft\\Bench\\Script::run('bus', '', static function (): int {
                 \$server = Weft\\Bench\\Server::start([PHP_BINARY, '-n', '-r', $server, '--', '$port'], [], __DIR__ . '/log', $port);
                 try {
-                    exec('sleep 60');
+                    exec('exec sleep 60');
                     return 0;
                 } finally {
                     \$server->stop();
@@ -148,7 +148,7 @@ final class SuiteTest extends TestCase
     public function testWhatEndedBeforeASignalIsKept(): void
     {
         $this->benchmark('grpc', 'true');
-        $this->benchmark('rinha', 'kill -INT $PPID; sleep 60');
+        $this->benchmark('rinha', 'kill -INT $PPID; exec sleep 60');
 
         [$code, $output] = $this->runSuite('--only=grpc,rinha');
 

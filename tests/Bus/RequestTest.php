@@ -166,12 +166,12 @@ final class RequestTest extends BusTestCase
             $this->consuming($bus, function () use ($bus): void {
                 $started = \microtime(true);
                 try {
-                    $bus->request(new ForgetCustomer('1'), timeout: 0.1);
+                    $bus->request(new ForgetCustomer('3'), timeout: 0.1);
                     self::fail('there is no reply in time');
                 } catch (RequestTimedOut $timedOut) {
                     self::assertMatchesRegularExpression('/^No reply to customer.forget [\da-f-]{36} came within 0.1 seconds$/', $timedOut->getMessage());
                 }
-                self::assertLessThan(1.0, \microtime(true) - $started);
+                self::assertLessThan(3.0, \microtime(true) - $started, 'the reply would have come by then');
                 $task = async(static fn() => $bus->request(new ForgetCustomer('0.2'), timeout: 10.0));
                 delay(0.05);
                 $task->cancel();

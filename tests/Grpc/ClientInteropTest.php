@@ -197,7 +197,7 @@ final class ClientInteropTest extends TestCase
         $failure = self::failure(static fn() => iterator_to_array(self::client($channel)->streamingOutputCall($request, timeout: 0.05)));
 
         self::assertSame(Status::DeadlineExceeded, $failure->status);
-        self::assertLessThan(2.0, microtime(true) - $start);
+        self::assertLessThan(4.5, microtime(true) - $start, 'the answer would have come after 5 s');
     }
 
     /** @dataProvider channels */

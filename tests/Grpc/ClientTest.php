@@ -112,11 +112,11 @@ final class ClientTest extends GrpcTestCase
 
     public function testTheTimeoutIsForAllAttemptsTogether(): void
     {
-        $client = $this->client($this->serve(self::FLAKY)->address, self::retrying(new RetryPolicy([Status::Unavailable], initialBackoff: 0.4, maxBackoff: 10.0)));
+        $client = $this->client($this->serve(self::FLAKY)->address, self::retrying(new RetryPolicy([Status::Unavailable], initialBackoff: 60.0, maxBackoff: 60.0)));
         $start = microtime(true);
 
         self::assertSame(Status::Unavailable, self::failure(static fn() => $client->get(new GetUserRequest(100), timeout: 0.6))->status);
-        self::assertLessThan(0.6, microtime(true) - $start);
+        self::assertLessThan(30.0, microtime(true) - $start, 'the next attempt would come after the time-out, so there is none');
     }
 
     public function testTheFirstServerThatIsThereIsCalledAndTheNextWhenItIsGone(): void
@@ -203,7 +203,7 @@ final class ClientTest extends GrpcTestCase
         $failures = run(static fn(): array => all(array_fill(0, 50, static fn() => self::failure(static fn() => $client->get(new GetUserRequest()))->status)));
 
         self::assertSame(array_fill(0, 50, Status::Unavailable), $failures);
-        self::assertLessThan(1.0, microtime(true) - $start);
+        self::assertLessThan(7.5, microtime(true) - $start, 'one after the other they would take 15 s');
     }
 
     public function testMessagesAreCompressedWhereTheChannelSaysSo(): void
@@ -234,7 +234,7 @@ final class ClientTest extends GrpcTestCase
 
         posix_kill($server->pid(), SIGCONT);
         self::assertSame(Status::Unavailable, $failure->status);
-        self::assertLessThan(0.3 + 0.3 + 0.2, microtime(true) - $start);
+        self::assertLessThan(15.0, microtime(true) - $start, 'half of what the call takes');
     }
 
     public function testCallsOutsideRunLeaveNothingBehind(): void

@@ -113,7 +113,7 @@ final class BrowserTest extends HttpTestCase
     {
         $options = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--ignore-certificate-errors', '--remote-debugging-port=0', "--user-data-dir=$folder->path/profile"];
         // A session of its own, so that all its processes can be ended.
-        $process = proc_open(['setsid', '-w', $browser, ...$options, $url], [1 => ['file', '/dev/null', 'w'], 2 => ['file', "$folder->path/browser.log", 'w']], $pipes);
+        $process = proc_open(['setsid', '-w', $browser, ...$options, $url], [1 => ['file', '/dev/null', 'w'], 2 => ['file', "$folder->path/browser.log", 'w']], $pipes, null, ['TMPDIR' => $folder->path] + getenv());
         try {
             $deadline = microtime(true) + self::DEADLINE;
             while (preg_match('/^result (\S+)$/m', $server->log(), $found) !== 1) {

@@ -111,7 +111,7 @@ final class LingerTest extends HttpTestCase
         fwrite($socket, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n");
 
         self::assertStatus(413, (string) fread($socket, 65_536));
-        self::assertLessThan(0.5, microtime(true) - $from);
+        self::assertLessThan(4.0, microtime(true) - $from, 'the body never comes');
     }
 
     public function testAClientThatGoesOnSendingIsCutOffAndOnlySoManyAreWaitedFor(): void

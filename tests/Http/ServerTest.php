@@ -26,7 +26,12 @@ final class ServerTest extends HttpTestCase
         $path = sys_get_temp_dir() . '/weft-' . getmypid() . '.sock';
         $server = $this->serve('$routes->get("/", static fn(Request $request) => Response::text($request->clientAddress() ?? "nobody"));', address: "unix:$path");
 
-        self::assertSame('nobody', self::bodyOf($server->get('/')));
+        try {
+            self::assertSame('nobody', self::bodyOf($server->get('/')));
+            $server->stop();
+        } finally {
+            @unlink($path);
+        }
     }
 
     public function testHttp2WithPriorKnowledgeSharesThePort(): void

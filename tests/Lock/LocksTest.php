@@ -72,7 +72,7 @@ final class LocksTest extends TestCase
     public function testWhoDoesNotWantToWaitIsToldTheName(): void
     {
         $store = new MemoryStore();
-        $store->acquire('invoices', 'another process', 60.0);
+        $store->acquire('invoices', 'another process', 600.0);
         $began = \microtime(true);
         foreach ([0.0, 0.1] as $wait) {
             try {
@@ -83,14 +83,15 @@ final class LocksTest extends TestCase
                 self::assertStringContainsString('"invoices"', $taken->getMessage());
             }
         }
-        self::assertEqualsWithDelta(0.1, \microtime(true) - $began, 0.09);
+        self::assertGreaterThanOrEqual(0.1, \microtime(true) - $began);
+        self::assertLessThan(60.0, \microtime(true) - $began, 'not the ten minutes of the lock');
     }
 
     public function testATaskThatWaitsForAnotherOfItsProcessGivesUpInTime(): void
     {
         run(static function (): void {
             $locks = new Locks(new MemoryStore());
-            $holder = async(static fn() => $locks->synchronized('a', static fn() => delay(0.3)));
+            $holder = async(static fn() => $locks->synchronized('a', static fn() => delay(60.0)));
             delay(0.01);
             try {
                 $locks->synchronized('a', static fn() => self::fail('entered'), wait: 0.05);
@@ -99,6 +100,7 @@ final class LocksTest extends TestCase
                 self::assertStringContainsString('other tasks of this process', $taken->getMessage());
             }
             self::assertFalse($holder->done());
+            $holder->cancel();
         });
     }
 
@@ -109,7 +111,7 @@ final class LocksTest extends TestCase
         $began = \microtime(true);
 
         self::assertSame(2, (new Locks($store))->synchronized('a', static fn(Lock $lock): int => $lock->fence));
-        self::assertEqualsWithDelta(0.3, \microtime(true) - $began, 0.15);
+        self::assertGreaterThanOrEqual(0.2, \microtime(true) - $began);
     }
 
     public function testALostLockCancelsItsSection(): void
@@ -181,11 +183,11 @@ final class LocksTest extends TestCase
         $store->failures = \PHP_INT_MAX;
         $began = \microtime(true);
         try {
-            $locks->synchronized('a', static fn() => delay(5.0));
+            $locks->synchronized('a', static fn() => delay(60.0));
             self::fail('nothing was thrown');
         } catch (LockLost $lost) {
             self::assertInstanceOf(ConnectionLost::class, $lost->getPrevious());
-            self::assertLessThan(0.9, \microtime(true) - $began);
+            self::assertLessThan(30.0, \microtime(true) - $began, 'the section was cancelled, it did not end by itself');
         }
     }
 

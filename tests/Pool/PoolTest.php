@@ -139,15 +139,15 @@ final class PoolTest extends TestCase
 
                 return new \stdClass();
             }, new PoolOptions(size: 50, minimumIdle: 5));
-            for ($deadline = \microtime(true) + 2.0; $pool->stats()['idle'] < 5 && \microtime(true) < $deadline;) {
+            for ($deadline = \microtime(true) + 20.0; $pool->stats()['idle'] < 5 && \microtime(true) < $deadline;) {
                 delay(0.005);
             }
             self::assertSame(5, $opened);
-            $slow = 0.15;
+            $slow = 30.0;
             $begin = \microtime(true);
             all(\array_fill(0, 50, static fn (): mixed => $pool->with(static fn () => delay(0.002))));
             self::assertLessThanOrEqual(15, $opened, 'more than 10 new ones');
-            self::assertLessThan(0.16, \microtime(true) - $begin);
+            self::assertLessThan(25.0, \microtime(true) - $begin, 'the five that were idle served them all');
             $pool->close();
         });
     }
@@ -182,7 +182,7 @@ final class PoolTest extends TestCase
     public function testWhoeverHoldsEverythingAndWaitsForMoreIsToldAtOnce(): void
     {
         $scenario = function (): void {
-            $pool = $this->pool(new PoolOptions(size: 1));
+            $pool = $this->pool(new PoolOptions(size: 1, borrowTimeout: 60.0));
             $lease = $pool->borrow();
             $begin = \microtime(true);
             try {
@@ -191,7 +191,7 @@ final class PoolTest extends TestCase
             } catch (NestedBorrow $nested) {
                 self::assertStringContainsString(__FILE__, $nested->getMessage());
             }
-            self::assertLessThan(1.0, \microtime(true) - $begin);
+            self::assertLessThan(30.0, \microtime(true) - $begin, 'it did not wait for its time-out');
             $pool->return($lease);
             self::assertTrue($pool->borrow()->isOpen());
         };

@@ -182,11 +182,18 @@ final class ScopeTest extends TestCase
 
     public function testAllKeepsKeysAndRunsAtTheSameTime(): void
     {
-        $from = microtime(true);
-        $results = all(['a' => static fn() => delay(0.05) ?? 1, 'b' => static fn() => delay(0.05) ?? 2, 'c' => static fn() => 3]);
+        $steps = [];
+        $task = static function (int $value) use (&$steps): int {
+            $steps[] = "begins $value";
+            delay(0.01);
+            $steps[] = "ends $value";
+
+            return $value;
+        };
+        $results = all(['a' => static fn() => $task(1), 'b' => static fn() => $task(2), 'c' => static fn() => 3]);
 
         self::assertSame(['a' => 1, 'b' => 2, 'c' => 3], $results);
-        self::assertLessThan(0.095, microtime(true) - $from);
+        self::assertSame(['begins 1', 'begins 2'], \array_slice($steps, 0, 2));
         self::assertSame([], all([]));
     }
 

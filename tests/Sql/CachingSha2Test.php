@@ -27,7 +27,8 @@ final class CachingSha2Test extends TestCase
     /** @dataProvider ways */
     public function testTheRightPasswordIsLetInAndAnotherIsNot(string $way, string $password): void
     {
-        $process = \proc_open([\PHP_BINARY, '-n', __DIR__ . '/Support/caching-sha2.php', $password, $way], [['pipe', 'r'], ['pipe', 'w']], $pipes);
+        $certificate = (string) \tempnam(\sys_get_temp_dir(), 'weft');
+        $process = \proc_open([\PHP_BINARY, '-n', __DIR__ . '/Support/caching-sha2.php', $password, $way, $certificate], [['pipe', 'r'], ['pipe', 'w']], $pipes);
         self::assertIsResource($process);
         $port = \trim((string) \fgets($pipes[1]));
         $sslmode = $way === 'tls' ? 'require' : 'disable';
@@ -39,6 +40,7 @@ final class CachingSha2Test extends TestCase
             $error = self::thrown(AuthenticationFailed::class, static fn () => $connect('hunter2')->execute('SELECT 1'));
             self::assertStringNotContainsString('hunter2', (string) $error);
         } finally {
+            \unlink($certificate);
             \proc_terminate($process);
             \proc_close($process);
         }

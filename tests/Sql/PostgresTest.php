@@ -424,7 +424,7 @@ class PostgresTest extends ServerConformance
 
     public function testWhoHoldsTheOnlyConnectionAndAsksForAnotherIsToldAtOnce(): void
     {
-        $db = $this->connect(new PoolOptions(size: 1));
+        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
         $started = \hrtime(true);
 
         $nested = self::thrown(NestedBorrow::class, static fn () => $db->transaction(static function (Transaction $tx) use ($db): void {
@@ -433,7 +433,7 @@ class PostgresTest extends ServerConformance
         }));
 
         self::assertStringContainsString('last statement: SELECT 1', $nested->getMessage());
-        self::assertLessThan(1e9, \hrtime(true) - $started);
+        self::assertLessThan(30e9, \hrtime(true) - $started, 'it did not wait for its time-out');
         self::assertSame(1, $db->execute('SELECT 1')->value());
         $db->close();
     }
@@ -455,9 +455,8 @@ class PostgresTest extends ServerConformance
 
         self::assertSame(1, $db->execute('SELECT 1')->value());
         $holder = self::holder($db);
-        $started = \hrtime(true);
-        self::thrown(PoolExhausted::class, static fn () => $db->execute('SELECT 1'));
-        self::assertLessThan(50e6, \hrtime(true) - $started);
+        $exhausted = self::thrown(PoolExhausted::class, static fn () => $db->execute('SELECT 1'));
+        self::assertStringContainsString('within 0ns', $exhausted->getMessage());
         $holder->commit();
         self::assertSame(1, $db->execute('SELECT 1')->value());
         $db->close();

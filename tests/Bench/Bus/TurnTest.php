@@ -49,7 +49,7 @@ final class TurnTest extends TestCase
     public function testOneThatHangsIsEnded(): void
     {
         $started = microtime(true);
-        $run = $this->take('sleep 60', timeout: 0.3);
+        $run = $this->take('exec sleep 60', timeout: 0.3);
 
         self::assertStringStartsWith('did not end within', (string) $run->failure());
         self::assertLessThan(10.0, microtime(true) - $started);
@@ -57,7 +57,7 @@ final class TurnTest extends TestCase
 
     public function testOneThatHangsIsNotStartedAgain(): void
     {
-        $contender = $this->contender('echo >>' . escapeshellarg("{$this->log}.starts") . '; sleep 60');
+        $contender = $this->contender('echo >>' . escapeshellarg("{$this->log}.starts") . '; exec sleep 60');
         $turn = $this->turn(0.3);
 
         $runs = [$turn->take($contender, $this->log), $turn->take($contender, $this->log)];

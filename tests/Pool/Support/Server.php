@@ -12,6 +12,9 @@ use Weft\Tests\Sql\Support\Proxy;
 /** A database server as these tests need it: what they ask of it in its own words, and its end. */
 final class Server
 {
+    /** @var array<string, true> services that a test has killed and not started again */
+    private static array $killed = [];
+
     private ?Database $admin = null;
 
     private function __construct(
@@ -106,13 +109,26 @@ final class Server
     {
         $pid = (int) \file_get_contents($this->admin()->execute($this->pidFileSql)->value());
         $this->admin = null;
+        self::$killed[$this->service] = true;
         $pid > 1 && \posix_kill($pid, \SIGKILL) || throw new \RuntimeException("cannot kill {$this->service}, pid $pid");
     }
 
     /** Starts it beside the tasks: a process to wait for. */
     public function start(): Starting
     {
+        unset(self::$killed[$this->service]);
+
         return new Starting(self::script() . " start {$this->service}");
+    }
+
+    /** Starts those that a failed test has killed and left so; for `tearDown()`. */
+    public static function startKilled(): void
+    {
+        foreach (\array_keys(self::$killed) as $service) {
+            unset(self::$killed[$service]);
+            \exec(self::script() . " start $service 2>&1 </dev/null", $output, $code);
+            $code === 0 || throw new \RuntimeException("$service does not start again: " . \implode("\n", $output));
+        }
     }
 
     /** Null where the server is not one that a test may kill. */

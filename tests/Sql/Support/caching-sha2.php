@@ -3,18 +3,18 @@
 declare(strict_types=1);
 
 /*
- * Lets clients in as MySQL 8 does with caching_sha2_password: php caching-sha2.php PASSWORD fast|full|tls. "fast" knows the
+ * Lets clients in as MySQL 8 does with caching_sha2_password: php caching-sha2.php PASSWORD fast|full|tls FILE, which its key and certificate go to. "fast" knows the
  * password's hash already, "full" wants it encrypted with its public key, "tls" wants TLS and then the password itself. Its
  * first line of output is the port it listens on. Whoever is in gets one answer to every statement: an error that says how.
  * Hashes and RSA are PHP's and OpenSSL's.
  */
 
-[, $password, $mode] = $argv;
+[, $password, $mode, $pem] = $argv;
 $key = openssl_pkey_new(['private_key_bits' => 2048]) ?: exit(1);
 openssl_pkey_export($key, $private);
 $certificate = openssl_csr_sign(openssl_csr_new(['commonName' => 'localhost'], $key), null, $key, 1);
 openssl_x509_export($certificate, $public);
-file_put_contents($pem = tempnam(sys_get_temp_dir(), 'weft'), $private . $public);
+file_put_contents($pem, $private . $public);
 $context = stream_context_create(['ssl' => ['local_cert' => $pem]]);
 $listener = stream_socket_server('tcp://127.0.0.1:0', $code, $error, STREAM_SERVER_BIND | STREAM_SERVER_LISTEN, $context) ?: exit(1);
 echo substr((string) strrchr((string) stream_socket_get_name($listener, false), ':'), 1), "\n";

@@ -1,0 +1,151 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Harness;
+
+/**
+ * Runs one job after the other. A lane may have servers of its own, so its jobs may stop, kill and reconfigure them
+ * without disturbing those of other lanes.
+ */
+final class Lane
+{
+    private ?Process $starting = null;
+    private ?Process $process = null;
+    private ?Job $job = null;
+    private string $folder = '';
+    private string $temporary = '';
+    private ?Servers $servers = null;
+
+    /**
+     * @param string $reports   where each job's folder goes
+     * @param string $scratch   of the run: what jobs write to the temporary folder goes below it
+     * @param string|null $var  of the servers; null for a lane without
+     */
+    public function __construct(
+        private readonly string $root,
+        public readonly int $number,
+        private readonly string $reports,
+        private readonly string $scratch,
+        private readonly ?string $var,
+    ) {
+        if ($var !== null) {
+            $this->starting = new Process(["$root/scripts/services", 'up'], "$reports/services-$number", ['WEFT_VAR' => $var]);
+            $this->servers = new Servers("$var/services/env");
+        }
+    }
+
+    public function isIdle(): bool
+    {
+        return $this->process === null && $this->starting === null;
+    }
+
+    public function runs(): ?string
+    {
+        return $this->job?->name;
+    }
+
+    public function start(Job $job): void
+    {
+        $this->job = $job;
+        $this->folder = "{$this->reports}/" . \trim((string) \preg_replace('/[^\w.]+/', '-', $job->name), '-');
+        $this->temporary = "{$this->scratch}/" . \bin2hex(\random_bytes(3));
+        @\mkdir($this->folder);
+        \mkdir($this->temporary, 0o755);
+        $environment = ['TMPDIR' => $this->temporary, 'WEFT_TEST_FOLDER' => $this->folder] + $this->serverEnvironment();
+        $this->process = new Process($job->command($this->folder), "{$this->folder}/output", $environment, $job->workingDirectory());
+    }
+
+    /** @return Finished|null when a job has ended */
+    public function poll(): ?Finished
+    {
+        $this->awaitServers();
+        if ($this->job === null || $this->process === null) {
+            return null;
+        }
+        $code = $this->process->code();
+        $late = $code === null && $this->process->seconds() > $this->job->deadline;
+        if ($code === null && !$late) {
+            return null;
+        }
+        $result = $late ? $this->hung($this->job, $this->process) : $this->job->result($this->folder, (int) $code);
+        $this->collectIncidents($this->job, $result);
+        $this->collectLeftovers($this->job, $this->process, $result);
+        $finished = new Finished($this->job, $result, $this->process->seconds(), $this->folder);
+        $this->job = $this->process = null;
+
+        return $finished;
+    }
+
+    /** Ends the job that runs, if one does. */
+    public function interrupt(): void
+    {
+        $this->process?->end();
+        $this->process = $this->job = null;
+    }
+
+    /** Begins to stop the servers. */
+    public function stop(): ?Process
+    {
+        return $this->var === null ? null : new Process(["{$this->root}/scripts/services", 'down'], "{$this->reports}/services-down-{$this->number}", ['WEFT_VAR' => $this->var]);
+    }
+
+    private function awaitServers(): void
+    {
+        $code = $this->starting?->code();
+        if ($code !== null) {
+            $this->starting = null;
+            $code === 0 || throw new \RuntimeException("the servers of lane {$this->number} do not start:\n" . Output::tail("{$this->reports}/services-{$this->number}"));
+        }
+    }
+
+    /** @return array<string, string> */
+    private function serverEnvironment(): array
+    {
+        return $this->servers === null ? [] : ['WEFT_TEST_SERVERS' => "{$this->var}/services/env"] + $this->servers->environment();
+    }
+
+    private function hung(Job $job, Process $process): Result
+    {
+        $process->end();
+        $result = new Result();
+        $last = (string) @\file_get_contents("{$this->folder}/progress");
+        $result->fail(\sprintf('%s: ended after its deadline of %.0f s%s', $job->name, $job->deadline, $last === '' ? '' : ", in $last"), Output::tail("{$this->folder}/output"));
+
+        return $result;
+    }
+
+    private function collectIncidents(Job $job, Result $result): void
+    {
+        foreach (\array_filter(\explode("\n", (string) @\file_get_contents("{$this->folder}/incidents"))) as $incident) {
+            $result->fail("{$job->name}: $incident");
+        }
+        $down = $this->servers?->down() ?? [];
+        if ($down !== []) {
+            $result->fail("{$job->name}: " . \implode(' and ', $down) . ' was down after its last test');
+            $this->servers?->start();
+        }
+    }
+
+    private function collectLeftovers(Job $job, Process $process, Result $result): void
+    {
+        $deadline = \hrtime(true) / 1e9 + 3.0;
+        while (($left = $process->leftovers()) !== [] && \hrtime(true) / 1e9 < $deadline) {
+            \usleep(20_000);
+        }
+        if ($left !== []) {
+            $process->end();
+            $result->fail("{$job->name}: left processes running", \implode("\n", $left));
+        }
+        $files = \array_diff(\scandir($this->temporary) ?: [], ['.', '..']);
+        if ($files !== []) {
+            $result->fail("{$job->name}: left files in the temporary folder", \implode("\n", $files));
+        }
+        self::remove($this->temporary);
+    }
+
+    public static function remove(string $folder): void
+    {
+        \exec('rm -rf -- ' . \escapeshellarg($folder));
+    }
+}

@@ -1,0 +1,125 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Harness;
+
+/** Some test files in one PHPUnit process. */
+final class PhpJob extends Job
+{
+    /**
+     * @param list<string> $files   below the root
+     * @param list<string> $options of PHP
+     */
+    public function __construct(
+        private readonly string $root,
+        private readonly array $files,
+        float $expected,
+        private readonly array $options = [],
+        private readonly string $label = '',
+        ?float $deadline = null,
+    ) {
+        $others = \count($files) > 1 ? ' and ' . \count($files) - 1 . ' more' : '';
+        parent::__construct($files[0] . $others . ($label === '' ? '' : " ($label)"), $expected, $deadline ?? \max(600.0, 6 * $expected));
+    }
+
+    public function command(string $folder): array
+    {
+        $extension = (string) \getenv('WEFT_EXTENSION');
+        \file_put_contents("$folder/phpunit.xml", $this->configuration());
+
+        return [
+            \PHP_BINARY, ...$this->options, '-d', "extension=$extension", '-d', 'zend.assertions=1', self::program($this->root),
+            '--configuration', "$folder/phpunit.xml", '--do-not-cache-result', '--colors=never', '--log-junit', "$folder/junit.xml",
+        ];
+    }
+
+    public function result(string $folder, int $code): Result
+    {
+        $report = @\simplexml_load_file("$folder/junit.xml");
+        $last = (string) @\file_get_contents("$folder/progress");
+        if ($report === false) {
+            $result = new Result();
+            $result->fail("{$this->name}: PHPUnit ended with exit code $code before its report was written, in $last", Output::tail("$folder/output"));
+
+            return $result;
+        }
+        $result = $this->counts($report);
+        $result->skips = \array_filter(\explode("\n", (string) @\file_get_contents("$folder/skips")));
+        if ($result->failed === 0 && $code !== 0 || $result->passed + $result->failed + $result->skipped === 0) {
+            $result->fail("{$this->name}: PHPUnit ended with exit code $code and {$result->passed} passed tests", Output::tail("$folder/output"));
+        }
+
+        return $result;
+    }
+
+    /** `vendor/bin/phpunit` where Composer installed one, else the machine's. */
+    public static function program(string $root): string
+    {
+        if (\is_executable("$root/vendor/bin/phpunit")) {
+            return "$root/vendor/bin/phpunit";
+        }
+        foreach (\explode(':', (string) \getenv('PATH')) as $folder) {
+            if (\is_executable("$folder/phpunit")) {
+                return "$folder/phpunit";
+            }
+        }
+        throw new \RuntimeException('PHPUnit is not installed: scripts/setup test');
+    }
+
+    private static function version(string $root): int
+    {
+        static $version;
+
+        return $version ??= (int) \preg_replace('/^PHPUnit (\d+).*/s', '$1', (string) \shell_exec(\escapeshellarg(self::program($root)) . ' --version'));
+    }
+
+    private function counts(\SimpleXMLElement $report): Result
+    {
+        $sum = static fn (string $name): int => \array_sum(\array_map(\intval(...), $report->xpath("/testsuites/testsuite/@$name") ?: []));
+        $failed = $sum('failures') + $sum('errors') + $sum('warnings');
+        $result = new Result($sum('tests') - $failed - $sum('skipped'), $failed, $sum('skipped'));
+        foreach ($report->xpath('//testcase[failure or error or warning]') ?: [] as $case) {
+            $said = $case->failure[0] ?? $case->error[0] ?? $case->warning[0];
+            $result->failures["$case[class]::$case[name]" . ($this->label === '' ? '' : " ({$this->label})")] = \trim((string) $said);
+        }
+        foreach ($report->xpath('//testsuite[@file]') ?: [] as $suite) {
+            $file = \str_replace("{$this->root}/", '', (string) $suite['file']);
+            // A class's suite holds those of its data providers, which name no file.
+            $result->times[$file . $this->label] = ($result->times[$file . $this->label] ?? 0.0) + (float) $suite['time'];
+        }
+
+        return $result;
+    }
+
+    /** The repository's configuration with this job's files as the only suite, and with the guard of the servers. */
+    private function configuration(): string
+    {
+        $document = new \DOMDocument();
+        $document->load("{$this->root}/phpunit.xml.dist");
+        $root = $document->documentElement ?? throw new \LogicException('phpunit.xml.dist is empty');
+        $root->setAttribute('bootstrap', "{$this->root}/tests/bootstrap.php");
+        $root->removeAttribute('defaultTestSuite');
+        foreach (['testsuites', 'coverage', 'source'] as $name) {
+            foreach (\iterator_to_array($document->getElementsByTagName($name)) as $node) {
+                $root->removeChild($node);
+            }
+        }
+        $suite = $document->createElement('testsuite');
+        $suite->setAttribute('name', 'job');
+        foreach ($this->files as $file) {
+            $suite->appendChild($document->createElement('file', "{$this->root}/$file"));
+        }
+        if (self::version($this->root) >= 10) {
+            foreach ($document->getElementsByTagName('extension') as $hook) {
+                $bootstrap = $document->createElement('bootstrap');
+                $bootstrap->setAttribute('class', Extension::class);
+                $hook->parentNode?->replaceChild($bootstrap, $hook);
+                break;
+            }
+        }
+        $root->appendChild($document->createElement('testsuites'))->appendChild($suite);
+
+        return (string) $document->saveXML();
+    }
+}

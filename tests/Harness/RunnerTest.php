@@ -1,0 +1,111 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Harness;
+
+use PHPUnit\Framework\TestCase;
+
+/** What `scripts/test` makes of tests that fail, crash, hang and leave things behind. */
+final class RunnerTest extends TestCase
+{
+    private string $folder;
+    /** @var list<string> */
+    private array $printed = [];
+
+    protected function setUp(): void
+    {
+        $this->folder = \sys_get_temp_dir() . '/weft-harness-' . \bin2hex(\random_bytes(4));
+        \mkdir("{$this->folder}/scratch", 0o755, true);
+    }
+
+    protected function tearDown(): void
+    {
+        Lane::remove($this->folder);
+    }
+
+    public function testAServerThatATestHasKilledIsReportedOnceAndTheTestsAfterItPass(): void
+    {
+        \getenv('WEFT_TEST_SERVERS') ?: self::markTestSkipped('a server of scripts/test is killed: run this by scripts/test');
+        $result = $this->runOf('ServerKilled');
+
+        self::assertSame('3 passed, 2 failed, 0 skipped', $result->summary());
+        $killed = Fixtures\ServerKilled::class . '::testOneThatKillsTheServer';
+        self::assertStringContainsString('before the server was started again', $result->failures[$killed]);
+        self::assertCount(1, \preg_grep('/MariaDB was down before .*testOneThatNeedsTheServer.*; the test before it was .*testOneThatKillsTheServer$/', \array_keys($result->failures)) ?: []);
+    }
+
+    public function testEachTestIsCountedOnceAndAFailureHasItsMessage(): void
+    {
+        $result = $this->runOf('Varied');
+
+        self::assertSame('1 passed, 1 failed, 1 skipped', $result->summary());
+        self::assertStringContainsString('the second does not hold', (string) \current($result->failures));
+        self::assertSame([Fixtures\Varied::class . '::testOneThatIsSkipped: its tool is missing'], $result->skips);
+        self::assertStringContainsString('FAILED', $this->printed[0]);
+    }
+
+    public function testACrashOfPhpUnitIsAFailureThatNamesTheTest(): void
+    {
+        $result = $this->runOf('Crashing');
+
+        self::assertSame('0 passed, 1 failed, 0 skipped', $result->summary());
+        self::assertStringContainsString('exit code 137 before its report was written, in ' . Fixtures\Crashing::class . '::testOneThatEndsItsProcess', (string) \key($result->failures));
+    }
+
+    public function testAJobThatHangsIsEndedAtItsDeadlineAndTheTestIsNamed(): void
+    {
+        $result = $this->runOf('Hanging', 3.0);
+
+        self::assertSame('0 passed, 1 failed, 0 skipped', $result->summary());
+        self::assertStringContainsString('ended after its deadline of 3 s, in ' . Fixtures\Hanging::class . '::testOneThatNeverEnds', (string) \key($result->failures));
+    }
+
+    public function testAProcessAndAFileThatAreLeftBehindAreFailuresAndAreRemoved(): void
+    {
+        $result = $this->runOf('Untidy');
+
+        self::assertSame('1 passed, 2 failed, 0 skipped', $result->summary());
+        self::assertSame(['sleep 600', 'left-behind'], \array_values($result->failures));
+        self::assertSame([], \array_diff((array) \scandir("{$this->folder}/scratch"), ['.', '..']));
+    }
+
+    public function testJobsShareTheLanesTheLongestFirst(): void
+    {
+        $jobs = [];
+        foreach ([1.0, 3.0, 2.0] as $expected) {
+            $jobs[] = new RustJob("program $expected", '/', ['echo', 'test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured'], $expected);
+        }
+        $result = $this->runner([$this->lane(1)])->run($jobs);
+
+        self::assertSame('3 passed, 0 failed, 3 skipped', $result->summary());
+        self::assertSame(['program 3', 'program 2', 'program 1'], \array_map(static fn (string $line): string => (string) \preg_replace('/.*(program \d).*/', '$1', $line), $this->printed));
+    }
+
+    public function testARustProgramThatCrashesIsAFailure(): void
+    {
+        $job = new RustJob('program', '/', ['sh', '-c', 'echo test a ... ok; exit 101'], 1.0);
+
+        self::assertSame('0 passed, 1 failed, 0 skipped', $this->runner([$this->lane(1)])->run([$job])->summary());
+    }
+
+    private function runOf(string $fixture, ?float $deadline = null): Result
+    {
+        $job = new PhpJob(\dirname(__DIR__, 2), ["tests/Harness/Fixtures/$fixture.php"], 1.0, deadline: $deadline);
+
+        return $this->runner([$this->lane(1)])->run([$job]);
+    }
+
+    /** @param list<Lane> $lanes */
+    private function runner(array $lanes): Runner
+    {
+        return new Runner($lanes, function (string $line): void {
+            $this->printed[] = $line;
+        });
+    }
+
+    private function lane(int $number): Lane
+    {
+        return new Lane(\dirname(__DIR__, 2), $number, $this->folder, "{$this->folder}/scratch", null);
+    }
+}
