@@ -72,6 +72,12 @@ test-memory: ## run the tests that exercise native code under Valgrind (SUITES="
 	@$(MAKE) build-debug
 	@WEFT_EXTENSION='$(DEBUG_EXTENSION)' scripts/test-memory $(SUITES)
 
+.PHONY: test-quick
+test-quick: ## run what needs no server but SQLite and little time: for while you edit
+	@scripts/setup demo test
+	@$(MAKE) build-debug
+	@WEFT_EXTENSION='$(DEBUG_EXTENSION)' scripts/test quick
+
 .PHONY: test-pool-model
 test-pool-model: ## explore 1.2 million random schedules of the connection pool
 	@cargo test --locked --release --package weft-core --lib -- --ignored of_a_million
@@ -209,4 +215,5 @@ bench-protobuf: ## measure what encoding and decoding a message costs, here and 
 clean: ## stop the services and remove what was built, var included
 	scripts/services purge
 	cargo clean
+	for lane in "$${WEFT_VAR:-var}"/lanes/* "$${WEFT_VAR:-var}"/chaos-*/chaos; do [[ ! -d $$lane/services ]] || WEFT_VAR=$$lane scripts/services purge; done
 	rm -rf "$${WEFT_VAR:-var}" bench/out .phpunit.result.cache

@@ -33,10 +33,10 @@ final class Catalogue
         $document = \simplexml_load_file("{$this->root}/phpunit.xml.dist") ?: throw new \RuntimeException('phpunit.xml.dist cannot be read');
         [$suite] = $document->xpath('//testsuite[@name="quick"]') ?: throw new \RuntimeException('phpunit.xml.dist has no suite "quick"');
         $files = [];
-        foreach ([...$suite->directory, ...$suite->file] as $path) {
+        foreach ($suite->xpath('directory | file') ?: [] as $path) {
             \array_push($files, ...self::files("{$this->root}/$path"));
         }
-        foreach ($suite->exclude as $path) {
+        foreach ($suite->xpath('exclude') ?: [] as $path) {
             $files = \array_diff($files, self::files("{$this->root}/$path"));
         }
 
