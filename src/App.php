@@ -79,6 +79,7 @@ final class App
      * @param Limits|null $connections as for `Weft\Grpc\Server::listen()`; those of the `http()` where it is its address
      * @param bool $channelz lets tools ask for the connections and their calls
      * @param bool $json methods that `google.api.http` gives a path are served by HTTP with JSON, too
+     * @param bool $health serves health checks, `grpc.health.v1`
      *
      * @throws Grpc\InvalidService
      */
@@ -93,8 +94,9 @@ final class App
         ?Limits $connections = null,
         bool $json = false,
         bool $channelz = false,
+        bool $health = true,
     ): GrpcServer {
-        $server = new GrpcServer($services, $interceptors, $limits, $reflection, $webOrigins, $this->logger, $this->debug, $json, $channelz);
+        $server = new GrpcServer($services, $interceptors, $limits, $reflection, $webOrigins, $this->logger, $this->debug, $json, $channelz, $health);
         $this->grpc[] = [$address, $server, $connections, $tls];
 
         return $server;

@@ -8,8 +8,8 @@ namespace Weft\Native;
 final class GrpcServer
 {
     /**
-     * @param list<array{string, bool, ?int, ?float, list<int>}> $methods path, `/package.Service/Method`, whether the client
-     *     streams, bytes of a message, seconds of a call, and the indexes of its gates
+     * @param list<array{string, bool, ?int, ?float, list<int>, int}> $methods path, `/package.Service/Method`, whether the client
+     *     streams, bytes of a message, seconds of a call, the indexes of its gates, and its lane: 0 unary, 1 stream, 2 watch
      * @param list<array{string, string, int, bool}> $rules for HTTP with JSON: method of HTTP, path with variables, index of the
      *     method, and whether the server streams
      * @param array<string, mixed> $limits the properties of `Weft\Grpc\Limits`, `webOrigins`, and `gates`: name, calls in progress
@@ -33,6 +33,14 @@ final class GrpcServer
      * @return array<int, \Weft\Grpc\Call|int>|int
      */
     public function next(int $max): mixed
+    {
+    }
+
+    /**
+     * An operation that ends when there are refusals to log: cause, how many, the client of the last one (null on a Unix socket), and
+     * what that was told. The first of a cause ends it at once, later ones no more often than every ten seconds.
+     */
+    public function refusals(): int
     {
     }
 

@@ -4,24 +4,49 @@ declare(strict_types=1);
 
 namespace Weft\Grpc;
 
-/** What a server takes from its clients. Those of the connections are in `Weft\Http\Limits`. */
+/**
+ * What a server takes from its clients. Those of the connections are in `Weft\Http\Limits`.
+ *
+ * Calls that end by themselves and calls a client can hold open have budgets of their own, so that neither takes the place of
+ * the other: `$inFlight` is for unary calls, `$streams` for those that stream, `$watches` for `grpc.health.v1.Health/Watch`. Each
+ * call that is being handled has a fiber: `maxFibers` of `Weft\run()` has to be more than the three together.
+ */
 final class Limits
 {
     /**
      * @param int $messageBytes of a message, compressed or not; more end its call with ResourceExhausted
-     * @param int $inFlight calls being handled at a time, streams included; more wait in the queue
-     * @param int $queue calls waiting for their turn; more end with Unavailable
+     * @param int $inFlight unary calls being handled at a time; more wait in the queue
+     * @param int $queue calls waiting for their turn, those whose request still arrives among them; more end with Unavailable
      * @param array<string, MethodLimits> $methods by full name, `api.Users` for a service or `api.Users/Get` for a method, whose
      *     own go before those of its service
+     * @param int $streams calls that stream, being handled at a time; more wait in the queue
+     * @param int $streamsPerConnection calls that stream, open on one connection; more end with ResourceExhausted
+     * @param int $streamsPerPeer the same of one client address, of IPv6 of one /64 network; behind a proxy that is the proxy's
+     * @param int $watches of health, open at a time; more end with ResourceExhausted
+     * @param int $watchesPerConnection of health, open on one connection
+     * @param int $watchesPerPeer of health, open from one client address
+     * @param int $bufferedBytes of unary requests over 64 KiB that one connection may have waiting for their handlers; the rest
+     *     stays with the client until there is room. A request that is larger waits alone
+     * @param float $requestTimeout seconds a unary request may take to arrive; as long again each time at least 1 KiB a second of it
+     *     has. A slower one ends with DeadlineExceeded
      */
     public function __construct(
         public readonly int $messageBytes = 4_194_304,
         public readonly int $inFlight = 1_000,
         public readonly int $queue = 10_000,
         public readonly array $methods = [],
+        public readonly int $streams = 2_000,
+        public readonly int $streamsPerConnection = 200,
+        public readonly int $streamsPerPeer = 1_000,
+        public readonly int $watches = 1_000,
+        public readonly int $watchesPerConnection = 10,
+        public readonly int $watchesPerPeer = 100,
+        public readonly int $bufferedBytes = 16_777_216,
+        public readonly float $requestTimeout = 30.0,
     ) {
-        foreach (['messageBytes' => $messageBytes, 'inFlight' => $inFlight, 'queue' => $queue] as $name => $value) {
-            if ($value <= 0) {
+        foreach (\get_object_vars($this) as $name => $value) {
+            // NAN is not greater either.
+            if (!\is_array($value) && !($value > 0)) {
                 throw new \ValueError("$name must be greater than 0, got $value");
             }
         }

@@ -22,8 +22,8 @@ use function Weft\all;
 /**
  * Serves gRPC, grpc-web, and HTTP with JSON where it is asked for: each call is a task.
  *
- * A service is an object that implements the interface `protoc-gen-weft` made of it. Health checks (`grpc.health.v1`) are always
- * served, reflection (v1 and v1alpha) where it is asked for.
+ * A service is an object that implements the interface `protoc-gen-weft` made of it. Health checks (`grpc.health.v1`) are served
+ * unless they are switched off, reflection (v1 and v1alpha) where it is asked for.
  */
 final class Server
 {
@@ -60,6 +60,7 @@ final class Server
      * @param bool $debug clients see the message of an exception that is no StatusException
      * @param bool $channelz lets tools ask for the connections and their calls, by `grpc.channelz.v1`
      * @param bool $json methods that `google.api.http` gives a path in their .proto file are served by HTTP with JSON, too
+     * @param bool $health serves health checks, `grpc.health.v1`
      *
      * @throws InvalidService
      */
@@ -73,10 +74,13 @@ final class Server
         private readonly bool $debug = false,
         bool $json = false,
         bool $channelz = false,
+        bool $health = true,
     ) {
         $services = \is_array($services) ? \array_values($services) : [$services];
         $this->health = new Health(\array_keys((new Services($services))->interfaces));
-        $services[] = $this->health;
+        if ($health) {
+            $services[] = $this->health;
+        }
         if ($channelz) {
             $services[] = new Channelz(fn(): array => $this->native()->tally(), fn(): array => $this->carriers);
         }

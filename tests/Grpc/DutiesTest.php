@@ -47,6 +47,35 @@ final class DutiesTest extends GrpcTestCase
         self::assertSame(["\x08\x02"], $server->post('/grpc.health.v1.Health/Check', self::frame("\x0a\x09api.Users"))->messages());
     }
 
+    public function testFourConnectionsFullOfWatchesLeaveTheServerToTheOthers(): void
+    {
+        $server = $this->serve(more: '$app->metrics("127.0.0.1:0");');
+        $wires = [];
+        for ($connection = 0; $connection < 4; $connection++) {
+            $wires[] = $wire = new Wire($server->connect());
+            for ($stream = 1; $stream < 2 * 256; $stream += 2) {
+                $wire->send(Wire::call($stream, self::WATCH) . Wire::frame(Wire::DATA, Wire::END_STREAM, $stream, self::EMPTY_MESSAGE));
+            }
+            // The ones that are refused end their streams; the others have an answer.
+            self::assertSame(self::frame(self::SERVING), $wire->await(Wire::DATA)[2]);
+        }
+
+        self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
+        self::assertSame(["\x08\x01"], $server->post('/grpc.health.v1.Health/Check', self::EMPTY_MESSAGE)->messages());
+        self::assertTrue($server->awaitLog('gRPC calls refused (watch_limit): '));
+        self::assertSame(1, preg_match('~http://\S+/metrics~', $server->log(), $address), $server->log());
+        // Ten watches a connection are open.
+        self::assertStringContainsString('weft_grpc_refused_total{cause="watch_limit"} ' . 4 * 246 . "\n", (string) file_get_contents($address[0]));
+    }
+
+    public function testHealthChecksCanBeSwitchedOff(): void
+    {
+        $server = $this->serve(arguments: ', health: false', more: '$grpc->health()->set("api.Users", false);');
+
+        self::assertStatus(Status::Unimplemented, $server->post('/grpc.health.v1.Health/Check', self::EMPTY_MESSAGE), 'there is no method /grpc.health.v1.Health/Check');
+        self::assertStatus(Status::Ok, $server->post(self::GET, self::USER_228));
+    }
+
     public function testTheHealthOfAnUnknownServiceIsNotFoundByCheckAndUnknownToWatch(): void
     {
         $server = $this->serve();

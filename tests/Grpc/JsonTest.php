@@ -164,6 +164,8 @@ final class JsonTest extends TestCase
         yield 'a query beside a body that is all' => [400, 'not from the query', 'POST', '/v1/shelves/1/books/2:lend?reader=x', '{}'];
         yield 'a body where there is none' => [400, '/library.Library/GetBook takes no body', 'GET', '/v1/books/x', '{}'];
         yield 'a form' => [400, 'application/json', 'POST', '/v1/shelves/1/books', 'title=x', '-H', 'content-type: application/x-www-form-urlencoded'];
+        yield 'a POST that a page of another origin may send' => [400, 'content type application/json', 'POST', '/v1/shelves/1/books?draft=true', null, '-H', 'origin: https://evil.example'];
+        yield 'the same as text' => [400, 'content type application/json', 'POST', '/v1/shelves/1/books', '{"title": "T"}', '-H', 'content-type: text/plain; application/json'];
         yield 'a large body' => [429, 'the limit is 200', 'POST', '/v1/shelves/1/books/2:lend', '{"reader": "' . str_repeat('x', 200) . '"}'];
         yield 'a compressed body' => [400, 'not compressed', 'POST', '/v1/shelves/1/books', '{}', '-H', 'content-encoding: gzip'];
         yield 'a stream of requests' => [501, 'call it by gRPC', 'POST', '/v1/import', '{}'];
@@ -181,6 +183,19 @@ final class JsonTest extends TestCase
         ]);
         self::assertSame('https://app.example', $answer->field('access-control-allow-origin'));
         self::assertNull(self::ask('GET', '/v1/books/newest', null, '-H', 'origin: https://evil.example')->field('access-control-allow-origin'));
+    }
+
+    /** @dataProvider asked */
+    public function testAPostWithoutABodyIsTakenWhereABrowserWouldHaveAskedFirst(string $field): void
+    {
+        self::assertSame(200, self::ask('POST', '/v1/shelves/1/books?draft=true', null, '-H', $field)->httpStatus());
+    }
+
+    /** @return iterable<array{string}> */
+    public static function asked(): iterable
+    {
+        yield ['content-type: application/json'];
+        yield ['x-requested-with: curl'];
     }
 
     public function testAMethodWithoutAPathIsNotServedByHttp(): void

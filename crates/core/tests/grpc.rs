@@ -19,7 +19,7 @@ use hyper::{HeaderMap, Request, Response};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
-use weft_core::grpc::{Call, Calls, Event, Limits, Method, Status};
+use weft_core::grpc::{Call, Calls, Event, Lane, Limits, Method, Status};
 use weft_core::http::{self, Server};
 use weft_core::net::listen;
 
@@ -47,6 +47,10 @@ fn serve() -> SocketAddr {
     let method = |path: &str, client_streams| Method {
         path: path.to_owned(),
         client_streams,
+        lane: match client_streams {
+            true => Lane::Stream,
+            false => Lane::Unary,
+        },
         message_bytes: None,
         timeout: None,
         gates: Vec::new(),
@@ -83,7 +87,13 @@ fn serve() -> SocketAddr {
 
 async fn echo(call: Rc<Call>) {
     if call.method() == 0 {
-        let _ = call.write(&call.take_message().unwrap_or_default());
+        match call.take_message() {
+            Ok(message) => drop(call.write(&message)),
+            Err(status) => {
+                call.finish(&status, HeaderMap::new());
+                return;
+            }
+        }
     } else {
         loop {
             match call.read().await {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 
 use hyper::HeaderMap;
 use tokio::task::LocalSet;
-use weft_core::grpc::{Calls, Event, Limits, Method, Status};
+use weft_core::grpc::{Calls, Event, Lane, Limits, Method, Status};
 use weft_core::http::{self, Server};
 use weft_core::net::listen;
 
@@ -100,6 +100,7 @@ fn serve() -> SocketAddr {
     let method = Method {
         path: METHOD.to_owned(),
         client_streams: false,
+        lane: Lane::Unary,
         message_bytes: None,
         timeout: None,
         gates: Vec::new(),

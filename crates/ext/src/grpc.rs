@@ -10,8 +10,8 @@ use ext_php_rs::types::{ZendClassObject, ZendHashTable, ZendObject, ZendStr, Zva
 use ext_php_rs::zend::ClassEntry;
 
 use weft_core::grpc::{
-    Call, Calls, Closed, Code, Event, GateLimits, Limits, Method, Rule, Status, TemplateError,
-    metadata, trailers,
+    Call, Calls, Closed, Code, Event, GateLimits, Lane, Limits, Method, RefusalReport, Rule,
+    ShareLimits, Status, TemplateError, metadata, trailers,
 };
 use weft_core::http::{HeaderMap, Tally};
 
@@ -88,6 +88,14 @@ impl GrpcServer {
         Ok(long(op))
     }
 
+    pub fn refusals(&self) -> PhpResult<i64> {
+        let refusals = self.calls.refusals();
+        start(async move {
+            let reports = refusals.await;
+            Ok(Payload::build(move || refused(&reports)))
+        })
+    }
+
     pub fn in_flight(&self) -> i64 {
         self.calls.in_flight() as i64
     }
@@ -125,13 +133,27 @@ fn batch(calls: &Calls, class: &'static ClassEntry, max: usize) -> PhpResult<Zva
     Ok(array_zval(batch))
 }
 
+/// `[[cause, count, last client, what that was told], …]`
+fn refused(reports: &[RefusalReport]) -> PhpResult<Zval> {
+    let mut rows = ZendHashTable::new();
+    for report in reports {
+        let mut row = ZendHashTable::new();
+        row.push(report.cause.name())?;
+        row.push(report.count as i64)?;
+        row.push(report.peer.map(|peer| peer.to_string()))?;
+        row.push(binary(report.message.as_bytes()))?;
+        rows.push(array_zval(row))?;
+    }
+    Ok(array_zval(rows))
+}
+
 pub fn long(number: i64) -> Zval {
     let mut zval = Zval::new();
     zval.set_long(number);
     zval
 }
 
-/// `[[path, client streams, bytes of a message, seconds of a call, [gate, …]], …]`
+/// `[[path, client streams, bytes of a message, seconds of a call, [gate, …], lane], …]`
 fn methods(given: &ZendHashTable) -> PhpResult<Vec<Method>> {
     let method = |given: &Zval| {
         let given = given.array()?;
@@ -139,6 +161,7 @@ fn methods(given: &ZendHashTable) -> PhpResult<Vec<Method>> {
         Some(Method {
             path: given.get_index(0)?.string()?,
             client_streams: given.get_index(1)?.bool()?,
+            lane: lane(given.get_index(5)?.long()?),
             message_bytes: given.get_index(2)?.long().map(size),
             timeout: given.get_index(3)?.double().map(seconds),
             gates: values(gates).filter_map(Zval::long).map(size).collect(),
@@ -147,6 +170,15 @@ fn methods(given: &ZendHashTable) -> PhpResult<Vec<Method>> {
     let methods: Option<Vec<Method>> = values(given).map(method).collect();
     let wrong = || Failure::new("usage", "a method is [path, whether the client streams, …]");
     Ok(methods.ok_or_else(wrong)?)
+}
+
+/// As `Weft\Grpc\Internal\MethodTable` numbers them.
+fn lane(number: i64) -> Lane {
+    match number {
+        0 => Lane::Unary,
+        1 => Lane::Stream,
+        _ => Lane::Watch,
+    }
 }
 
 /// `[[method of HTTP, path, index of the method, whether the server streams], …]`
@@ -193,7 +225,20 @@ fn limits(given: &ZendHashTable) -> Limits {
     Limits {
         message_bytes: count("messageBytes", default.message_bytes),
         in_flight: count("inFlight", default.in_flight),
+        streams: count("streams", default.streams),
         queue: count("queue", default.queue),
+        streams_per_connection: count("streamsPerConnection", default.streams_per_connection),
+        streams_per_peer: count("streamsPerPeer", default.streams_per_peer),
+        watches: ShareLimits {
+            server: count("watches", default.watches.server),
+            connection: count("watchesPerConnection", default.watches.connection),
+            peer: count("watchesPerPeer", default.watches.peer),
+        },
+        buffered_bytes: count("bufferedBytes", default.buffered_bytes),
+        request_timeout: given
+            .get("requestTimeout")
+            .and_then(Zval::double)
+            .map_or(default.request_timeout, seconds),
         web_origins: origins.map_or_else(Vec::new, |origins| {
             values(origins).filter_map(Zval::string).collect()
         }),
@@ -267,14 +312,14 @@ impl GrpcCall {
         self.call.was_compressed()
     }
 
-    pub fn message(&self) -> Zval {
-        binary(&self.call.take_message().unwrap_or_default())
+    pub fn message(&self) -> PhpResult<Zval> {
+        Ok(binary(&self.call.take_message().map_err(ended)?))
     }
 
     pub fn request(&self, class: &Zval) -> PhpResult<Zval> {
         let wrong = || Failure::new("usage", "the class of a message must be a string");
         let class = class.zend_str().ok_or_else(wrong)?;
-        protobuf::decode(class, &self.call.take_message().unwrap_or_default())
+        protobuf::decode(class, &self.call.take_message().map_err(ended)?)
     }
 
     pub fn read(&self) -> PhpResult<Zval> {

@@ -11,6 +11,7 @@ use Weft\Grpc\Internal\Json\Binding;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
 use Weft\Log\Internal\ExceptionReport;
+use Weft\Native;
 use Weft\Native\GrpcServer;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\DecodingFailed;
@@ -30,10 +31,12 @@ use Weft\Runtime\Internal\Scheduler;
 final class Calls implements ArrivalHandler
 {
     private readonly Arrivals $arrivals;
+    /** The operation that ends with refusals to log. */
+    private ?int $refusals = null;
 
     /** @param list<Method> $methods */
     public function __construct(
-        GrpcServer $native,
+        private readonly GrpcServer $native,
         private readonly array $methods,
         private readonly LoggerInterface $logger,
         private readonly bool $debug,
@@ -43,7 +46,29 @@ final class Calls implements ArrivalHandler
 
     public function serve(Scheduler $scheduler): void
     {
-        $this->arrivals->serve($scheduler, static fn() => null);
+        $this->logRefusals($scheduler);
+        try {
+            $this->arrivals->serve($scheduler, static fn() => null);
+        } finally {
+            $scheduler->unwatch($this->refusals);
+        }
+    }
+
+    /** Calls that no handler sees: the first of a cause at once, then those of ten seconds together. */
+    private function logRefusals(Scheduler $scheduler): void
+    {
+        $this->refusals = $this->native->refusals();
+        $scheduler->watch($this->refusals, function (int $op) use ($scheduler): void {
+            foreach (Native\take($op) as [$cause, $count, $peer, $message]) {
+                $this->logger->warning('gRPC calls refused ({cause}): {count}, the last from {peer}: {message}', [
+                    'cause' => $cause,
+                    'count' => $count,
+                    'peer' => $peer ?? 'a Unix socket',
+                    'message' => $message,
+                ]);
+            }
+            $this->logRefusals($scheduler);
+        });
     }
 
     public function interrupt(Coroutine $task, int $event): void

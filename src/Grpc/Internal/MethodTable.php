@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Internal;
 
+use Weft\Grpc\Health\Health;
 use Weft\Grpc\InvalidService;
 use Weft\Grpc\Limits;
 use Weft\Grpc\MethodLimits;
@@ -15,7 +16,13 @@ use Weft\Grpc\MethodLimits;
  */
 final class MethodTable
 {
-    /** @var list<array{string, bool, ?int, ?float, list<int>}> path, whether the client streams, bytes of a message, seconds, gates */
+    /** Which budget a method's calls are taken from, as the extension numbers them. */
+    private const UNARY = 0;
+    private const STREAM = 1;
+    private const WATCH = 2;
+    private const WATCHES = '/' . Health::SERVICE . '/Watch';
+
+    /** @var list<array{string, bool, ?int, ?float, list<int>, int}> path, whether the client streams, bytes of a message, seconds, gates, lane */
     public readonly array $methods;
     /** @var list<array{string, int, int}> name, calls in progress and waiting */
     public readonly array $gates;
@@ -43,7 +50,7 @@ final class MethodTable
      * @param array<string, MethodLimits> $limits
      * @param array<string, int> $gates
      *
-     * @return array{string, bool, ?int, ?float, list<int>}
+     * @return array{string, bool, ?int, ?float, list<int>, int}
      */
     private static function row(Method $method, array $limits, array $gates): array
     {
@@ -57,7 +64,17 @@ final class MethodTable
             $of('timeout'),
             // The narrower one first: who waits there does not take the place of other methods meanwhile.
             \array_values(\array_filter([$gates[$name] ?? null, $gates[$service] ?? null], \is_int(...))),
+            self::lane($method),
         ];
+    }
+
+    private static function lane(Method $method): int
+    {
+        return match (true) {
+            $method->path === self::WATCHES => self::WATCH,
+            $method->clientStreams || $method->serverStreams => self::STREAM,
+            default => self::UNARY,
+        };
     }
 
     /** @param list<Method> $methods */

@@ -11,11 +11,14 @@ use hyper::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
 use super::encoding::Encoding;
+use super::frame::Frame;
 use super::inbound::Inbound;
 use super::json::{http_status, report};
+use super::lane::Lane;
 use super::metadata::{DETAILS, PUSHBACK, answered_type};
 use super::meter::Stopwatch;
 use super::outbound::{Closed, Outbound};
+use super::share::Share;
 use super::status::{Code, Status};
 use super::web::Protocol;
 use crate::http::{Id, Peer, Tally};
@@ -32,8 +35,16 @@ pub struct Call {
     method: usize,
     /// Index of its method, however it was called.
     pub(super) served: usize,
+    pub(super) lane: Lane,
     /// It counts as in progress at the gates of its method.
     pub(super) is_inside: Cell<bool>,
+    /// It counts towards the calls that wait for a handler.
+    pub(super) is_queued: Cell<bool>,
+    pub(super) place: Cell<Place>,
+    /// When the rest of its request is looked for.
+    pub(super) reading: Cell<Option<Reading>>,
+    /// Held until the call ends.
+    pub(super) share: Cell<Option<Share>>,
     head: Parts,
     /// What a call by HTTP with JSON means.
     binding: Option<Box<Binding>>,
@@ -42,8 +53,8 @@ pub struct Call {
     pub(super) deadline: Option<Instant>,
     pub(super) inbound: RefCell<Inbound>,
     /// The one message of a client that does not stream.
-    pub(super) message: RefCell<Option<Bytes>>,
-    is_reading: Cell<bool>,
+    pub(super) message: RefCell<Option<Frame>>,
+    has_reader: Cell<bool>,
     pub(super) outbound: Outbound,
     /// How its messages may be compressed, as its head says or will say.
     encoding: Cell<Option<Encoding>>,
@@ -68,6 +79,25 @@ pub(super) enum Stage {
     Gone,
 }
 
+/// Where it waits for its handler.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Nowhere,
+    /// In the queue of its lane.
+    Ready,
+    /// In the queue of a gate of its method, by the gate's index there.
+    Gate(usize),
+}
+
+/// How the request of a unary call arrives.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    /// When that is looked at.
+    pub(super) due: Instant,
+    /// Bytes that had arrived when that was last looked at.
+    pub(super) arrived: u64,
+}
+
 /// The head of an answer.
 pub(super) enum Answer {
     Stream(HeaderMap),
@@ -90,6 +120,8 @@ pub(super) struct Binding {
 pub(super) struct Opening {
     pub(super) method: usize,
     pub(super) served: usize,
+    pub(super) lane: Lane,
+    pub(super) share: Option<Share>,
     pub(super) head: Parts,
     pub(super) binding: Option<Box<Binding>>,
     pub(super) protocol: Protocol,
@@ -109,7 +141,12 @@ impl Call {
             id,
             method: opening.method,
             served: opening.served,
+            lane: opening.lane,
             is_inside: Cell::default(),
+            is_queued: Cell::default(),
+            place: Cell::new(Place::Nowhere),
+            reading: Cell::default(),
+            share: Cell::new(opening.share),
             head: opening.head,
             binding: opening.binding,
             protocol: opening.protocol,
@@ -117,7 +154,7 @@ impl Call {
             deadline: opening.deadline,
             inbound: RefCell::new(opening.inbound),
             message: RefCell::default(),
-            is_reading: Cell::default(),
+            has_reader: Cell::default(),
             outbound: Outbound::default(),
             encoding: Cell::default(),
             is_compressing: Cell::default(),
@@ -182,9 +219,18 @@ impl Call {
         self.deadline
     }
 
-    /// The message of a client that does not stream, once.
-    pub fn take_message(&self) -> Option<Bytes> {
-        self.message.borrow_mut().take()
+    /// The message of a client that does not stream, once; empty after that. It is decompressed here, and what it took of the
+    /// connection's budget is free again.
+    ///
+    /// # Errors
+    /// It cannot be decompressed, or is too large then.
+    pub fn take_message(&self) -> Result<Bytes, Status> {
+        let Some(frame) = self.message.borrow_mut().take() else {
+            return Ok(Bytes::new());
+        };
+        let mut inbound = self.inbound.borrow_mut();
+        inbound.release();
+        inbound.open(frame)
     }
 
     /// Whether the last message that was taken had been compressed.
@@ -194,7 +240,7 @@ impl Call {
 
     /// The next message where it has arrived already; the end is `None`. The client may send no more than what is read.
     pub fn try_read(&self) -> Poll<Result<Option<Bytes>, Status>> {
-        if self.is_reading.get() {
+        if self.has_reader.get() {
             return Poll::Ready(Err(read_by_another()));
         }
         let mut context = Context::from_waker(Waker::noop());
@@ -202,10 +248,10 @@ impl Call {
     }
 
     pub fn read(self: &Rc<Self>) -> impl Future<Output = Result<Option<Bytes>, Status>> + use<> {
-        let reading = Reading::new(Rc::clone(self));
+        let reader = Reader::new(Rc::clone(self));
         async move {
-            let reading = reading.ok_or_else(read_by_another)?;
-            poll_fn(|context| reading.0.inbound.borrow_mut().poll_message(context)).await
+            let reader = reader.ok_or_else(read_by_another)?;
+            poll_fn(|context| reader.0.inbound.borrow_mut().poll_message(context)).await
         }
     }
 
@@ -396,17 +442,17 @@ impl Call {
 }
 
 /// Two readers would get the messages in no order, and only one of them would be woken.
-struct Reading(Rc<Call>);
+struct Reader(Rc<Call>);
 
-impl Reading {
+impl Reader {
     fn new(call: Rc<Call>) -> Option<Self> {
-        (!call.is_reading.replace(true)).then(|| Self(call))
+        (!call.has_reader.replace(true)).then(|| Self(call))
     }
 }
 
-impl Drop for Reading {
+impl Drop for Reader {
     fn drop(&mut self) {
-        self.0.is_reading.set(false);
+        self.0.has_reader.set(false);
     }
 }
 

@@ -5,15 +5,22 @@ use std::time::Duration;
 
 use hyper::HeaderMap;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
-use super::call::{Call, Stage};
+use super::call::{Call, Place, Reading, Stage};
 use super::deadlines::Deadlines;
 use super::gate::{Gate, GateLimits};
 use super::json::{Routes, Rule, TemplateError};
+use super::lane::{Lane, Lanes};
 use super::meter::{Meter, Stopwatch};
+use super::refusal::{Cause, Refusal, RefusalReport, Refusals};
+use super::share::{Share, ShareLimits, Shares};
 use super::status::{Code, Status};
-use crate::http::{Id, Registry, Tally};
+use crate::http::{Id, Peer, Registry, Tally};
 use crate::workers::pulse;
+
+/// Bytes a second that keep a request alive beyond its time.
+const SLOWEST_REQUEST: f64 = 1024.0;
 
 /// A method of a service.
 #[derive(Debug, Clone)]
@@ -22,6 +29,8 @@ pub struct Method {
     pub path: String,
     /// It takes any number of messages: its handler starts before they have arrived.
     pub client_streams: bool,
+    /// Which budget its calls are taken from.
+    pub lane: Lane,
     /// Bytes of a message, where that is another limit than that of all.
     pub message_bytes: Option<usize>,
     /// How long a call may take, whatever its client says.
@@ -34,9 +43,10 @@ pub struct Method {
 pub(super) struct Served {
     pub(super) path: Rc<str>,
     pub(super) client_streams: bool,
+    pub(super) lane: Lane,
     pub(super) message_bytes: usize,
     pub(super) timeout: Option<Duration>,
-    gates: Vec<Rc<Gate>>,
+    pub(super) gates: Vec<Rc<Gate>>,
     /// Made when the first call of it is measured.
     meter: RefCell<Option<Rc<Meter>>>,
 }
@@ -46,10 +56,23 @@ pub(super) struct Served {
 pub struct Limits {
     /// Bytes of one message, before and after decompression; more end the call with RESOURCE_EXHAUSTED.
     pub message_bytes: usize,
-    /// Calls that are being handled at a time; more of them wait in `queue`.
+    /// Unary calls that are being handled at a time; more of them wait in `queue`.
     pub in_flight: usize,
-    /// Calls that wait for their turn; more of them end with UNAVAILABLE.
+    /// Calls that stream and are being handled at a time; more of them wait in `queue`.
+    pub streams: usize,
+    /// Calls that wait for their turn, those whose request still arrives among them; more end with UNAVAILABLE.
     pub queue: usize,
+    /// Calls that stream, waiting or not; more end with RESOURCE_EXHAUSTED.
+    pub streams_per_connection: usize,
+    /// The same by the client's address.
+    pub streams_per_peer: usize,
+    /// Calls of [`Lane::Watch`]; more end with RESOURCE_EXHAUSTED.
+    pub watches: ShareLimits,
+    /// Bytes of unary requests that one connection may have waiting for their handlers. Requests of at most 64 KiB do not count:
+    /// they are bounded by the number of streams. What does not fit is left with the client.
+    pub buffered_bytes: usize,
+    /// A unary request has so long to arrive, and longer where a KiB a second of it does.
+    pub request_timeout: Duration,
     /// Origins whose pages may call by grpc-web; `*` is every one.
     pub web_origins: Vec<String>,
     /// Of services and methods.
@@ -61,7 +84,17 @@ impl Default for Limits {
         Self {
             message_bytes: 4 << 20,
             in_flight: 1_000,
+            streams: 2_000,
             queue: 10_000,
+            streams_per_connection: 200,
+            streams_per_peer: 1_000,
+            watches: ShareLimits {
+                server: 1_000,
+                connection: 10,
+                peer: 100,
+            },
+            buffered_bytes: 16 << 20,
+            request_timeout: Duration::from_secs(30),
             web_origins: Vec::new(),
             gates: Vec::new(),
         }
@@ -93,10 +126,13 @@ pub(super) struct Shared {
     pub(super) calls: RefCell<Registry<Call>>,
     pub(super) deadlines: Deadlines,
     pub(super) tally: Rc<Tally>,
-    ready: RefCell<VecDeque<Rc<Call>>>,
+    pub(super) lanes: Lanes,
+    pub(super) streams: Rc<Shares>,
+    pub(super) watches: Rc<Shares>,
+    /// Calls that wait for a handler, or for the rest of their request.
+    pub(super) queued: Cell<usize>,
+    pub(super) refusals: Refusals,
     events: RefCell<VecDeque<Event>>,
-    /// Calls that are with their handlers.
-    handed: Cell<usize>,
     /// Who is to hear that there is something, once.
     listener: Cell<Option<Box<dyn FnOnce()>>>,
 }
@@ -116,6 +152,7 @@ impl Calls {
         let served = methods.into_iter().map(|method| Served {
             path: method.path.into(),
             client_streams: method.client_streams,
+            lane: method.lane,
             message_bytes: method.message_bytes.unwrap_or(limits.message_bytes),
             timeout: method.timeout,
             gates: method
@@ -127,6 +164,13 @@ impl Calls {
         });
         let served: Vec<Served> = served.collect();
         let paths = served.iter().map(|method| Rc::clone(&method.path));
+        let lanes = Lanes::new(limits.in_flight, limits.streams);
+        let streams = ShareLimits {
+            server: usize::MAX,
+            connection: limits.streams_per_connection,
+            peer: limits.streams_per_peer,
+        };
+        let watches = limits.watches;
         let shared = Shared {
             methods: paths.zip(0..).collect(),
             served,
@@ -135,9 +179,12 @@ impl Calls {
             calls: RefCell::default(),
             deadlines: Deadlines::default(),
             tally: Rc::default(),
-            ready: RefCell::default(),
+            lanes,
+            streams: Shares::new(Lane::Stream, streams),
+            watches: Shares::new(Lane::Watch, watches),
+            queued: Cell::default(),
+            refusals: Refusals::default(),
             events: RefCell::default(),
-            handed: Cell::default(),
             listener: Cell::default(),
         };
         Ok(Self {
@@ -181,7 +228,14 @@ impl Calls {
         self.shared.has_events()
     }
 
-    /// The next event; calls come in the order of their arrival, and only while there is room in flight.
+    /// Ends when there are refusals to log: the first of a cause at once, then those of ten seconds together. Dropped before, it
+    /// loses none. One future at a time.
+    pub fn refusals(&self) -> impl Future<Output = Vec<RefusalReport>> + use<> {
+        let shared = Rc::clone(&self.shared);
+        async move { shared.refusals.next().await }
+    }
+
+    /// The next event; calls of a lane come in the order of their arrival, and only while there is room in flight.
     pub fn take(&self) -> Option<Event> {
         self.shared.take()
     }
@@ -198,44 +252,92 @@ impl Calls {
 
 impl Shared {
     fn has_events(&self) -> bool {
-        !self.events.borrow().is_empty()
-            || self.handed.get() < self.limits.in_flight && !self.ready.borrow().is_empty()
+        !self.events.borrow().is_empty() || self.lanes.has_next()
     }
 
     fn take(&self) -> Option<Event> {
         if let Some(event) = self.events.borrow_mut().pop_front() {
             return Some(event);
         }
-        let mut ready = self.ready.borrow_mut();
-        while self.handed.get() < self.limits.in_flight {
-            let call = ready.pop_front()?;
-            // Those that ended while they were waiting concern nobody.
-            if call.is_waiting() {
-                call.stage.set(Stage::Handed);
-                self.handed.set(self.handed.get() + 1);
-                return Some(Event::Call(call));
-            }
-        }
-        None
+        let call = self.lanes.take()?;
+        call.stage.set(Stage::Handed);
+        call.place.set(Place::Nowhere);
+        self.unqueue(&call);
+        Some(Event::Call(call))
     }
 
+    /// What a call of that method takes of what its client may have open.
+    pub(super) fn share(&self, method: usize, peer: &Peer) -> Result<Option<Share>, Refusal> {
+        match self.served[method].lane {
+            Lane::Unary => Ok(None),
+            Lane::Stream => self.streams.take(peer).map(Some),
+            Lane::Watch => self.watches.take(peer).map(Some),
+        }
+    }
+
+    /// From here on the call counts as waiting, until it is handed out, waits at a gate or ends.
+    pub(super) fn enqueue(&self, call: &Call) -> Result<(), Refusal> {
+        if call.lane == Lane::Watch || call.is_queued.get() {
+            return Ok(());
+        }
+        if self.queued.get() >= self.limits.queue {
+            let message = "the server has too many calls waiting";
+            return Err(Refusal {
+                cause: Cause::QueueFull,
+                status: Status::new(Code::UNAVAILABLE, message),
+            });
+        }
+        call.is_queued.set(true);
+        self.queued.set(self.queued.get() + 1);
+        Ok(())
+    }
+
+    fn unqueue(&self, call: &Call) {
+        if call.is_queued.replace(false) {
+            self.queued.set(self.queued.get() - 1);
+        }
+    }
+
+    /// Ends a call that no handler has seen.
+    pub(super) fn refuse(&self, call: &Call, refusal: &Refusal) {
+        let Refusal { cause, status } = refusal;
+        if call.finish(status, HeaderMap::new()) {
+            self.refusals.add(*cause, status, call.peer().address);
+        }
+    }
+
+    /// The request is here: the call waits for its handler.
     pub(super) fn queue(&self, call: &Rc<Call>) {
         let gates = &self.served[call.served].gates;
-        if let Some(full) = gates.iter().find(|gate| gate.is_full()) {
-            if let Err(status) = full.wait(call) {
-                call.finish(&status, HeaderMap::new());
+        if let Some(index) = gates.iter().position(|gate| gate.is_full()) {
+            self.unqueue(call);
+            match gates[index].wait(call) {
+                Ok(()) => call.place.set(Place::Gate(index)),
+                Err(status) => {
+                    let cause = Cause::MethodQueueFull;
+                    self.refuse(call, &Refusal { cause, status });
+                }
             }
             return;
         }
         gates.iter().for_each(|gate| gate.enter());
         call.is_inside.set(true);
-        if self.ready.borrow().len() >= self.limits.queue {
-            let status = Status::new(Code::UNAVAILABLE, "the server has too many calls waiting");
-            call.finish(&status, HeaderMap::new());
-            return;
+        if let Err(refusal) = self.enqueue(call) {
+            return self.refuse(call, &refusal);
         }
-        self.ready.borrow_mut().push_back(Rc::clone(call));
+        call.place.set(Place::Ready);
+        self.lanes.of(call.lane).ready.push(Rc::clone(call));
         self.tell();
+    }
+
+    /// It waits no more, for it has ended.
+    fn leave_queue(&self, call: &Call) {
+        self.unqueue(call);
+        match call.place.replace(Place::Nowhere) {
+            Place::Nowhere => {}
+            Place::Ready => self.lanes.of(call.lane).ready.forget_one(),
+            Place::Gate(index) => self.served[call.served].gates[index].waiting.forget_one(),
+        }
     }
 
     /// Those that wait for a call like this one to end.
@@ -247,6 +349,7 @@ impl Shared {
         gates.iter().for_each(|gate| gate.leave());
         for gate in gates {
             while let Some(next) = gate.admit() {
+                next.place.set(Place::Nowhere);
                 self.queue(&next);
             }
         }
@@ -280,10 +383,62 @@ impl Shared {
         let Some(call) = call else {
             return;
         };
+        let now = Instant::now();
+        if call.deadline.is_none_or(|deadline| deadline > now) {
+            return self.look_at_request(&call, now);
+        }
         let status = Status::new(Code::DEADLINE_EXCEEDED, "the deadline has passed");
-        if call.finish(&status, HeaderMap::new()) && call.stage.get() == Stage::Handed {
+        if call.stage.get() != Stage::Handed {
+            let cause = Cause::ExpiredInQueue;
+            self.refuse(&call, &Refusal { cause, status });
+            self.leave_queue(&call);
+        } else if call.finish(&status, HeaderMap::new()) {
             self.announce(Event::Expired(id));
         }
+    }
+
+    /// The request has not arrived as a whole: looks at it again after a while.
+    pub(super) fn watch_request(&self, call: &Call, arrived: u64) {
+        let due = Instant::now().checked_add(self.limits.request_timeout);
+        let due = due.filter(|due| call.deadline.is_none_or(|deadline| deadline > *due));
+        if let Some(due) = due
+            && call.reading.get().is_none()
+        {
+            call.reading.set(Some(Reading { due, arrived }));
+            self.deadlines.insert(due, call.id);
+        }
+    }
+
+    /// The request has arrived, or will not.
+    pub(super) fn unwatch_request(&self, call: &Call) {
+        if let Some(reading) = call.reading.take() {
+            self.deadlines.remove(reading.due, call.id);
+        }
+    }
+
+    pub(super) fn look_at_request(&self, call: &Call, now: Instant) {
+        let Some(reading) = call.reading.get().filter(|reading| reading.due <= now) else {
+            return;
+        };
+        call.reading.set(None);
+        let progress = call.inbound.borrow().progress();
+        let Some(arrived) = progress else {
+            // It waits for others, not for its client.
+            return self.watch_request(call, reading.arrived);
+        };
+        let limit = self.limits.request_timeout;
+        let new = arrived.saturating_sub(reading.arrived);
+        if new as f64 >= SLOWEST_REQUEST * limit.as_secs_f64() {
+            return self.watch_request(call, arrived);
+        }
+        let message =
+            format!("{new} bytes of the request arrived in {limit:?}, 1 KiB a second is the least");
+        let refusal = Refusal {
+            cause: Cause::RequestTooSlow,
+            status: Status::new(Code::DEADLINE_EXCEEDED, message),
+        };
+        self.refuse(call, &refusal);
+        self.leave_queue(call);
     }
 
     /// Its answer has been sent, or nobody is there to get it.
@@ -292,18 +447,25 @@ impl Shared {
         if let Some(deadline) = call.deadline {
             self.deadlines.remove(deadline, call.id);
         }
+        self.unwatch_request(call);
+        call.share.take();
         let is_abandoned = call.is_open();
         if is_abandoned {
             call.count(Code::CANCELLED);
         }
         call.outbound.close();
-        if call.stage.replace(Stage::Gone) == Stage::Handed {
-            self.handed.set(self.handed.get() - 1);
+        let was_handed = call.stage.replace(Stage::Gone) == Stage::Handed;
+        self.leave_queue(call);
+        if was_handed {
+            self.lanes.of(call.lane).put_back();
             if is_abandoned {
                 self.announce(Event::Gone(call.id));
             } else {
                 self.tell();
             }
+        } else {
+            // Its handler may still take the message of a call that was handed out.
+            call.message.take();
         }
         call.inbound.borrow_mut().close();
         self.leave(call);

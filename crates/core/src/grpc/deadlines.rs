@@ -27,6 +27,11 @@ impl Deadlines {
         self.entries.borrow_mut().remove(&(at, id));
     }
 
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.entries.borrow().len()
+    }
+
     /// The calls whose time is over, once there is one.
     pub(super) async fn due(&self) -> Vec<Id> {
         loop {

@@ -13,6 +13,15 @@ pub(super) struct Frame {
     pub(super) payload: Bytes,
 }
 
+impl Frame {
+    pub(super) fn plain(payload: Bytes) -> Self {
+        Self {
+            is_compressed: false,
+            payload,
+        }
+    }
+}
+
 /// Finds the messages in pieces that may end anywhere.
 #[derive(Debug)]
 pub(super) struct Frames {
@@ -66,6 +75,14 @@ impl Frames {
     /// Something of a message is here that is not complete.
     pub(super) fn is_inside(&self) -> bool {
         !self.partial.is_empty() || !self.current.is_empty()
+    }
+
+    /// Bytes of the message that has begun and is not complete, its prefix included; 0 while that is not known.
+    pub(super) fn needed(&self) -> usize {
+        match self.prefix(&self.partial) {
+            Ok(Some((_, length))) => PREFIX + length,
+            _ => 0,
+        }
     }
 
     fn complete(&mut self) -> Result<Option<Frame>, Status> {

@@ -1,8 +1,8 @@
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::rc::Rc;
 
 use super::call::Call;
+use super::call_queue::CallQueue;
 use super::status::{Code, Status};
 
 /// How many calls of a service, or of a method, are taken at a time.
@@ -19,7 +19,7 @@ pub struct GateLimits {
 pub(super) struct Gate {
     limits: GateLimits,
     inside: Cell<usize>,
-    waiting: RefCell<VecDeque<Rc<Call>>>,
+    pub(super) waiting: CallQueue,
 }
 
 impl Gate {
@@ -27,12 +27,17 @@ impl Gate {
         Self {
             limits,
             inside: Cell::default(),
-            waiting: RefCell::default(),
+            waiting: CallQueue::default(),
         }
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.inside.get() >= self.limits.in_flight
+    }
+
+    #[cfg(test)]
+    pub(super) fn inside(&self) -> usize {
+        self.inside.get()
     }
 
     pub(super) fn enter(&self) {
@@ -45,12 +50,7 @@ impl Gate {
 
     /// What has to be said to a call for which there is no room to wait either.
     pub(super) fn wait(&self, call: &Rc<Call>) -> Result<(), Status> {
-        let mut waiting = self.waiting.borrow_mut();
-        let limits = &self.limits;
-        if waiting.len() >= limits.queue {
-            // Some have left since they began to wait.
-            waiting.retain(|call| call.is_waiting());
-        }
+        let (waiting, limits) = (&self.waiting, &self.limits);
         if waiting.len() >= limits.queue {
             let message = format!(
                 "{} has {} calls in progress and {} waiting, which is all it takes",
@@ -60,19 +60,15 @@ impl Gate {
             );
             return Err(Status::new(Code::RESOURCE_EXHAUSTED, message));
         }
-        waiting.push_back(Rc::clone(call));
+        waiting.push(Rc::clone(call));
         Ok(())
     }
 
     /// The one that has waited longest, where there is room for it.
     pub(super) fn admit(&self) -> Option<Rc<Call>> {
-        let mut waiting = self.waiting.borrow_mut();
-        while !self.is_full() {
-            let call = waiting.pop_front()?;
-            if call.is_waiting() {
-                return Some(call);
-            }
+        match self.is_full() {
+            true => None,
+            false => self.waiting.pop(),
         }
-        None
     }
 }

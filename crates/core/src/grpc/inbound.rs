@@ -8,6 +8,7 @@ use hyper::body::{Body as _, Incoming};
 use super::encoding::Encoding;
 use super::frame::{Frame, Frames, too_large};
 use super::status::{Code, Status};
+use super::upload_budget::{FREE, Reservation};
 use super::web::TextDecoder;
 
 /// The messages of the other side. Its window grows by what is taken from here: not polling is back-pressure.
@@ -27,6 +28,10 @@ pub(super) struct Inbound {
     trailers: Option<HeaderMap>,
     /// The last message that was taken.
     was_compressed: bool,
+    /// Bytes of the body that have arrived.
+    arrived: u64,
+    /// What a message that waits for its handler takes of its connection's budget.
+    reservation: Option<Reservation>,
 }
 
 impl Inbound {
@@ -49,6 +54,8 @@ impl Inbound {
             failure: None,
             trailers: None,
             was_compressed: false,
+            arrived: 0,
+            reservation: None,
         }
     }
 
@@ -60,20 +67,52 @@ impl Inbound {
         }
     }
 
+    /// The only message waits for its handler, as a part of its connection's budget.
+    pub(super) fn reserve(&mut self, reservation: Reservation) {
+        self.reservation = Some(reservation);
+    }
+
+    /// Its message is with the handler.
+    pub(super) fn release(&mut self) {
+        self.reservation = None;
+    }
+
+    /// Bytes that have arrived; `None` while other messages of the connection are in the way.
+    pub(super) fn progress(&self) -> Option<u64> {
+        let reservation = self.reservation.as_ref();
+        let is_held_up = reservation.is_some_and(Reservation::is_waiting);
+        (!is_held_up).then_some(self.arrived)
+    }
+
     /// The next message, `None` at the end. After a failure nothing else comes.
     pub(super) fn poll_message(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, Status>> {
+        let frame = ready!(self.poll_frame(context))?;
+        Poll::Ready(match frame {
+            None => Ok(None),
+            Some(frame) => self
+                .open(frame)
+                .map(Some)
+                .map_err(|status| self.fail(status)),
+        })
+    }
+
+    /// The same, as it stood on the wire.
+    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Frame>, Status>> {
         if let Some(failure) = &self.failure {
             return Poll::Ready(Err(failure.clone()));
         }
         let result = ready!(self.poll_next(context));
-        if let Err(failure) = &result {
-            self.failure = Some(failure.clone());
-            self.body = None;
-        }
-        Poll::Ready(result)
+        Poll::Ready(result.map_err(|status| self.fail(status)))
+    }
+
+    fn fail(&mut self, status: Status) -> Status {
+        self.failure = Some(status.clone());
+        self.body = None;
+        self.reservation = None;
+        status
     }
 
     pub(super) fn was_compressed(&self) -> bool {
@@ -85,18 +124,24 @@ impl Inbound {
         self.trailers.take().unwrap_or_default()
     }
 
-    /// The one message of a call whose client does not stream, once the client has ended.
-    pub(super) fn poll_only_message(
+    /// The one message of a call whose client does not stream, once the client has ended. It stays compressed until it is taken,
+    /// so that a message that waits takes no more memory than its client has sent.
+    pub(super) fn poll_only_frame(
         &mut self,
         context: &mut Context<'_>,
-        first: &mut Option<Bytes>,
-    ) -> Poll<Result<Bytes, Status>> {
+        first: &mut Option<Frame>,
+    ) -> Poll<Result<Frame, Status>> {
         loop {
-            match (ready!(self.poll_message(context))?, first.is_some()) {
-                (Some(message), false) => *first = Some(message),
-                (None, true) => return Poll::Ready(Ok(first.take().unwrap_or_default())),
-                (None, false) => return Poll::Ready(Err(cardinality("none"))),
-                (Some(_), true) => return Poll::Ready(Err(cardinality("more"))),
+            let frame = self.poll_frame(context);
+            // The rest of a second one is not waited for.
+            if frame.is_pending() && first.is_some() && self.frames.is_inside() {
+                return Poll::Ready(Err(self.fail(cardinality("more"))));
+            }
+            match (ready!(frame)?, first.take()) {
+                (Some(frame), None) => *first = Some(frame),
+                (None, Some(frame)) => return Poll::Ready(Ok(frame)),
+                (None, None) => return Poll::Ready(Err(cardinality("none"))),
+                (Some(_), Some(_)) => return Poll::Ready(Err(cardinality("more"))),
             }
         }
     }
@@ -104,14 +149,19 @@ impl Inbound {
     /// Nobody will read any more: what has not arrived is refused.
     pub(super) fn close(&mut self) {
         self.body = None;
+        self.reservation = None;
         let ended = || Status::new(Code::CANCELLED, "the call has ended");
         self.failure.get_or_insert_with(ended);
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Status>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Frame>, Status>> {
         loop {
             if let Some(frame) = self.frames.next()? {
-                return Poll::Ready(self.open(frame).map(Some));
+                return Poll::Ready(Ok(Some(frame)));
+            }
+            let needed = self.needed();
+            if let Some(reservation) = &mut self.reservation {
+                ready!(reservation.poll(needed, context));
             }
             let Some(body) = &mut self.body else {
                 return Poll::Ready(self.end());
@@ -120,7 +170,7 @@ impl Inbound {
                 None => {
                     self.body = None;
                     if let Some(whole) = self.whole.take() {
-                        return Poll::Ready(Ok(Some(whole.freeze())));
+                        return Poll::Ready(Ok(Some(Frame::plain(whole.freeze()))));
                     }
                 }
                 Some(Err(error)) => return Poll::Ready(Err((self.broken)(&error))),
@@ -132,7 +182,25 @@ impl Inbound {
         }
     }
 
+    /// What the message takes in the end. A body without a length may have as much as is allowed.
+    fn needed(&self) -> usize {
+        let Some(whole) = &self.whole else {
+            return self.frames.needed();
+        };
+        let length = self.body.as_ref().and_then(|body| body.size_hint().exact());
+        match length {
+            // More than the limit is never kept.
+            Some(left) => usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .saturating_add(whole.len())
+                .min(self.limit),
+            None if whole.len() > FREE / 2 => self.limit,
+            None => whole.len(),
+        }
+    }
+
     fn push(&mut self, data: Bytes) -> Result<(), Status> {
+        self.arrived += data.len() as u64;
         if let Some(whole) = &mut self.whole {
             let length = whole.len() + data.len();
             if length > self.limit {
@@ -149,7 +217,7 @@ impl Inbound {
         Ok(())
     }
 
-    fn end(&self) -> Result<Option<Bytes>, Status> {
+    fn end(&self) -> Result<Option<Frame>, Status> {
         let is_inside =
             self.frames.is_inside() || self.text.as_ref().is_some_and(TextDecoder::is_inside);
         match is_inside {
@@ -158,7 +226,8 @@ impl Inbound {
         }
     }
 
-    fn open(&mut self, frame: Frame) -> Result<Bytes, Status> {
+    /// The message of a frame, decompressed.
+    pub(super) fn open(&mut self, frame: Frame) -> Result<Bytes, Status> {
         self.was_compressed = frame.is_compressed;
         match (frame.is_compressed, self.encoding) {
             (false, _) => Ok(frame.payload),

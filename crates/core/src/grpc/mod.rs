@@ -5,6 +5,7 @@
 //! Messages stay bytes: they are decoded by whoever knows their class.
 
 mod call;
+mod call_queue;
 mod calls;
 pub mod client;
 mod deadlines;
@@ -13,12 +14,18 @@ mod frame;
 mod gate;
 mod inbound;
 mod json;
+mod lane;
 mod metadata;
 mod meter;
 mod outbound;
+mod refusal;
 mod reply;
 mod service;
+mod share;
 mod status;
+#[cfg(test)]
+mod tests;
+mod upload_budget;
 mod web;
 
 pub use call::Call;
@@ -26,6 +33,9 @@ pub use calls::{Calls, Event, Limits, Method};
 pub use encoding::Encoding;
 pub use gate::GateLimits;
 pub use json::{Rule, TemplateError};
+pub use lane::Lane;
 pub use metadata::{MetadataError, MetadataValue, metadata, trailers};
 pub use outbound::Closed;
+pub use refusal::{Cause, RefusalReport};
+pub use share::ShareLimits;
 pub use status::{Code, Status};

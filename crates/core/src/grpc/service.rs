@@ -14,11 +14,15 @@ use tokio::time::Instant;
 use super::call::{ACCEPT_ENCODING, Answer, Binding, Call, ENCODING, JSON, Opening};
 use super::calls::{Calls, Open, Shared};
 use super::encoding::{ACCEPTED, Encoding};
+use super::frame::Frame;
 use super::inbound::Inbound;
 use super::json::{Found, http_status, report};
 use super::metadata::{answered_type, content_type, timeout};
+use super::refusal::{Cause, Refusal};
 use super::reply::Reply;
+use super::share::{ConnectionUse, Share};
 use super::status::{Code, Status};
+use super::upload_budget::Reservation;
 use super::web::Protocol;
 use crate::http::{Body, Peer, Service, ServiceFuture};
 
@@ -125,9 +129,14 @@ fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> S
         Some(protocol) => admit(shared, &head, protocol),
         None => admit_json(shared, &head, found, body.is_end_stream()),
     };
-    let admitted = match admitted {
+    let admitted = admitted.and_then(|admitted| {
+        let share = shared.share(admitted.served, &peer)?;
+        Ok((admitted, share))
+    });
+    let (admitted, share) = match admitted {
         Ok(admitted) => admitted,
-        Err(status) => {
+        Err(Refusal { cause, status }) => {
+            shared.refusals.add(cause, &status, peer.address);
             let refusal = match protocol {
                 Some(_) => refused(&status, answered_type(&head.headers)),
                 None => refused_json(&status),
@@ -142,7 +151,7 @@ fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> S
         true => Step::Queue,
         false => Step::Read(None),
     };
-    let open = open(shared, admitted, head, body, peer);
+    let open = open(shared, admitted, share, head, body, peer);
     Box::pin(Exchange {
         open: Some(open),
         step,
@@ -202,11 +211,11 @@ struct Admitted {
     deadline: Option<Instant>,
 }
 
-fn admit(shared: &Shared, head: &Parts, protocol: Protocol) -> Result<Admitted, Status> {
+fn admit(shared: &Shared, head: &Parts, protocol: Protocol) -> Result<Admitted, Refusal> {
     let path = head.uri.path();
     let Some(method) = shared.methods.get(path).copied() else {
         let message = format!("there is no method {path}");
-        return Err(Status::new(Code::UNIMPLEMENTED, message));
+        return Err(unknown_method(message));
     };
     Ok(Admitted {
         method,
@@ -214,8 +223,8 @@ fn admit(shared: &Shared, head: &Parts, protocol: Protocol) -> Result<Admitted, 
         client_streams: shared.served[method].client_streams,
         protocol,
         binding: None,
-        encoding: encoding(&head.headers)?,
-        deadline: deadline(shared, method, head)?,
+        encoding: encoding(&head.headers).map_err(Refusal::malformed)?,
+        deadline: deadline(shared, method, head).map_err(Refusal::malformed)?,
     })
 }
 
@@ -224,33 +233,40 @@ fn admit_json(
     head: &Parts,
     found: Option<Found>,
     is_empty: bool,
-) -> Result<Admitted, Status> {
+) -> Result<Admitted, Refusal> {
     let Some(found) = found else {
         let message = format!("there is no method at {}", head.uri.path());
-        return Err(Status::new(Code::UNIMPLEMENTED, message));
+        return Err(unknown_method(message));
     };
     let served = &shared.served[found.method];
     let wrong = |what: &str| {
         let message = format!("{} {what}", served.path);
-        Err(Status::new(Code::INVALID_ARGUMENT, message))
+        Refusal::malformed(Status::new(Code::INVALID_ARGUMENT, message))
     };
-    // Without this, pages of other origins could call with the cookies of who reads them.
+    if may_be_cross_site(head, &found) {
+        let what = "takes requests with the content type application/json, without a body too, or with the field x-requested-with";
+        let cause = Cause::CrossSite;
+        return Err(Refusal {
+            cause,
+            ..wrong(what)
+        });
+    }
     if !is_empty && head.method != Method::GET && !is_json(content_type(&head.headers)) {
-        return wrong("takes a body of the content type application/json");
+        return Err(wrong("takes a body of the content type application/json"));
     }
     if head.headers.contains_key(header::CONTENT_ENCODING) {
-        return wrong("takes a body that is not compressed");
+        return Err(wrong("takes a body that is not compressed"));
     }
     if served.client_streams {
         let message = format!("{} takes a stream: call it by gRPC", served.path);
-        return Err(Status::new(Code::UNIMPLEMENTED, message));
+        return Err(unknown_method(message));
     }
     Ok(Admitted {
         method: shared.served.len() + found.rule,
         served: found.method,
         client_streams: false,
         protocol: Protocol::Json,
-        deadline: deadline(shared, found.method, head)?,
+        deadline: deadline(shared, found.method, head).map_err(Refusal::malformed)?,
         encoding: None,
         binding: Some(Box::new(Binding {
             path: Rc::clone(&served.path),
@@ -258,6 +274,30 @@ fn admit_json(
             server_streams: found.server_streams,
         })),
     })
+}
+
+fn unknown_method(message: String) -> Refusal {
+    let status = Status::new(Code::UNIMPLEMENTED, message);
+    let cause = Cause::UnknownMethod;
+    Refusal { cause, status }
+}
+
+/// Whether a browser could have sent the request for a page of another origin without asking first, with the cookies of whoever
+/// reads that page.
+///
+/// A browser does not ask before GET, HEAD and POST with nothing but safelisted fields (Fetch §4.10, §2.2.2), of which the content
+/// type may be that of a form, `text/plain` or absent. It asks before every other method, another content type, and a field such
+/// as `x-requested-with`; [`preflight`] answers only pages of [`Limits::web_origins`](super::Limits::web_origins). A path that is
+/// bound to GET changes nothing (RFC 9110 §9.2.1); one bound to every method may.
+fn may_be_cross_site(head: &Parts, found: &Found) -> bool {
+    let changes_something = match head.method {
+        Method::POST => true,
+        Method::GET | Method::HEAD => found.takes_any_verb,
+        _ => false,
+    };
+    changes_something
+        && !is_json(content_type(&head.headers))
+        && !head.headers.contains_key("x-requested-with")
 }
 
 fn is_json(content_type: &[u8]) -> bool {
@@ -285,6 +325,7 @@ fn deadline(shared: &Shared, method: usize, head: &Parts) -> Result<Option<Insta
 fn open(
     shared: &Rc<Shared>,
     admitted: Admitted,
+    share: Option<Share>,
     head: Parts,
     body: Incoming,
     peer: Rc<Peer>,
@@ -292,7 +333,18 @@ fn open(
     let protocol = admitted.protocol;
     let is_text = protocol == Protocol::WebText;
     let limit = shared.served[admitted.served].message_bytes;
+    let mut inbound = match protocol {
+        Protocol::Json => Inbound::whole(body, limit, broken_off),
+        _ => Inbound::new(body, admitted.encoding, is_text, limit, broken_off),
+    };
+    if !admitted.client_streams {
+        let connection = ConnectionUse::of(&peer);
+        let bytes = shared.limits.buffered_bytes;
+        inbound.reserve(Reservation::new(connection, bytes));
+    }
     let opening = Opening {
+        lane: shared.served[admitted.served].lane,
+        share,
         stopwatch: shared.stopwatch(admitted.served),
         tally: Rc::clone(&shared.tally),
         method: admitted.method,
@@ -302,10 +354,7 @@ fn open(
         protocol,
         peer,
         deadline: admitted.deadline,
-        inbound: match protocol {
-            Protocol::Json => Inbound::whole(body, limit, broken_off),
-            _ => Inbound::new(body, admitted.encoding, is_text, limit, broken_off),
-        },
+        inbound,
     };
     let call = shared
         .calls
@@ -346,7 +395,7 @@ struct Exchange {
 
 enum Step {
     /// The only message has to arrive first.
-    Read(Option<Bytes>),
+    Read(Option<Frame>),
     Queue,
     Wait,
 }
@@ -357,22 +406,34 @@ impl Exchange {
             return;
         };
         let call = &open.call;
+        let shared = &open.shared;
         if let Step::Read(first) = &mut self.step {
-            let read = call.inbound.borrow_mut().poll_only_message(context, first);
+            if let Err(refusal) = shared.enqueue(call) {
+                shared.refuse(call, &refusal);
+                self.step = Step::Wait;
+                return;
+            }
+            let read = call.inbound.borrow_mut().poll_only_frame(context, first);
+            let Poll::Ready(read) = read else {
+                return shared.watch_request(call, 0);
+            };
+            shared.unwatch_request(call);
             match read {
-                Poll::Pending => return,
-                Poll::Ready(Ok(message)) => {
+                Ok(message) => {
                     *call.message.borrow_mut() = Some(message);
                     self.step = Step::Queue;
                 }
-                Poll::Ready(Err(status)) => {
-                    call.finish(&status, HeaderMap::new());
+                Err(status) => {
+                    match Cause::of_reading(&status) {
+                        Some(cause) => shared.refuse(call, &Refusal { cause, status }),
+                        None => drop(call.finish(&status, HeaderMap::new())),
+                    }
                     self.step = Step::Wait;
                 }
             }
         }
         if matches!(self.step, Step::Queue) {
-            open.shared.queue(call);
+            shared.queue(call);
             self.step = Step::Wait;
         }
     }

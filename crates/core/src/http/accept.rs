@@ -7,6 +7,7 @@ use super::connection::{Connection, Peer};
 use super::refusals::Cause;
 use super::registry::Id;
 use super::serve::serve;
+use super::service::ServiceState;
 use super::shared::Shared;
 use super::tally::Tally;
 use crate::net::{Acceptor, Neighbour, Stream, TlsAcceptor};
@@ -104,6 +105,7 @@ impl Shared {
             is_tls: tls.is_some(),
             certificate: None,
             tally: Tally::default(),
+            service_state: ServiceState::default(),
         };
         let connection = self
             .connections

@@ -12,6 +12,7 @@ use super::floods::Allowances;
 use super::pings::{Frame, Pings, Silence};
 use super::refusals::Cause;
 use super::registry::Id;
+use super::service::ServiceState;
 use super::shared::Shared;
 use super::sweep::{Tick, ticks};
 use super::tally::Tally;
@@ -28,6 +29,21 @@ pub struct Peer {
     pub certificate: Option<Vec<u8>>,
     /// Of the calls on it.
     pub tally: Tally,
+    /// What a [`Service`](super::Service) keeps for the connection.
+    pub(crate) service_state: ServiceState,
+}
+
+#[cfg(test)]
+impl Peer {
+    pub(crate) fn new(address: Option<SocketAddr>, is_tls: bool) -> Self {
+        Self {
+            address,
+            is_tls,
+            certificate: None,
+            tally: Tally::default(),
+            service_state: ServiceState::default(),
+        }
+    }
 }
 
 /// What a connection is told from outside. A later one that is stronger replaces an earlier one.
@@ -131,6 +147,7 @@ impl Connection {
             is_tls: true,
             certificate: Some(certificate.to_vec()),
             tally: Tally::default(),
+            service_state: ServiceState::default(),
         };
         self.peer.replace(Rc::new(peer));
     }

@@ -1,3 +1,5 @@
+use std::any::Any;
+use std::cell::OnceCell;
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -20,4 +22,16 @@ pub trait Service {
     fn takes(&self, request: &Request<Incoming>) -> bool;
 
     fn call(&self, request: Request<Incoming>, peer: Rc<Peer>) -> ServiceFuture;
+}
+
+/// What a [`Service`] keeps for a connection: one value of a type that only the service knows.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceState(OnceCell<Rc<dyn Any>>);
+
+impl ServiceState {
+    /// The value, made when it is first asked for. With another type than before it is one that nobody else sees.
+    pub(crate) fn get_or_default<T: Default + 'static>(&self) -> Rc<T> {
+        let state = self.0.get_or_init(|| Rc::new(T::default()));
+        Rc::clone(state).downcast().unwrap_or_default()
+    }
 }

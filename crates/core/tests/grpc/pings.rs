@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hyper::HeaderMap;
-use weft_core::grpc::{Call, Calls, Event, Limits, Method, Status};
+use weft_core::grpc::{Call, Calls, Event, Lane, Limits, Method, Status};
 use weft_core::http::{self, Server};
 use weft_core::net::listen;
 use weft_core::reactor::Reactor;
@@ -26,6 +26,7 @@ impl Process {
         let method = Method {
             path: super::UNARY.to_owned(),
             client_streams: false,
+            lane: Lane::Unary,
             message_bytes: None,
             timeout: None,
             gates: Vec::new(),

@@ -1,6 +1,6 @@
 //! Names that are looked up slowly, in vain or not to the end, and calls that are dropped anywhere.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -383,14 +383,13 @@ fn reading_and_waiting_for_room_may_be_dropped_at_every_poll() {
     struct Begun {
         channel: Channel,
         server: Rc<Server>,
-        call: RefCell<Option<ClientCall>>,
+        call: ClientCall,
     }
     run(async {
         let begin = async || {
             let (channel, server) = slow_channel().await;
             let (call, task) = ClientCall::new(&channel, request(None, false));
             tokio::task::spawn_local(task);
-            let call = RefCell::new(Some(call));
             Begun {
                 channel,
                 server,
@@ -400,8 +399,7 @@ fn reading_and_waiting_for_room_may_be_dropped_at_every_poll() {
         let polls = drop_at_every_poll(
             begin,
             async |begun| {
-                let call = begun.call.borrow();
-                let call = call.as_ref().unwrap();
+                let call = &begun.call;
                 // More than the window of the server.
                 for _ in 0..200 {
                     if !call.write(&[b'x'; 900]).unwrap() {
@@ -413,8 +411,7 @@ fn reading_and_waiting_for_room_may_be_dropped_at_every_poll() {
             },
             async |begun, _| {
                 // What was dropped was a wait, not the call: it ends with its owner.
-                let call = begun.call.take().unwrap();
-                drop(call);
+                drop(begun.call);
                 assert_works(&begun.channel, &begun.server).await;
             },
         )

@@ -37,6 +37,8 @@ pub(in super::super) struct Found {
     pub(in super::super) rule: usize,
     pub(in super::super) method: usize,
     pub(in super::super) server_streams: bool,
+    /// The path can be asked by every method of HTTP.
+    pub(in super::super) takes_any_verb: bool,
     /// Fields and their values in the path.
     pub(in super::super) variables: Vec<(String, String)>,
 }
@@ -79,6 +81,7 @@ impl Routes {
                 rule: route.index,
                 method: route.method,
                 server_streams: route.server_streams,
+                takes_any_verb: route.verb.is_none(),
                 variables: variables
                     .into_iter()
                     .map(|(field, value)| (field.to_owned(), value))

@@ -1,0 +1,536 @@
+//! Calls that leave, stall or are too many: what counts them ends with them.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{Reason, SendStream};
+use hyper::{HeaderMap, Request};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::calls::Shared;
+use super::share::ConnectionUse;
+use super::{
+    Call, Calls, Cause, Encoding, Event, GateLimits, Lane, Limits, Method, ShareLimits, Status,
+};
+use crate::http::{self, Server};
+use crate::net::listen;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const UNARY: &str = "/test.Echo/Unary";
+const STREAM: &str = "/test.Echo/Stream";
+const WATCH: &str = "/test.Echo/Watch";
+
+fn run(future: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        timeout(LIMIT, future)
+            .await
+            .expect("the test took too long");
+    });
+}
+
+fn calls(limits: Limits) -> Calls {
+    let method = |path: &str, client_streams, lane| Method {
+        path: path.to_owned(),
+        client_streams,
+        lane,
+        message_bytes: None,
+        timeout: None,
+        gates: (0..limits.gates.len()).collect(),
+    };
+    let methods = vec![
+        method(UNARY, false, Lane::Unary),
+        method(STREAM, true, Lane::Stream),
+        method(WATCH, false, Lane::Watch),
+    ];
+    Calls::new(methods, Vec::new(), limits).unwrap()
+}
+
+fn serve(calls: &Calls) -> SocketAddr {
+    let server = Server::new(http::Limits::default());
+    server.delegate(Rc::new(calls.clone()));
+    let listener = listen(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
+    let address = listener.address().to_string().parse().unwrap();
+    tokio::task::spawn_local(server.keep_time());
+    tokio::task::spawn_local(calls.keep_time());
+    tokio::task::spawn_local(server.accept(listener, None));
+    address
+}
+
+async fn connect(address: SocketAddr) -> SendRequest<Bytes> {
+    let socket = TcpStream::connect(address).await.unwrap();
+    let (client, connection) = h2::client::handshake(socket).await.unwrap();
+    tokio::task::spawn_local(async move {
+        let _ = connection.await;
+    });
+    client
+}
+
+fn head(path: &str, fields: &[(&str, &str)]) -> Request<()> {
+    let mut request = Request::post(format!("http://test{path}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers");
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    request.body(()).unwrap()
+}
+
+fn message(flags: u8, payload: &[u8]) -> Bytes {
+    let mut frame = BytesMut::new();
+    frame.put_u8(flags);
+    frame.put_u32(payload.len() as u32);
+    frame.put_slice(payload);
+    frame.freeze()
+}
+
+struct Sent {
+    response: ResponseFuture,
+    body: SendStream<Bytes>,
+}
+
+impl Sent {
+    /// The status in the head of the answer, which is all there is of a refusal.
+    async fn status(self) -> (String, String) {
+        let response = self.response.await.unwrap();
+        let field = |name| {
+            let value = response.headers().get(name);
+            value.map_or_else(String::new, |value| value.to_str().unwrap().to_owned())
+        };
+        (field("grpc-status"), field("grpc-message"))
+    }
+}
+
+async fn send(
+    client: &SendRequest<Bytes>,
+    request: Request<()>,
+    body: &[Bytes],
+    ends: bool,
+) -> Sent {
+    let mut client = client.clone().ready().await.unwrap();
+    let (response, mut stream) = client.send_request(request, false).unwrap();
+    for (index, piece) in body.iter().enumerate() {
+        let is_last = ends && index + 1 == body.len();
+        stream.send_data(piece.clone(), is_last).unwrap();
+    }
+    Sent {
+        response,
+        body: stream,
+    }
+}
+
+async fn send_hello(client: &SendRequest<Bytes>, path: &str) -> Sent {
+    send(client, head(path, &[]), &[message(0, b"hello")], true).await
+}
+
+async fn until(mut condition: impl FnMut() -> bool) {
+    while !condition() {
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn take(calls: &Calls) -> Rc<Call> {
+    loop {
+        calls.next().await;
+        match calls.take() {
+            Some(Event::Call(call)) => return call,
+            _ => continue,
+        }
+    }
+}
+
+impl Shared {
+    /// Nothing is held for any call any more.
+    fn assert_empty(&self) {
+        assert_eq!(self.calls.borrow().len(), 0, "calls");
+        assert_eq!(self.queued.get(), 0, "queued");
+        for lane in [Lane::Unary, Lane::Stream, Lane::Watch] {
+            assert_eq!(self.lanes.of(lane).handed(), 0, "handed of {lane:?}");
+            assert!(self.lanes.of(lane).ready.is_empty(), "ready of {lane:?}");
+        }
+        assert_eq!(self.streams.open(), (0, 0), "streams");
+        assert_eq!(self.watches.open(), (0, 0), "watches");
+        assert_eq!(self.deadlines.len(), 0, "deadlines");
+        for method in &self.served {
+            for gate in &method.gates {
+                assert_eq!(gate.inside(), 0, "calls inside of a gate");
+                assert!(gate.waiting.is_empty(), "calls at a gate");
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_that_were_abandoned_do_not_count_towards_the_queue_and_are_not_kept() {
+    run(async {
+        let calls = calls(Limits {
+            in_flight: 1,
+            queue: 3,
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let _first = send_hello(&client, UNARY).await;
+        let handled = take(&calls).await;
+        for _ in 0..30 {
+            let mut waiting = VecDeque::new();
+            for _ in 0..3 {
+                waiting.push_back(send_hello(&client, UNARY).await);
+            }
+            until(|| calls.shared.queued.get() == 3).await;
+            for sent in &mut waiting {
+                sent.body.send_reset(Reason::CANCEL);
+            }
+            until(|| calls.shared.queued.get() == 0).await;
+            assert!(calls.shared.lanes.of(Lane::Unary).ready.kept() <= 20);
+        }
+        let _last = send_hello(&client, UNARY).await;
+        until(|| calls.in_flight() == 2).await;
+        handled.finish(&Status::OK, HeaderMap::new());
+        let last = take(&calls).await;
+        assert_eq!(last.take_message().unwrap(), "hello");
+    });
+}
+
+#[test]
+fn a_full_queue_refuses_calls_whose_request_has_not_arrived_too() {
+    run(async {
+        let calls = calls(Limits {
+            queue: 2,
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let half = Bytes::from_static(b"\0\0\0\0\x05he");
+        let mut halves = Vec::new();
+        for _ in 0..2 {
+            halves.push(
+                send(
+                    &client,
+                    head(UNARY, &[]),
+                    std::slice::from_ref(&half),
+                    false,
+                )
+                .await,
+            );
+        }
+        let refused = send_hello(&client, UNARY).await.status().await;
+        assert_eq!(refused.0, "14");
+        assert_eq!(refused.1, "the server has too many calls waiting");
+        let reports = calls.refusals().await;
+        assert_eq!((reports[0].cause, reports[0].count), (Cause::QueueFull, 1));
+        assert!(reports[0].peer.is_some());
+    });
+}
+
+/// xorshift64: the same calls for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// Calls of every kind that are made, handled, expired and reset in any order.
+async fn disorder(seed: u64) {
+    let gate = GateLimits {
+        name: "test".to_owned(),
+        in_flight: 4,
+        queue: 3,
+    };
+    let calls = calls(Limits {
+        in_flight: 3,
+        streams: 2,
+        queue: 5,
+        streams_per_connection: 4,
+        watches: ShareLimits {
+            server: 3,
+            connection: 3,
+            peer: 3,
+        },
+        buffered_bytes: 200 << 10,
+        gates: vec![gate],
+        ..Limits::default()
+    });
+    let address = serve(&calls);
+    let client = connect(address).await;
+    let mut dice = Dice(seed);
+    let (mut sent, mut handled) = (Vec::new(), Vec::new());
+    for _ in 0..60 {
+        match dice.below(10) {
+            0..=4 => {
+                let path = [UNARY, UNARY, STREAM, WATCH][dice.below(4) as usize];
+                let size = [5, 90 << 10][dice.below(2) as usize];
+                let wire = message(0, &vec![b'x'; size]);
+                let length = [wire.len(), wire.len() / 2][dice.below(2) as usize];
+                let ends = length == wire.len() && dice.below(3) > 0;
+                let fields = [("grpc-timeout", "3m")];
+                let fields = &fields[..dice.below(4).min(1) as usize ^ 1];
+                sent.push(send(&client, head(path, fields), &[wire.slice(..length)], ends).await);
+            }
+            5 | 6 if !sent.is_empty() => {
+                let index = dice.below(sent.len() as u64) as usize;
+                sent.remove(index).body.send_reset(Reason::CANCEL);
+            }
+            7 => {
+                while let Some(event) = calls.take() {
+                    if let Event::Call(call) = event {
+                        handled.push(call);
+                    }
+                }
+            }
+            8 if !handled.is_empty() => {
+                let index = dice.below(handled.len() as u64) as usize;
+                let call = handled.remove(index);
+                let _ = call.take_message();
+                call.finish(&Status::OK, HeaderMap::new());
+            }
+            9 => sleep(Duration::from_millis(4)).await,
+            _ => tokio::task::yield_now().await,
+        }
+    }
+    drop(sent);
+    drop(client);
+    until(|| calls.in_flight() == 0).await;
+    calls.shared.assert_empty();
+}
+
+#[test]
+fn calls_may_be_cancelled_anywhere_and_nothing_is_held_for_them_after_that() {
+    run(async {
+        for seed in 1..=25 {
+            disorder(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed)).await;
+        }
+    });
+}
+
+#[test]
+fn streams_and_watches_of_four_connections_leave_room_for_every_other_call() {
+    run(async {
+        let calls = calls(Limits::default());
+        let address = serve(&calls);
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            let client = connect(address).await;
+            for index in 0..250 {
+                let path = [STREAM, WATCH][index % 2];
+                held.push(send(&client, head(path, &[]), &[message(0, b"")], path == WATCH).await);
+            }
+            held.push(Sent {
+                ..send_hello(&client, STREAM).await
+            });
+        }
+        // 125 streams and 10 watches of each connection, and one stream more.
+        until(|| calls.in_flight() == 4 * 136).await;
+        let client = connect(address).await;
+        let _sent = send_hello(&client, UNARY).await;
+        loop {
+            if take(&calls).await.lane == Lane::Unary {
+                break;
+            }
+        }
+        let report = &calls.refusals().await[0];
+        assert_eq!(report.cause, Cause::WatchLimit);
+    });
+}
+
+#[test]
+fn streams_that_use_up_their_budget_take_nothing_from_unary_calls() {
+    run(async {
+        let calls = calls(Limits {
+            streams: 2,
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let mut held = Vec::new();
+        for _ in 0..5 {
+            held.push(send(&client, head(STREAM, &[]), &[message(0, b"")], false).await);
+        }
+        until(|| calls.in_flight() == 5).await;
+        let (first, second) = (take(&calls).await, take(&calls).await);
+        assert_eq!((first.lane, second.lane), (Lane::Stream, Lane::Stream));
+        let _sent = send_hello(&client, UNARY).await;
+        assert_eq!(take(&calls).await.lane, Lane::Unary);
+        first.finish(&Status::OK, HeaderMap::new());
+        assert_eq!(take(&calls).await.lane, Lane::Stream);
+    });
+}
+
+#[test]
+fn a_connection_that_has_all_its_streams_open_is_refused_more_of_them() {
+    run(async {
+        let calls = calls(Limits {
+            streams_per_connection: 2,
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let mut held = Vec::new();
+        for _ in 0..2 {
+            held.push(send(&client, head(STREAM, &[]), &[message(0, b"")], false).await);
+        }
+        let (status, why) = send_hello(&client, STREAM).await.status().await;
+        assert_eq!(status, "8");
+        assert_eq!(why, "the connection has 2 streams open, which is its limit");
+        held.clear();
+        until(|| calls.in_flight() == 0).await;
+        let _again = send_hello(&client, STREAM).await;
+        take(&calls).await;
+    });
+}
+
+#[test]
+fn a_request_that_stalls_ends_by_itself_and_is_counted() {
+    run(async {
+        let calls = calls(Limits {
+            request_timeout: Duration::from_millis(20),
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let half = Bytes::from_static(b"\0\0\0\0\x05he");
+        let sent = send(&client, head(UNARY, &[]), &[half], false).await;
+        let (status, why) = sent.status().await;
+        assert_eq!(status, "4");
+        assert!(
+            why.ends_with("of the request arrived in 20ms, 1 KiB a second is the least"),
+            "{why}"
+        );
+        assert_eq!(calls.refusals().await[0].cause, Cause::RequestTooSlow);
+        until(|| calls.in_flight() == 0).await;
+        calls.shared.assert_empty();
+    });
+}
+
+#[test]
+fn a_request_that_arrives_slowly_but_steadily_is_waited_for() {
+    run(async {
+        let calls = calls(Limits {
+            request_timeout: Duration::from_secs(30),
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let wire = message(0, &[7; 100 << 10]);
+        let sent = send(&client, head(UNARY, &[]), &[wire.slice(..40 << 10)], false).await;
+        let arrived = |bytes: u64| {
+            let shared = Rc::clone(&calls.shared);
+            move || {
+                let call = shared.calls.borrow().iter().next().map(Rc::clone);
+                call.is_some_and(|call| call.inbound.borrow().progress() == Some(bytes))
+            }
+        };
+        until(arrived(40 << 10)).await;
+        let call = calls
+            .shared
+            .calls
+            .borrow()
+            .iter()
+            .next()
+            .map(Rc::clone)
+            .unwrap();
+        // As if its time had come: 40 KiB are enough for 30 seconds once, and not twice.
+        let due = || call.reading.get().unwrap().due;
+        let first = due();
+        calls.shared.look_at_request(&call, first);
+        assert!(call.is_open());
+        calls.shared.look_at_request(&call, due());
+        assert!(!call.is_open());
+        assert_eq!(sent.status().await.0, "4");
+    });
+}
+
+#[test]
+fn one_connection_has_no_more_of_its_requests_waiting_than_it_may_and_all_of_them_end() {
+    const SIZE: usize = 300 << 10;
+    const ALL: usize = 1 << 20;
+    run(async {
+        let calls = calls(Limits {
+            in_flight: 1,
+            buffered_bytes: ALL,
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let mut held = Vec::new();
+        for _ in 0..12 {
+            held.push(send(&client, head(UNARY, &[]), &[message(0, &[7; SIZE])], true).await);
+        }
+        let first = take(&calls).await;
+        until(|| calls.shared.lanes.of(Lane::Unary).ready.len() >= 2).await;
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+        let reserved = ConnectionUse::of(first.peer()).uploads.reserved();
+        assert!(reserved <= ALL, "{reserved} bytes");
+        let waiting = calls.shared.lanes.of(Lane::Unary).ready.len();
+        assert!(waiting <= ALL / SIZE, "{waiting} whole requests wait");
+        let mut call = first;
+        for _ in 1..12 {
+            assert_eq!(call.take_message().unwrap().len(), SIZE);
+            call.finish(&Status::OK, HeaderMap::new());
+            call = take(&calls).await;
+        }
+        assert_eq!(call.take_message().unwrap().len(), SIZE);
+    });
+}
+
+#[test]
+fn a_compressed_request_waits_as_it_was_sent() {
+    run(async {
+        let calls = calls(Limits::default());
+        let client = connect(serve(&calls)).await;
+        let bomb = Encoding::Gzip.compress(&vec![0; 3 << 20]).unwrap();
+        let wire = message(1, &bomb);
+        let request = head(UNARY, &[("grpc-encoding", "gzip")]);
+        let _sent = send(&client, request, &[wire], true).await;
+        let call = take(&calls).await;
+        let waiting = call
+            .message
+            .borrow()
+            .as_ref()
+            .map(|frame| frame.payload.len());
+        assert_eq!(waiting, Some(bomb.len()));
+        assert_eq!(call.take_message().unwrap().len(), 3 << 20);
+    });
+}
+
+#[test]
+fn the_second_message_of_a_unary_call_is_not_read_to_its_end() {
+    run(async {
+        let calls = calls(Limits::default());
+        let client = connect(serve(&calls)).await;
+        let wire = [&message(0, b"one")[..], &message(0, &[7; 1_000])[..500]].concat();
+        let sent = send(&client, head(UNARY, &[]), &[wire.into()], false).await;
+        let (status, why) = sent.status().await;
+        assert_eq!(status, "12", "{why}");
+        assert_eq!(calls.refusals().await[0].cause, Cause::MalformedMessage);
+    });
+}
+
+#[test]
+fn an_expired_call_leaves_the_queue_at_once() {
+    run(async {
+        let calls = calls(Limits {
+            in_flight: 1,
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let _first = send_hello(&client, UNARY).await;
+        take(&calls).await;
+        let request = head(UNARY, &[("grpc-timeout", "1m")]);
+        let begun = Instant::now();
+        let late = send(&client, request, &[message(0, b"late")], true).await;
+        assert_eq!(late.status().await.0, "4");
+        assert!(begun.elapsed() >= Duration::from_millis(1));
+        assert_eq!(calls.shared.queued.get(), 0);
+        assert_eq!(calls.refusals().await[0].cause, Cause::ExpiredInQueue);
+    });
+}
