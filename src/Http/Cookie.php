@@ -4,13 +4,29 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** A cookie to set (RFC 6265 §4.1), safe by default: not for scripts, not for other sites. */
+/**
+ * A cookie to set (RFC 6265bis §4.1), safe by default: over TLS only, not for scripts, not with requests that other sites make.
+ *
+ * Chromium and Firefox take `Secure` cookies from `http://localhost` too. For Safari, and for plain HTTP under another name, write
+ * `secure: false` in development.
+ */
 final class Cookie implements \Stringable
 {
+    /** Bytes of name and value together that every browser takes (§5.7), and of an attribute (§5.6). */
+    private const BYTES = 4_096;
+    private const ATTRIBUTE_BYTES = 1_024;
+
     /**
-     * @param string $value sent percent-encoded
-     * @param int|null $maxAge seconds; 0 deletes it, null keeps it until the browser is closed
-     * @param string $sameSite `Lax`, `Strict` or `None`
+     * @param string $name a token (RFC 9110 §5.6.2). `__Secure-…` must be secure; `__Host-…` must be, with the path `/` and without
+     *     a domain.
+     * @param string $value any bytes, sent percent-encoded; with the name 4,096 bytes at most
+     * @param int|null $maxAge seconds from 0 on; 0 deletes it, null keeps it until the browser is closed
+     * @param string $path begins with `/`; printable ASCII without `;`, 1,024 bytes at most
+     * @param string|null $domain a host name; the cookie is sent to it and to those below. Null is the host that sets it alone.
+     * @param bool $secure only over TLS
+     * @param bool $httpOnly not for scripts
+     *
+     * @throws \ValueError one of them is not as said, or `SameSite::None` is not secure
      */
     public function __construct(
         public readonly string $name,
@@ -18,13 +34,19 @@ final class Cookie implements \Stringable
         public readonly ?int $maxAge = null,
         public readonly string $path = '/',
         public readonly ?string $domain = null,
-        public readonly bool $secure = false,
+        public readonly bool $secure = true,
         public readonly bool $httpOnly = true,
-        public readonly string $sameSite = 'Lax',
+        public readonly SameSite $sameSite = SameSite::Lax,
     ) {
-        if (\preg_match('/^[!#$%&\'*+\-.^_`|~0-9A-Za-z]+$/D', $name) !== 1) {
-            throw new \ValueError("\"$name\" is no name of a cookie");
+        self::checkName($name, $value);
+        self::checkPath($name, $path);
+        if ($domain !== null) {
+            self::checkDomain($name, $domain);
         }
+        if ($maxAge !== null && $maxAge < 0) {
+            throw new \ValueError("The cookie \"$name\" has a maxAge of $maxAge: it is 0 seconds at least");
+        }
+        $this->checkSecurity();
     }
 
     public function __toString(): string
@@ -35,6 +57,53 @@ final class Cookie implements \Stringable
             . ($this->domain === null ? '' : "; Domain=$this->domain")
             . ($this->secure ? '; Secure' : '')
             . ($this->httpOnly ? '; HttpOnly' : '')
-            . "; SameSite=$this->sameSite";
+            . "; SameSite={$this->sameSite->value}";
+    }
+
+    private static function checkName(string $name, string $value): void
+    {
+        if (\preg_match('/^[!#$%&\'*+\-.^_`|~0-9A-Za-z]+$/D', $name) !== 1) {
+            throw new \ValueError(self::quoted($name) . ' is not the name of a cookie: letters, digits and !#$%&\'*+-.^_`|~');
+        }
+        $bytes = \strlen($name) + \strlen(\rawurlencode($value));
+        if ($bytes > self::BYTES) {
+            throw new \ValueError('The cookie ' . self::quoted($name) . " has $bytes bytes of name and percent-encoded value, more than the " . self::BYTES . ' that browsers take');
+        }
+    }
+
+    private static function checkPath(string $name, string $path): void
+    {
+        if (\preg_match('~^/[\x20-\x3a\x3c-\x7e]*$~D', $path) !== 1 || \strlen($path) > self::ATTRIBUTE_BYTES) {
+            throw new \ValueError("The cookie \"$name\" has the path " . self::quoted($path) . ': it begins with "/" and has printable ASCII without ";", 1,024 bytes at most');
+        }
+    }
+
+    private static function checkDomain(string $name, string $domain): void
+    {
+        if (\preg_match('/^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/Di', $domain) !== 1) {
+            throw new \ValueError("The cookie \"$name\" has the domain " . self::quoted($domain) . ': it is a host name such as "example.org", other alphabets as Punycode');
+        }
+    }
+
+    private function checkSecurity(): void
+    {
+        $reason = match (true) {
+            $this->secure => null,
+            $this->sameSite === SameSite::None => 'SameSite::None',
+            \stripos($this->name, '__Secure-') === 0 => 'the prefix __Secure-',
+            \stripos($this->name, '__Host-') === 0 => 'the prefix __Host-',
+            default => null,
+        };
+        if ($reason !== null) {
+            throw new \ValueError("The cookie \"$this->name\" has $reason and must be secure, or browsers drop it");
+        }
+        if (\stripos($this->name, '__Host-') === 0 && ($this->path !== '/' || $this->domain !== null)) {
+            throw new \ValueError("The cookie \"$this->name\" has the prefix __Host- and must have the path \"/\" and no domain, or browsers drop it");
+        }
+    }
+
+    private static function quoted(string $text): string
+    {
+        return (string) \json_encode(\substr($text, 0, 100), \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES);
     }
 }

@@ -144,12 +144,14 @@ final class Router
      *
      * @param callable $handler gets the WebSocket by its type, and what other handlers get
      * @param list<string> $subprotocols the client gets the first of them that it offers, if it does
-     * @param list<string>|null $origins pages that may connect (`https://example.org`), `*` is any; null is those of the host
-     *     that was asked for. Clients that are no browsers send none, and may.
+     * @param list<string>|null $origins pages that may connect (`https://example.org`), `*` is any; null is those of the scheme
+     *     and host that was asked for. Clients that are no browsers send none, and may.
      * @param int $messageBytes of a message from the client; a longer one ends the conversation with 1009
      * @param float $pingInterval in seconds, 0 is never. A client that has sent nothing by the ping after is gone.
      * @param bool $compress messages of 256 bytes and more are compressed both ways where the client can (RFC 7692); what one
      *     becomes may be no longer than `$messageBytes` either
+     * @param string|null $publicScheme what browsers ask for, to compare with the scheme of a page: `https` where a proxy in front
+     *     ends TLS; null is the scheme of the request
      *
      * @throws \ValueError
      */
@@ -161,13 +163,17 @@ final class Router
         int $messageBytes = 1 << 20,
         float $pingInterval = 30.0,
         bool $compress = false,
+        ?string $publicScheme = null,
         callable ...$middleware,
     ): self {
+        if ($publicScheme !== null && $publicScheme !== 'http' && $publicScheme !== 'https') {
+            throw new \ValueError("publicScheme is http or https, got \"$publicScheme\"");
+        }
         if ($messageBytes < 1 || !($pingInterval >= 0.0)) {
             throw new \ValueError("A WebSocket takes messages of 1 byte at least and pings every 0 seconds at least, got $messageBytes and $pingInterval");
         }
         $arguments = HandlerCall::withSocket($handler(...), $this->prefix . $path);
-        $conversation = new Conversation($arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress);
+        $conversation = new Conversation($arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress, $publicScheme);
 
         return $this->route(['GET'], $path, $conversation->open(...), ...$middleware);
     }

@@ -175,6 +175,18 @@ final class WebSocketTest extends HttpTestCase
         self::assertStatus(403, WebSocketClient::open($server, '/named', "Origin: https://weft.test\r\n")->answer);
     }
 
+    public function testAPageOfTheSameHostAndAnotherSchemeMayNotConnect(): void
+    {
+        $server = $this->serve(self::ECHO . '$routes->websocket("/proxied", static fn(WebSocket $socket) => null, publicScheme: "https");');
+
+        $answers = array_map(static fn(array $try): string => substr(WebSocketClient::open($server, $try[0], "Origin: $try[1]\r\n")->answer, 9, 3), [
+            ['/', 'http://weft.test'], ['/', 'http://WEFT.test:80'], ['/', 'https://weft.test'], ['/', 'http://weft.test:443'], ['/', 'http://weft.test:8080'], ['/', 'null'], ['/', 'weft.test'],
+            ['/proxied', 'https://weft.test'], ['/proxied', 'https://weft.test:443'], ['/proxied', 'http://weft.test'], ['/proxied', 'https://other.test'],
+        ]);
+
+        self::assertSame(['101', '101', '403', '403', '403', '403', '403', '101', '101', '403', '403'], $answers);
+    }
+
     public function testARequestThatIsNoHandshakeIsToldWhatItShouldBe(): void
     {
         $server = $this->serve(self::ECHO);

@@ -32,6 +32,7 @@ final class Conversation
         private readonly int $messageBytes,
         private readonly float $pingInterval,
         private readonly bool $compress,
+        private readonly ?string $publicScheme,
     ) {
     }
 
@@ -40,7 +41,7 @@ final class Conversation
     {
         $origin = $request->header('origin');
         if ($origin !== null && !$this->isAllowed($origin, $request)) {
-            throw new HttpException(403, "Pages of $origin may not connect");
+            throw new HttpException(403, 'Pages of this origin may not connect');
         }
         $subprotocol = $this->subprotocol($request->header('sec-websocket-protocol') ?? '');
         $native = $request->converse($subprotocol, $this->messageBytes, $this->pingInterval, $this->compress);
@@ -71,9 +72,15 @@ final class Conversation
         if ($this->origins !== null) {
             return \in_array('*', $this->origins, true) || \in_array($origin, $this->origins, true);
         }
-        $host = \explode('://', $origin, 2)[1] ?? '';
+        $scheme = $this->publicScheme ?? $request->scheme();
 
-        return \strcasecmp($host, $request->host()) === 0;
+        return self::withoutPort($origin) === self::withoutPort("$scheme://{$request->host()}");
+    }
+
+    /** An origin as browsers write it: in lower case, without the port that its scheme has by default (RFC 6454 §6.2). */
+    private static function withoutPort(string $origin): string
+    {
+        return (string) \preg_replace('/^(http:\/\/.*):80$|^(https:\/\/.*):443$/D', '$1$2', \strtolower($origin));
     }
 
     private function subprotocol(string $offered): ?string

@@ -1,0 +1,135 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Tests\Workers;
+
+use PHPUnit\Framework\TestCase;
+use Weft\Workers\Internal\PidFile;
+use Weft\Workers\SupervisorFailed;
+
+final class PidFileTest extends TestCase
+{
+    private string $folder;
+
+    protected function setUp(): void
+    {
+        $this->folder = sys_get_temp_dir() . '/weft-pid-' . bin2hex(random_bytes(8));
+        mkdir($this->folder, 0o700);
+    }
+
+    protected function tearDown(): void
+    {
+        foreach (array_diff((array) scandir($this->folder), ['.', '..']) as $name) {
+            is_dir("$this->folder/$name") ? rmdir("$this->folder/$name") : unlink("$this->folder/$name");
+        }
+        rmdir($this->folder);
+    }
+
+    public function testAFileIsMadeHeldAndRemoved(): void
+    {
+        $file = PidFile::take("$this->folder/pid");
+
+        self::assertSame(getmypid() . "\n", file_get_contents("$this->folder/pid"));
+        $this->assertRefused('belongs to a supervisor that runs, with pid ' . getmypid());
+        $file->remove();
+        self::assertFileDoesNotExist("$this->folder/pid");
+    }
+
+    public function testWhatAKilledSupervisorHasLeftIsTakenOver(): void
+    {
+        file_put_contents("$this->folder/pid", "12345678901234567890\n");
+
+        $file = PidFile::take("$this->folder/pid");
+
+        self::assertSame(getmypid() . "\n", file_get_contents("$this->folder/pid"));
+        $file->remove();
+    }
+
+    public function testALinkIsNotFollowed(): void
+    {
+        file_put_contents("$this->folder/target", 'precious');
+        symlink("$this->folder/target", "$this->folder/pid");
+
+        $this->assertRefused('is a symbolic link');
+        self::assertSame('precious', file_get_contents("$this->folder/target"));
+    }
+
+    public function testALinkToNothingMakesNothing(): void
+    {
+        symlink("$this->folder/target", "$this->folder/pid");
+
+        $this->assertRefused('is a symbolic link');
+        self::assertFileDoesNotExist("$this->folder/target");
+    }
+
+    public function testASecondNameOfAFileIsNotWrittenTo(): void
+    {
+        file_put_contents("$this->folder/target", 'precious');
+        link("$this->folder/target", "$this->folder/pid");
+
+        $this->assertRefused('is a file with several names');
+        self::assertSame('precious', file_get_contents("$this->folder/target"));
+    }
+
+    public function testAFolderIsRefused(): void
+    {
+        mkdir("$this->folder/pid");
+
+        $this->assertRefused('is no regular file');
+    }
+
+    public function testAFileOfAnotherUserIsNotWrittenTo(): void
+    {
+        file_put_contents("$this->folder/pid", 'precious');
+        if (!@chown("$this->folder/pid", 12345)) {
+            self::markTestSkipped('only root can give a file away');
+        }
+
+        $this->assertRefused('is a file of the user 12345');
+        self::assertSame('precious', file_get_contents("$this->folder/pid"));
+    }
+
+    public function testAFolderThatIsNotThereIsNamed(): void
+    {
+        $this->expectException(SupervisorFailed::class);
+        $this->expectExceptionMessage("cannot write the PID file $this->folder/nowhere/pid: ");
+
+        PidFile::take("$this->folder/nowhere/pid");
+    }
+
+    /** One that had opened the file before another removed it must not believe to hold what is there now. */
+    public function testOfManyThatComeAndGoOneHoldsItAtATime(): void
+    {
+        $program = <<<'PHP'
+            [, $autoload, $folder] = $argv;
+            require $autoload;
+            for ($taken = 0, $tries = 0; $taken < 80 && $tries < 200_000; $tries++) {
+                try {
+                    $file = Weft\Workers\Internal\PidFile::take("$folder/pid");
+                } catch (Weft\Workers\SupervisorFailed) {
+                    continue;
+                }
+                mkdir("$folder/held") || exit(1);
+                $taken++;
+                rmdir("$folder/held");
+                $file->remove();
+            }
+            PHP;
+        preg_match('{\S+/libweft\.so}', (string) file_get_contents('/proc/self/maps'), $library);
+        $command = [PHP_BINARY, '-n', '-d', "extension=$library[0]", '-r', $program, '--', \dirname(__DIR__, 2) . '/autoload.php', $this->folder];
+        $processes = array_map(static fn() => proc_open($command, [], $pipes), range(1, 3));
+
+        self::assertSame([0, 0, 0], array_map(proc_close(...), $processes));
+    }
+
+    private function assertRefused(string $why): void
+    {
+        try {
+            PidFile::take("$this->folder/pid");
+            self::fail('it was taken');
+        } catch (SupervisorFailed $failed) {
+            self::assertStringContainsString($why, $failed->getMessage());
+        }
+    }
+}
