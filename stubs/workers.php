@@ -71,8 +71,12 @@ final class Supervisor
     {
     }
 
-    /** Tells that endpoint how many workers are ready, of how many. To be called at least every ten seconds. */
-    public function update(int $ready, int $wanted, bool $stopping): void
+    /**
+     * Tells that endpoint how many workers are ready, of how many. To be called at least every ten seconds.
+     *
+     * @return string|null why it could not accept connections since the last call, for the log
+     */
+    public function update(int $ready, int $wanted, bool $stopping): ?string
     {
     }
 }

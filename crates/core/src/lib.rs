@@ -4,6 +4,7 @@
 //! computes (an AMQP connection, an SQLite writer) owns a thread of its own and hands its completions over in batches.
 
 pub mod amqp;
+pub mod blocking;
 #[cfg(test)]
 mod cancellation_tests;
 #[cfg(test)]
@@ -14,6 +15,7 @@ pub mod http;
 pub mod ids;
 pub mod metrics;
 pub mod net;
+mod panics;
 pub mod pool;
 #[cfg(test)]
 mod properties;

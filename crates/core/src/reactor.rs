@@ -8,7 +8,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
@@ -16,6 +15,7 @@ use std::time::Duration;
 
 use crate::net::lull;
 use crate::workers::pulse;
+use crate::{blocking, panics};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{AbortHandle, LocalSet};
 use tokio::time::sleep;
@@ -78,8 +78,7 @@ impl<T: 'static> Reactor<T> {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            // `getaddrinfo` is the only caller of the blocking pool.
-            .max_blocking_threads(4)
+            .max_blocking_threads(blocking::THREADS)
             .thread_name("weft-blocking")
             .on_thread_start(crate::thread::block_signals)
             .on_thread_park(lull::come)
@@ -109,9 +108,9 @@ impl<T: 'static> Reactor<T> {
         let handle = {
             let _context = self.runtime.enter();
             self.tasks.spawn_local(async move {
-                let outcome = match unwound(future).await {
+                let outcome = match panics::caught(future).await {
                     Ok(outcome) => outcome,
-                    Err(panic) => (shared.on_panic)(panic_message(&*panic)),
+                    Err(message) => (shared.on_panic)(message),
                 };
                 shared.finish(id, outcome);
             })
@@ -226,27 +225,6 @@ impl<T> Shared<T> {
     fn has_unannounced(&self) -> bool {
         !self.state.borrow().unannounced.is_empty()
     }
-}
-
-/// Awaits `future`, catching a panic inside it. The future is dropped right after, so its broken state is never seen.
-async fn unwound<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
-    let mut future = pin!(future);
-    poll_fn(
-        |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Err(panic) => Poll::Ready(Err(panic)),
-        },
-    )
-    .await
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|message| (*message).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "panic without a message".to_owned())
 }
 
 #[cfg(test)]

@@ -419,7 +419,7 @@ pub fn failure(error: Error) -> Failure {
             ConnectFailure::Protocol => "amqp.connect.protocol",
         },
         Error::ConnectionLost { .. } => "amqp.connection_lost",
-        Error::Closed { .. } => "amqp.closed",
+        Error::Closed { .. } | Error::Crashed { .. } => "amqp.closed",
         Error::Refused { .. } => "amqp.refused",
         Error::Unroutable { .. } => "amqp.unroutable",
         Error::NotAccepted { .. } => "amqp.not_accepted",

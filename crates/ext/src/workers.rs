@@ -90,11 +90,12 @@ impl Supervisor {
         Ok(address)
     }
 
-    pub fn update(&self, ready: i64, wanted: i64, stopping: bool) {
-        if let Some(endpoint) = &*self.endpoint.borrow() {
-            let count = |value| u64::try_from(value).unwrap_or(0);
-            endpoint.update(count(ready), count(wanted), stopping);
-        }
+    pub fn update(&self, ready: i64, wanted: i64, stopping: bool) -> Option<String> {
+        let endpoint = self.endpoint.borrow();
+        let endpoint = endpoint.as_ref()?;
+        let count = |value| u64::try_from(value).unwrap_or(0);
+        endpoint.update(count(ready), count(wanted), stopping);
+        endpoint.take_warning()
     }
 }
 

@@ -19,12 +19,15 @@ final class Supervisor
     private const LOOK_EVERY = 0.5;
     /** Seconds without another change before new workers are started: editors write in several steps. */
     private const SETTLE = 0.02;
+    /** Seconds between two warnings of the metrics endpoint. */
+    private const WARN_EVERY = 60.0;
 
     private readonly Fleet $fleet;
     private readonly Native\Supervisor $native;
     private readonly Notifier $notifier;
     private ?Sources $sources = null;
     private float $lookedAt = 0.0;
+    private float $warnAgainAt = 0.0;
     private ?float $changedAt = null;
     private string $changedFile = '';
     private bool $announced = false;
@@ -102,7 +105,7 @@ final class Supervisor
     private function look(float $now): void
     {
         $ready = $this->fleet->ready();
-        $this->native->update($ready, $this->plan->workers, $this->fleet->stopping);
+        $this->warn($this->native->update($ready, $this->plan->workers, $this->fleet->stopping), $now);
         Numbers::workers($this->fleet->states());
         $this->notifier->alive($now);
         $this->announce($ready);
@@ -113,6 +116,15 @@ final class Supervisor
             $this->lookedAt = $now;
             $this->fleet->recycle($now);
             $this->notifier->status("$ready of {$this->plan->workers} workers are ready");
+        }
+    }
+
+    /** Logs at most once a minute: a lack of descriptors lasts, and each failure to accept would be a line. */
+    private function warn(?string $reason, float $now): void
+    {
+        if ($reason !== null && $now >= $this->warnAgainAt) {
+            $this->warnAgainAt = $now + self::WARN_EVERY;
+            $this->log->warning('the metrics endpoint cannot accept connections: {reason}', ['reason' => $reason]);
         }
     }
 

@@ -84,6 +84,11 @@ impl AckWindow {
         }
     }
 
+    /// How many deliveries the broker has sent and does not know as settled, or that are settled behind such a one.
+    pub(super) fn unfinished(&self) -> usize {
+        self.states.len()
+    }
+
     /// How many settled deliveries the broker does not know of.
     pub(super) fn unsent(&self) -> usize {
         self.unsent + self.rejected.len()

@@ -154,10 +154,11 @@ impl Unconfirmed {
         // Tag 0 with `multiple` means all so far.
         let end = if verdict.tag == 0 && verdict.multiple {
             self.entries.len()
-        } else if verdict.tag < self.first_tag {
-            return true;
+        } else if let Some(index) = verdict.tag.checked_sub(self.first_tag) {
+            // Saturating: the tag is the broker's and may be any number.
+            usize::try_from(index).map_or(usize::MAX, |index| index.saturating_add(1))
         } else {
-            (verdict.tag - self.first_tag + 1) as usize
+            return true;
         };
         if end > self.entries.len() {
             return false;

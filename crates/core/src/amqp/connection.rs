@@ -49,7 +49,7 @@ impl Connection {
         match connected.await {
             Ok(Ok(())) => Ok(Self { handle }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(handle.shared.closed_error()),
+            Err(_) => Err(handle.shared.end_error()),
         }
     }
 

@@ -160,8 +160,12 @@ pub(super) struct ConsumerShared {
     threshold: usize,
     /// Finished deliveries behind an unfinished one that are acked singly rather than keep their slots.
     straggler_limit: usize,
+    /// Deliveries the broker may have sent and not heard of again; more of them break the prefetch.
+    most_unfinished: usize,
     /// Whether the I/O thread should look at the acks.
     dirty: AtomicBool,
+    /// The broker has cancelled it, and a task is about to consume again.
+    resuming: AtomicBool,
     signal: Arc<Signal>,
     state: Mutex<State>,
     /// Notified when deliveries have arrived or no more come.
@@ -201,9 +205,11 @@ impl ConsumerShared {
             channel,
             threshold: threshold(options.prefetch),
             straggler_limit: straggler_limit(options.prefetch),
+            most_unfinished: most_unfinished(options.prefetch),
             options,
             consumer_tag,
             dirty: AtomicBool::new(false),
+            resuming: AtomicBool::new(false),
             signal,
             state: Mutex::new(State {
                 queue,
@@ -263,7 +269,8 @@ impl ConsumerShared {
         true
     }
 
-    /// Hands over what one read brought, with one wake; false if the broker's tags do not count up.
+    /// Hands over what one read brought, with one wake; false if the broker's tags do not count up or it ignores the
+    /// prefetch.
     pub(super) fn deliver(&self, arrived: &mut Vec<Arrived>) -> bool {
         let mut in_order = true;
         {
@@ -277,6 +284,7 @@ impl ConsumerShared {
             } in arrived.drain(..)
             {
                 in_order &= state.window.delivered(tag);
+                in_order &= state.window.unfinished() <= self.most_unfinished;
                 let tag = DeliveryTag::new(state.generation, tag);
                 state
                     .deliveries
@@ -377,6 +385,15 @@ impl ConsumerShared {
         !state.cancelled && state.ended.is_none()
     }
 
+    /// False while a task is about to consume again: a broker that cancels often gets one attempt at a time.
+    pub(super) fn begin_resuming(&self) -> bool {
+        !self.resuming.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn end_resuming(&self) {
+        self.resuming.store(false, Ordering::Release);
+    }
+
     fn cancel(&self) {
         self.lock().cancelled = true;
     }
@@ -436,6 +453,14 @@ fn straggler_limit(prefetch: u16) -> usize {
     match prefetch {
         0 => 1024,
         prefetch => usize::from(prefetch / 2).max(1),
+    }
+}
+
+/// Generous: a stream of RabbitMQ may send what is left of a chunk although the prefetch is used up.
+fn most_unfinished(prefetch: u16) -> usize {
+    match prefetch {
+        0 => usize::MAX,
+        prefetch => usize::from(prefetch) * 2 + (64 << 10),
     }
 }
 

@@ -21,6 +21,10 @@ pub enum Error {
     #[error("connection to {target} is closed")]
     Closed { target: String },
 
+    /// A bug in Weft ended the connection; it does not come back. Please report the message.
+    #[error("connection to {target} is closed by an internal error: {message}")]
+    Crashed { target: String, message: String },
+
     /// The broker refused an operation and closed its channel.
     #[error("{object}: {text} (AMQP {code})")]
     Refused {

@@ -63,7 +63,9 @@ pub(super) async fn connect_any(config: &Config) -> Result<Opened, Error> {
 }
 
 fn unexpected(host: &Host, expected: &str, got: &Incoming<'_>) -> Error {
-    let message = format!("expected {expected}, the broker sent {got:?}");
+    // Its properties may be long.
+    let got: String = format!("{got:?}").chars().take(200).collect();
+    let message = format!("expected {expected}, the broker sent {got}");
     failed(host, ConnectFailure::Protocol, message)
 }
 
@@ -267,6 +269,16 @@ impl Handshake<'_> {
         loop {
             self.check_protocol_header()?;
             match frame::parse(&self.read, FRAME_MAX_BEFORE_TUNE) {
+                Ok(Some(first)) if first.kind == frame::HEARTBEAT => {
+                    let length = first.len();
+                    self.read.advance(length);
+                }
+                Ok(Some(first)) if first.kind != frame::METHOD || first.channel != 0 => {
+                    let (kind, channel) = (first.kind, first.channel);
+                    let message =
+                        format!("frame of type {kind} on channel {channel} in the handshake");
+                    return Err(self.malformed(message));
+                }
                 Ok(Some(first)) => {
                     self.consumed = first.len();
                     break;

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use tokio::runtime::{Builder, Handle};
 
 use super::lock::lock;
+use crate::blocking::Purpose;
 
 /// The runtime of this process's I/O thread, with the process that owns it: a thread does not survive a fork.
 static RUNNING: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
@@ -29,7 +30,7 @@ fn start() -> io::Result<Handle> {
     let run = move || {
         let runtime = Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(2)
+            .max_blocking_threads(Purpose::Names.threads())
             .thread_name("weft-amqp-dns")
             .on_thread_start(crate::thread::block_signals)
             .build();

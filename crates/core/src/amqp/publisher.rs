@@ -508,10 +508,11 @@ impl PublisherShared {
         let (known, due) = {
             let mut state = self.lock();
             let state = &mut *state;
-            let mut known = true;
-            for verdict in verdicts {
-                known &= state.unconfirmed.settle(*verdict, &mut state.due.wakers);
-            }
+            // Before it is online, nothing was sent on its channel that could be confirmed.
+            let known = state.online
+                && verdicts.iter().fold(true, |known, verdict| {
+                    known & state.unconfirmed.settle(*verdict, &mut state.due.wakers)
+                });
             (known, state.completed(self.window))
         };
         self.wake(due);

@@ -18,6 +18,7 @@ use super::shared::{Phase, Shared};
 use super::status::{Event, Status};
 use super::topology::Binding;
 use super::{Error, declare};
+use crate::panics;
 
 /// For the whole of an orderly end: outstanding confirms and the closing handshake.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,6 +30,11 @@ const RESTART_PAUSE: Duration = Duration::from_millis(500);
 
 /// Runs a connection until it is closed; `first` hears how the first attempt went.
 pub(super) async fn run(shared: Arc<Shared>, first: oneshot::Sender<Result<(), Error>>) {
+    let connection = keep_up(Arc::clone(&shared), first);
+    shared.supervised(connection).await;
+}
+
+async fn keep_up(shared: Arc<Shared>, first: oneshot::Sender<Result<(), Error>>) {
     let mut opened = match handshake::connect_any(&shared.config).await {
         Ok(opened) => opened,
         Err(error) => {
@@ -58,8 +64,11 @@ pub(super) async fn run(shared: Arc<Shared>, first: oneshot::Sender<Result<(), E
     end(&shared, &error);
 }
 
-/// Tells everyone that the connection will not come back.
+/// Tells everyone that the connection will not come back. Only the first reason counts.
 fn end(shared: &Shared, error: &Error) {
+    if matches!(&*shared.phase.borrow(), Phase::Closed(_)) {
+        return;
+    }
     let (publishers, consumers) = {
         let registry = shared.registry();
         (registry.publishers.clone(), registry.consumers.clone())
@@ -73,7 +82,7 @@ fn end(shared: &Shared, error: &Error) {
     shared.set_status(Status::Closed {
         error: error.clone(),
     });
-    shared.phase.send_replace(Phase::Closed(error.clone()));
+    shared.advance(Phase::Closed(error.clone()));
     shared.events.close();
 }
 
@@ -97,15 +106,16 @@ async fn serve(
         shared.config.target(),
         Arc::clone(&shared.signal),
     );
+    let _ended = EndOnDrop(link.clone());
     let mut driver = Driver::new(Arc::clone(shared), link.clone(), opened);
     match first {
         Some(first) => {
             shared.set_status(Status::Connected);
-            shared.phase.send_replace(Phase::Up(link.clone()));
+            shared.advance(Phase::Up(link.clone()));
             let _ = first.send(Ok(()));
         }
         None => {
-            tokio::spawn(restore(Arc::clone(shared), link.clone()));
+            shared.spawn(restore(Arc::clone(shared), link.clone()));
         }
     }
     let ended = tokio::select! {
@@ -114,9 +124,18 @@ async fn serve(
     };
     // From here on nothing can be committed to this link, so dismantling finds everything that was.
     shared.registry().generation += 1;
-    shared.phase.send_replace(Phase::Connecting);
+    shared.advance(Phase::Connecting);
     driver.dismantle();
     ended
+}
+
+/// However a link is left, by a panic too, no call on it waits any longer.
+struct EndOnDrop(Link);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 /// Begins an orderly end once it is asked for; finishes only if the broker does not answer in time.
@@ -186,7 +205,7 @@ async fn restore(shared: Arc<Shared>, link: Link) {
     let attempts = shared.attempts.load(Ordering::Relaxed);
     let _ = shared.commit(&link, |_| {
         shared.set_status(Status::Connected);
-        shared.phase.send_replace(Phase::Up(link.clone()));
+        shared.advance(Phase::Up(link.clone()));
         shared.events.push(Event::Recovered { attempts });
     });
 }
@@ -314,6 +333,21 @@ fn cancelled(consumer: &ConsumerShared, error: &Error) -> Error {
 }
 
 impl Shared {
+    /// Runs a part of the connection. Its panic closes the connection: everybody who waits gets an error that names it.
+    async fn supervised(&self, part: impl Future<Output = ()>) {
+        if let Err(message) = panics::caught(part).await {
+            let target = self.config.target();
+            end(self, &Error::Crashed { target, message });
+            self.request_close();
+        }
+    }
+
+    /// Runs a part of the connection in the background.
+    fn spawn(self: &Arc<Self>, part: impl Future<Output = ()> + Send + 'static) {
+        let shared = Arc::clone(self);
+        tokio::spawn(async move { shared.supervised(part).await });
+    }
+
     /// Opens a new publisher and enters it for recovery.
     pub(super) async fn start_publisher(
         self: &Arc<Self>,
@@ -348,7 +382,7 @@ impl Shared {
     ) {
         self.events.push(Event::ChannelClosed { error });
         let (shared, link) = (Arc::clone(self), link.clone());
-        tokio::spawn(async move {
+        self.spawn(async move {
             match publisher.open(&link).await {
                 Ok(()) => {
                     let _ = shared.commit(&link, |_| publisher.go_online());
@@ -369,7 +403,7 @@ impl Shared {
     ) {
         self.events.push(Event::ChannelClosed { error });
         let link = link.clone();
-        tokio::spawn(async move {
+        self.spawn(async move {
             // A channel that is refused again and again must not keep both sides busy.
             sleep(RESTART_PAUSE).await;
             if !consumer.is_wanted() {
@@ -389,12 +423,16 @@ impl Shared {
         link: &Link,
         consumer: Arc<ConsumerShared>,
     ) {
+        if !consumer.begin_resuming() {
+            return;
+        }
         self.events.push(Event::ConsumerCancelled {
             queue: consumer.queue(),
         });
         let link = link.clone();
-        tokio::spawn(async move {
+        self.spawn(async move {
             sleep(RESTART_PAUSE / 5).await;
+            consumer.end_resuming();
             if consumer.is_wanted() {
                 let _ = consumer.consume(&link).await;
             }

@@ -85,6 +85,25 @@ impl Shared {
         }
     }
 
+    /// Moves on to another phase. A connection that was closed stays closed, for its first reason.
+    pub(super) fn advance(&self, to: Phase) {
+        self.phase.send_if_modified(|phase| {
+            let is_open = !matches!(phase, Phase::Closed(_));
+            if is_open {
+                *phase = to;
+            }
+            is_open
+        });
+    }
+
+    /// Why the connection is closed.
+    pub(super) fn end_error(&self) -> Error {
+        match &*self.phase.borrow() {
+            Phase::Closed(error) => error.clone(),
+            _ => self.closed_error(),
+        }
+    }
+
     pub(super) fn request_close(&self) {
         self.closing.store(true, Ordering::Release);
         self.close_requested.notify_one();
@@ -111,7 +130,7 @@ impl Shared {
         match phase.wait_for(usable).await.as_deref() {
             Ok(Phase::Up(link)) => Ok(link.clone()),
             Ok(Phase::Closed(error)) => Err(error.clone()),
-            _ => Err(self.closed_error()),
+            _ => Err(self.end_error()),
         }
     }
 

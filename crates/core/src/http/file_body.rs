@@ -12,9 +12,9 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hyper::body::Frame;
-use tokio::task::JoinHandle;
 
 use super::body::Broken;
+use crate::blocking::{self, Purpose};
 
 /// Read at a time.
 const CHUNK: u64 = 64 << 10;
@@ -30,7 +30,7 @@ pub struct FileBody {
     file: Arc<File>,
     pieces: VecDeque<Piece>,
     left: u64,
-    reading: Option<JoinHandle<io::Result<Bytes>>>,
+    reading: Option<Pin<Box<dyn Future<Output = io::Result<Bytes>>>>>,
 }
 
 impl FileBody {
@@ -74,9 +74,9 @@ impl FileBody {
 
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         if let Some(reading) = &mut self.reading {
-            let read = ready!(Pin::new(reading).poll(context));
+            let read = ready!(reading.as_mut().poll(context));
             self.reading = None;
-            return Poll::Ready(read.unwrap_or_else(|error| Err(io::Error::other(error))));
+            return Poll::Ready(read);
         }
         let (offset, length) = match self.pieces.front_mut() {
             None => return Poll::Ready(Ok(Bytes::new())),
@@ -99,7 +99,8 @@ impl FileBody {
                 self.advance(length as u64);
                 let file = Arc::clone(&self.file);
                 let read = move || whole(&file, offset, length);
-                self.reading = Some(tokio::task::spawn_blocking(read));
+                let reading = async { blocking::run(Purpose::Files, read).await.flatten() };
+                self.reading = Some(Box::pin(reading));
                 self.poll_chunk(context)
             }
         }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::multipart::{Event, MultipartError, MultipartLimits, Parser, PartHead};
 use super::request_body::{BodyError, RequestBody};
+use crate::blocking::{self, Purpose};
 
 /// Bytes of a file that are written at a time, by a thread that may wait for the disk.
 const CHUNK: usize = 256 << 10;
@@ -254,12 +255,12 @@ impl Spool {
         let data = mem::take(&mut self.waiting);
         let file = self.file.take();
         let place = folder.to_owned();
-        let writing = tokio::task::spawn_blocking(move || {
+        let writing = blocking::run(Purpose::Files, move || {
             let (path, mut file) = file.map_or_else(|| TemporaryFile::create(&place), Ok)?;
             file.write_all(&data)?;
             io::Result::Ok((path, file))
         });
-        let written = writing.await.map_err(io::Error::other).flatten();
+        let written = writing.await.flatten();
         written.map_err(|source| UploadError::Disk {
             folder: folder.to_owned(),
             source,

@@ -2,6 +2,8 @@ use std::io;
 
 use tokio::net::TcpStream;
 
+use crate::blocking;
+
 /// Why no TCP connection came about.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialError {
@@ -16,7 +18,7 @@ pub(crate) enum DialError {
 /// Connects to the first address of the host that answers, with `TCP_NODELAY`: everything here coalesces its writes
 /// itself, so Nagle's algorithm would only delay them.
 pub(crate) async fn dial(host: &str, port: u16) -> Result<TcpStream, DialError> {
-    let addresses = tokio::net::lookup_host((host, port))
+    let addresses = blocking::addresses(host, port)
         .await
         .map_err(DialError::Name)?;
     let mut last = DialError::Name(io::Error::other("the name has no address"));

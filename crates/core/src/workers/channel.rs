@@ -2,6 +2,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use socket2::SockRef;
 
 /// The longest message in bytes; more is cut by the kernel.
 const LONGEST: usize = 128 * 1024;
@@ -16,6 +19,8 @@ pub(super) struct Channel(OwnedFd);
 pub(super) struct Received {
     pub text: Vec<u8>,
     pub descriptors: Vec<OwnedFd>,
+    /// Descriptors were sent that this process had no room for (its limit of open files).
+    pub lost_descriptors: bool,
 }
 
 impl Channel {
@@ -40,8 +45,20 @@ impl Channel {
         Self(descriptor)
     }
 
+    /// Lets a send that waits for room fail with `WouldBlock` after `timeout`.
+    pub fn limit_sends(&self, timeout: Duration) -> io::Result<()> {
+        SockRef::from(&self.0).set_write_timeout(Some(timeout))
+    }
+
     /// Sends `text` whole or not at all, with [`MOST_DESCRIPTORS`] at most. Waits for room only where `wait` says so.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a text the other side would receive cut off.
     pub fn send(&self, text: &str, descriptors: &[BorrowedFd<'_>], wait: bool) -> io::Result<()> {
+        if text.len() > LONGEST {
+            let message = format!("a message of {} bytes is longer than {LONGEST}", text.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
         let mut part = libc::iovec {
             iov_base: text.as_ptr().cast_mut().cast(),
             iov_len: text.len(),
@@ -56,10 +73,7 @@ impl Channel {
         }
         let flags = libc::MSG_NOSIGNAL | if wait { 0 } else { libc::MSG_DONTWAIT };
         // SAFETY: the header points at buffers that live until the call returns.
-        match unsafe { libc::sendmsg(self.0.as_raw_fd(), &header, flags) } {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        }
+        uninterrupted(|| unsafe { libc::sendmsg(self.0.as_raw_fd(), &header, flags) }).map(drop)
     }
 
     /// The next message, `None` when the other end is closed.
@@ -81,22 +95,36 @@ impl Channel {
         header.msg_controllen = size_of::<Control>() as _;
         let flags = libc::MSG_CMSG_CLOEXEC | if wait { 0 } else { libc::MSG_DONTWAIT };
         // SAFETY: the header points at buffers that live until the call returns.
-        let length = unsafe { libc::recvmsg(self.0.as_raw_fd(), &mut header, flags) };
-        match usize::try_from(length) {
-            Err(_) => Err(io::Error::last_os_error()),
-            Ok(0) => Ok(None),
-            Ok(length) => {
-                text.truncate(length);
-                let descriptors = attached(&header);
-                Ok(Some(Received { text, descriptors }))
-            }
+        let length =
+            uninterrupted(|| unsafe { libc::recvmsg(self.0.as_raw_fd(), &mut header, flags) })?;
+        if length == 0 {
+            return Ok(None);
         }
+        text.truncate(length);
+        Ok(Some(Received {
+            text,
+            descriptors: attached(&header),
+            lost_descriptors: header.msg_flags & libc::MSG_CTRUNC != 0,
+        }))
     }
 }
 
 impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+/// A system call that a signal has ended is made again.
+fn uninterrupted(mut call: impl FnMut() -> isize) -> io::Result<usize> {
+    loop {
+        if let Ok(length) = usize::try_from(call()) {
+            return Ok(length);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
     }
 }
 
@@ -181,6 +209,27 @@ mod tests {
         let received = other.receive(true).unwrap().unwrap();
         assert_eq!(received.descriptors.len(), MOST_DESCRIPTORS);
         assert!(one.send("more", &descriptors, true).is_err());
+    }
+
+    #[test]
+    fn a_message_that_would_arrive_cut_off_is_refused() {
+        let (one, other) = Channel::pair().unwrap();
+        let error = one.send(&"x".repeat(LONGEST + 1), &[], false).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        one.send(&"x".repeat(LONGEST), &[], false).unwrap();
+        assert_eq!(other.receive(false).unwrap().unwrap().text.len(), LONGEST);
+    }
+
+    #[test]
+    fn a_send_to_one_who_does_not_read_ends_after_its_timeout() {
+        let (one, _other) = Channel::pair().unwrap();
+        one.limit_sends(Duration::from_millis(10)).unwrap();
+        let error = loop {
+            if let Err(error) = one.send(&"x".repeat(LONGEST / 2), &[], true) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

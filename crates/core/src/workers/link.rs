@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ use super::channel::{Channel, Received};
 use super::pulse::{self, Watch};
 use crate::metrics;
 
-/// How long a worker waits for the answer to a request; the supervisor does nothing that takes long.
-const ANSWER: Duration = Duration::from_secs(10);
+/// How long a worker waits for the answer to a request, and for room to send one; the supervisor does nothing that takes long.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(250);
 
 static LINK: OnceLock<Option<Link>> = OnceLock::new();
@@ -42,7 +42,16 @@ pub struct Link {
     /// The process it belongs to: a forked child has neither its thread nor a supervisor.
     process: u32,
     channel: Arc<Channel>,
-    answers: Mutex<Receiver<(Value, Vec<OwnedFd>)>>,
+    answers: Mutex<Receiver<Answer>>,
+    requests: AtomicU64,
+    answer_timeout: Duration,
+}
+
+/// The supervisor's answer to a request for listening sockets.
+struct Answer {
+    message: Value,
+    sockets: Vec<OwnedFd>,
+    lost_sockets: bool,
 }
 
 /// Tells the supervisor, once for each time, that the loop stands still for so long.
@@ -56,7 +65,7 @@ struct Alarm {
 /// What the watching thread needs to know.
 struct Observer {
     channel: Arc<Channel>,
-    answers: Sender<(Value, Vec<OwnedFd>)>,
+    answers: Sender<Answer>,
     alarms: Vec<Alarm>,
     trace: Box<dyn Fn() -> Vec<String> + Send>,
 }
@@ -85,7 +94,18 @@ impl Link {
             libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC);
             OwnedFd::from_raw_fd(number)
         };
-        let channel = Arc::new(Channel::from_descriptor(descriptor));
+        let channel = Channel::from_descriptor(descriptor);
+        channel.limit_sends(ANSWER_TIMEOUT)?;
+        pulse::measure();
+        Self::over(channel, trace, ANSWER_TIMEOUT)
+    }
+
+    fn over(
+        channel: Channel,
+        trace: Box<dyn Fn() -> Vec<String> + Send>,
+        answer_timeout: Duration,
+    ) -> io::Result<Self> {
+        let channel = Arc::new(channel);
         let (answers, receiver) = self::channel();
         let observer = Observer {
             channel: Arc::clone(&channel),
@@ -93,12 +113,13 @@ impl Link {
             alarms: alarms(),
             trace,
         };
-        pulse::measure();
         crate::thread::spawn("weft-worker", move || observer.run())?;
         Ok(Self {
             process: std::process::id(),
             channel,
             answers: Mutex::new(receiver),
+            requests: AtomicU64::new(0),
+            answer_timeout,
         })
     }
 
@@ -109,18 +130,40 @@ impl Link {
 
     fn listeners(&self, address: &str) -> Result<Vec<OwnedFd>, String> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let request = json!({"type": "listen", "address": address}).to_string();
+        let id = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        let request = json!({"type": "listen", "id": id, "address": address}).to_string();
         self.channel
             .send(&request, &[], true)
             .map_err(|error| format!("the supervisor does not answer: {error}"))?;
-        let (answer, sockets) = answers
-            .recv_timeout(ANSWER)
-            .map_err(|_| "the supervisor does not answer".to_owned())?;
-        if sockets.is_empty() {
-            let reason = answer.get("error").and_then(Value::as_str);
-            return Err(reason.unwrap_or("the supervisor sent no socket").to_owned());
+        self.answer_to(id, &answers)?.into_sockets()
+    }
+
+    /// An answer to an earlier request, which was given up, is passed over: its sockets are of another address.
+    fn answer_to(&self, id: u64, answers: &Receiver<Answer>) -> Result<Answer, String> {
+        let deadline = Instant::now() + self.answer_timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let answer = answers
+                .recv_timeout(left)
+                .map_err(|_| "the supervisor does not answer".to_owned())?;
+            if answer.message.get("id").and_then(Value::as_u64) == Some(id) {
+                return Ok(answer);
+            }
         }
-        Ok(sockets)
+    }
+}
+
+impl Answer {
+    fn into_sockets(self) -> Result<Vec<OwnedFd>, String> {
+        if !self.sockets.is_empty() {
+            return Ok(self.sockets);
+        }
+        if self.lost_sockets {
+            let reason = "this process has no room for the supervisor's sockets: too many open files (EMFILE)";
+            return Err(reason.to_owned());
+        }
+        let reason = self.message.get("error").and_then(Value::as_str);
+        Err(reason.unwrap_or("the supervisor sent no socket").to_owned())
     }
 }
 
@@ -167,7 +210,14 @@ impl Observer {
         };
         let mut descriptors = message.descriptors;
         match value.get("type").and_then(Value::as_str) {
-            Some("listener") => drop(self.answers.send((value, descriptors))),
+            Some("listener") => {
+                let answer = Answer {
+                    message: value,
+                    sockets: descriptors,
+                    lost_sockets: message.lost_descriptors,
+                };
+                drop(self.answers.send(answer));
+            }
             Some("metrics") => {
                 let Some(socket) = descriptors.pop() else {
                     return;
@@ -250,5 +300,70 @@ fn is_supervisor(number: RawFd) -> bool {
             ) == 0
             && kind == libc::SOCK_SEQPACKET
             && peer.pid == libc::getppid()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(answer_timeout: Duration) -> (Link, Channel) {
+        let (worker, supervisor) = Channel::pair().unwrap();
+        let link = Link::over(worker, Box::new(Vec::new), answer_timeout).unwrap();
+        (link, supervisor)
+    }
+
+    fn request(supervisor: &Channel) -> u64 {
+        let message = supervisor.receive(true).unwrap().unwrap();
+        let request: Value = serde_json::from_slice(&message.text).unwrap();
+        request["id"].as_u64().unwrap()
+    }
+
+    fn answer(supervisor: &Channel, id: u64, socket: &UnixStream) {
+        let text = json!({"type": "listener", "id": id}).to_string();
+        supervisor.send(&text, &[socket.as_fd()], true).unwrap();
+    }
+
+    #[test]
+    fn an_answer_that_comes_too_late_is_not_taken_for_that_of_the_next_request() {
+        let (link, supervisor) = link(Duration::from_millis(20));
+        assert_eq!(
+            link.listeners("first").unwrap_err(),
+            "the supervisor does not answer"
+        );
+        let link = Link {
+            answer_timeout: Duration::from_secs(30),
+            ..link
+        };
+        let ((first, mut of_first), (second, mut of_second)) =
+            (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+        let late = request(&supervisor);
+        let supervising = std::thread::spawn(move || {
+            answer(&supervisor, late, &first);
+            let next = request(&supervisor);
+            answer(&supervisor, next, &second);
+            supervisor
+        });
+        let socket = link.listeners("second").unwrap().remove(0);
+        UnixStream::from(socket).write_all(b"mine").unwrap();
+        drop(supervising.join());
+        let mut heard = String::new();
+        std::io::Read::read_to_string(&mut of_second, &mut heard).unwrap();
+        assert_eq!(heard, "mine");
+        // The socket that came too late was closed.
+        assert_eq!(std::io::Read::read(&mut of_first, &mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn an_answer_says_why_there_is_no_socket() {
+        let (link, supervisor) = link(Duration::from_secs(30));
+        let supervising = std::thread::spawn(move || {
+            let id = request(&supervisor);
+            let text = json!({"type": "listener", "id": id, "error": "in use"}).to_string();
+            supervisor.send(&text, &[], true).unwrap();
+            supervisor
+        });
+        assert_eq!(link.listeners("taken").unwrap_err(), "in use");
+        drop(supervising.join());
     }
 }

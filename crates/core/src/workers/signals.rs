@@ -14,27 +14,28 @@ impl SignalQueue {
     pub fn new(signals: &[i32]) -> io::Result<Self> {
         let mut set = MaybeUninit::uninit();
         let mut previous = MaybeUninit::uninit();
-        // SAFETY: sigemptyset initialises the set before anything reads it; the mask is this thread's own.
-        let (descriptor, previous) = unsafe {
+        // SAFETY: sigemptyset initialises the set before anything reads it; the mask is this thread's own, and is changed only once
+        // there is a descriptor to read the signals from.
+        let descriptor = unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             for signal in signals {
                 libc::sigaddset(set.as_mut_ptr(), *signal);
             }
-            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), previous.as_mut_ptr());
-            let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-            (
-                libc::signalfd(-1, set.as_ptr(), flags),
-                previous.assume_init(),
-            )
+            libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
         };
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self {
-            // SAFETY: the kernel has just made it for us.
-            descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) },
-            previous,
-        })
+        // SAFETY: the kernel has just made the descriptor for us; both sets live until the call returns, and it fills in the
+        // previous one.
+        unsafe {
+            let descriptor = OwnedFd::from_raw_fd(descriptor);
+            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), previous.as_mut_ptr());
+            Ok(Self {
+                descriptor,
+                previous: previous.assume_init(),
+            })
+        }
     }
 
     /// The next one that has arrived.

@@ -150,7 +150,7 @@ impl Supervisor {
                 Ok(Some(message)) => {
                     let text = String::from_utf8_lossy(&message.text).into_owned();
                     match asked_for(&text) {
-                        Some(address) => self.answer(pid, index, &channel, &address),
+                        Some(request) => self.answer(pid, index, &channel, &request),
                         None => events.push(Event::Message { pid, text }),
                     }
                 }
@@ -165,14 +165,15 @@ impl Supervisor {
         }
     }
 
-    fn answer(&mut self, pid: u32, index: usize, channel: &Channel, address: &str) {
-        let answer = match self.listeners.get(pid, index, address) {
+    fn answer(&mut self, pid: u32, index: usize, channel: &Channel, request: &Request) {
+        let id = request.id;
+        let answer = match self.listeners.get(pid, index, &request.address) {
             Ok(sockets) => {
-                let text = json!({"type": "listener"}).to_string();
+                let text = json!({"type": "listener", "id": id}).to_string();
                 channel.send(&text, &sockets, false)
             }
             Err(reason) => {
-                let text = json!({"type": "listener", "error": reason}).to_string();
+                let text = json!({"type": "listener", "id": id, "error": reason}).to_string();
                 channel.send(&text, &[], false)
             }
         };
@@ -206,10 +207,19 @@ impl Supervisor {
     }
 }
 
-/// The address in a worker's request for a listening socket.
-fn asked_for(text: &str) -> Option<String> {
+/// A worker's request for the listening sockets of an address.
+struct Request {
+    /// Comes back in the answer, so that a late one is told from that of the next request.
+    id: Option<u64>,
+    address: String,
+}
+
+fn asked_for(text: &str) -> Option<Request> {
     let message: Value = serde_json::from_str(text).ok()?;
     let is_request = message.get("type")?.as_str()? == "listen";
     let address = message.get("address")?.as_str()?;
-    is_request.then(|| address.to_owned())
+    is_request.then(|| Request {
+        id: message.get("id").and_then(Value::as_u64),
+        address: address.to_owned(),
+    })
 }

@@ -1,6 +1,10 @@
 //! The AMQP client against a real broker: `AMQP_URL`, and `AMQPS_URL` with `TLS_CA_FILE`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod cancellation;
+#[path = "../../src/cancellation_tests.rs"]
+#[allow(dead_code)]
+mod cancellation_tests;
 mod connecting;
 mod hostile;
 mod messaging;

@@ -35,6 +35,17 @@ pub async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
         .unwrap_or_else(|_| panic!("nothing happened within {seconds} s"))
 }
 
+/// Asks again every few milliseconds, for half a minute at most.
+pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let asking = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    };
+    let held = tokio::time::timeout(Duration::from_secs(30), asking).await;
+    assert!(held.is_ok(), "it does not come about that {what}");
+}
+
 /// A name no other test or process uses.
 pub fn unique(what: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -197,6 +208,12 @@ impl Proxy {
             .unwrap()
             .drain(..)
             .for_each(|relay| relay.abort());
+    }
+
+    /// Connections that neither side has ended.
+    pub fn open_connections(&self) -> usize {
+        let open = self.open.lock().unwrap();
+        open.iter().filter(|relay| !relay.is_finished()).count()
     }
 
     pub fn refuse(&self, refuse: bool) {

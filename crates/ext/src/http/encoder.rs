@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
+use weft_core::blocking::{self, Purpose};
 use weft_core::http::{Coding, Encoder, Offer, is_compressible};
 
 use super::long;
@@ -55,8 +56,10 @@ impl HttpEncoder {
         }
         let body = body.to_owned();
         Ok(long(start(async move {
-            let coding = tokio::task::spawn_blocking(move || Encoder::whole(coding, &body));
-            let coded = coding.await.map_err(std::io::Error::other).flatten();
+            let compress = move || Encoder::whole(coding, &body);
+            let coded = blocking::run(Purpose::Compression, compress)
+                .await
+                .flatten();
             let coded = coded.map_err(failure)?;
             Ok(Payload::build(move || Ok(binary(&coded))))
         })?))

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
+use weft_core::blocking::{self, Purpose};
 use weft_core::http::{Call, Field, MultipartError, MultipartLimits, Upload, UploadError};
 
 use super::file::path_of;
@@ -46,8 +47,8 @@ impl HttpUpload {
         let to = path_of(path)?;
         start(async move {
             let name = to.display().to_string();
-            let moving = tokio::task::spawn_blocking(move || Upload::move_to(&from, &to));
-            let moved = moving.await.map_err(std::io::Error::other).flatten();
+            let moving = move || Upload::move_to(&from, &to);
+            let moved = blocking::run(Purpose::Files, moving).await.flatten();
             moved.map(|()| Payload::Null).map_err(|error| {
                 let message = format!("the upload cannot be moved to {name}: {error}");
                 Failure::new("http.upload", message)

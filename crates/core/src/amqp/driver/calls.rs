@@ -38,6 +38,7 @@ impl Driver {
                         consumer.collect_all(&mut self.control);
                     }
                 }
+                self.closing = true;
                 let close = method::close(0, 200, "");
                 self.control.extend_from_slice(&close);
             }

@@ -115,7 +115,9 @@ impl Driver {
         if in_order {
             Ok(())
         } else {
-            let text = format!("a delivery tag out of order on channel {number}");
+            let text = format!(
+                "a delivery or confirm out of order, or more deliveries than the prefetch, on channel {number}"
+            );
             Err(violation(COMMAND_INVALID, text))
         }
     }

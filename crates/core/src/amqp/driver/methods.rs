@@ -29,7 +29,7 @@ impl Driver {
                 let text = format!("the broker closed the connection: {text} (AMQP {code})");
                 return Ok(Some(self.lost(text)));
             }
-            Incoming::ConnectionCloseOk => return Ok(Some(Ended::Closed)),
+            Incoming::ConnectionCloseOk if self.closing => return Ok(Some(Ended::Closed)),
             Incoming::Blocked { reason } => {
                 let reason = reason.into_owned();
                 self.shared.set_status(Status::Blocked {

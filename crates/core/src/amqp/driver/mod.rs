@@ -27,6 +27,9 @@ use super::shared::Shared;
 use crate::net::Stream;
 use heartbeat::Heartbeat;
 
+/// Answers and acks that may wait for a broker that does not read.
+const MOST_CONTROL: usize = 16 << 20;
+
 /// How a connection ended.
 pub(super) enum Ended {
     /// After the closing handshake this side began.
@@ -49,6 +52,8 @@ pub(super) struct Driver {
     written: usize,
     /// TLS holds bytes the socket has not taken.
     flushing: bool,
+    /// This side has sent connection.close.
+    closing: bool,
     ack_tick: Option<Pin<Box<Sleep>>>,
     outbox_tick: Option<Pin<Box<Sleep>>>,
     heartbeat: Option<Heartbeat>,
@@ -68,6 +73,7 @@ impl Driver {
             writing: Vec::new(),
             written: 0,
             flushing: false,
+            closing: false,
             ack_tick: None,
             outbox_tick: None,
             heartbeat: Heartbeat::new(opened.limits.heartbeat),
@@ -94,6 +100,9 @@ impl Driver {
             self.shared.outbox.hurry();
         }
         self.write_all(cx, tick)?;
+        if self.control.len() > MOST_CONTROL {
+            return Err(self.lost("the broker sends requests and does not read the answers"));
+        }
         self.poll_heartbeat(cx)?;
         // A heartbeat just queued goes out now.
         if !self.control.is_empty() {

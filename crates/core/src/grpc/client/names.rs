@@ -162,10 +162,5 @@ impl Drop for Unfinished {
 
 /// Asks the system, as every connection does.
 pub(super) fn system() -> Resolve {
-    Rc::new(|name, port| {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), port)).await?;
-            Ok(found.collect())
-        })
-    })
+    Rc::new(|name, port| Box::pin(async move { crate::blocking::addresses(&name, port).await }))
 }

@@ -489,6 +489,14 @@ impl Hub {
         }
     }
 
+    /// The writer has panicked: a bug in Weft.
+    pub(super) fn crashed(&self, message: String) -> Error {
+        Error::ConnectionLost {
+            target: self.target.clone(),
+            message: format!("internal error in the writing thread: {message}"),
+        }
+    }
+
     /// The error of a command whose transaction is gone.
     pub(super) fn transaction_expired(&self, sql: &str) -> Error {
         let message = format!(

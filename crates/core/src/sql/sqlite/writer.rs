@@ -15,34 +15,30 @@ use super::jobs::{Command, Job, Then, Unit, Work};
 use super::mailbox::{Answer, BatchAnswer, Reply};
 use super::prepared::{Prepared, forget_last_insert_id};
 use super::verb::Verb;
+use crate::panics;
 use crate::sql::cache::Cache;
 use crate::sql::{Error, ResultSet, Statement};
 
 /// Prepared statements each connection keeps (up to twice as many).
 pub(super) const STATEMENTS: usize = 256;
 
+/// Serves until the database is closed. However it ends, by a panic too, nobody waits for it afterwards.
 pub(super) fn run(hub: &Arc<Hub>) {
-    let last_words = LastWords(hub);
-    let connection = match connection::open_writer(&hub.config, &hub.writer_control) {
-        Ok(connection) => connection,
-        Err(error) => return hub.die(&error),
+    let error = match panics::caught_call(|| serve(hub)) {
+        Ok(Ok(())) => hub.closed(),
+        Ok(Err(error)) => error,
+        Err(message) => hub.crashed(message),
     };
-    hub.opened();
-    match Boundaries::prepare(&connection) {
-        Ok(boundaries) => Writer::new(hub, &connection, boundaries).serve(),
-        Err(error) => hub.die(&failure::of_statement(&error, "BEGIN IMMEDIATE")),
-    }
-    drop(connection);
-    drop(last_words);
+    hub.die(&error);
 }
 
-/// However the thread ends, nobody waits for it afterwards.
-struct LastWords<'a>(&'a Hub);
-
-impl Drop for LastWords<'_> {
-    fn drop(&mut self) {
-        self.0.die(&self.0.closed());
-    }
+fn serve(hub: &Hub) -> Result<(), Error> {
+    let connection = connection::open_writer(&hub.config, &hub.writer_control)?;
+    hub.opened();
+    let boundaries = Boundaries::prepare(&connection)
+        .map_err(|error| failure::of_statement(&error, "BEGIN IMMEDIATE"))?;
+    Writer::new(hub, &connection, boundaries).serve();
+    Ok(())
 }
 
 struct Writer<'c> {
