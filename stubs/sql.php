@@ -223,6 +223,11 @@ final class SqlTransaction
     public function isOpen(): bool
     {
     }
+
+    /** Throws `TransactionOutcomeUnknown` when the commit was sent and never answered. */
+    public function checkOutcome(): void
+    {
+    }
 }
 
 /** Rows of a large result, a chunk at a time. */

@@ -41,6 +41,7 @@ final class Failures
             'sql.connect.dns' => new Sql\HostNotFound($message),
             'sql.connect.protocol' => new Sql\ConnectionFailed($message),
             'sql.connection_lost' => new Sql\ConnectionLost($message),
+            'sql.outcome_unknown' => new Sql\TransactionOutcomeUnknown($message),
             'sql.server' => self::server($message, $details),
             'sql.parameter' => new Sql\ParameterError($message, statement: self::text($details, 'statement'), item: self::item($details), givenAt: self::text($details, 'givenAt')),
             'sql.pool_exhausted' => new Sql\PoolExhausted($message),

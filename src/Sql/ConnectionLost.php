@@ -5,6 +5,6 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 /** The connection broke after the statement was sent: whether it took effect is unknown. */
-final class ConnectionLost extends SqlException
+class ConnectionLost extends SqlException
 {
 }

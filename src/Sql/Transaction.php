@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 use Weft\Native\SqlTransaction;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Sql\Internal\Attendant;
 use Weft\Sql\Internal\Copy;
@@ -156,13 +157,19 @@ final class Transaction implements Connection
      * Sends what is deferred and commits. When it returns, the transaction is durable.
      *
      * @throws SqlException when a statement or the commit failed: nothing took effect
-     * @throws ConnectionLost when the connection broke meanwhile: whether it took effect is unknown
+     * @throws TransactionOutcomeUnknown when the connection broke after the commit was sent; later calls and results throw it
+     *         also after a wait that was cancelled then, whose `CancelledException` has it as previous exception
+     * @throws ConnectionLost when the connection broke before
      * @throws UsageError when it had ended before, or inside a nested transaction
      */
     public function commit(): void
     {
         $this->refuseInside('commit');
-        $this->await($this->native->commit());
+        try {
+            $this->await($this->native->commit());
+        } catch (CancelledException $cancelled) {
+            throw $this->withOutcome($cancelled);
+        }
         $this->ended = true;
     }
 
@@ -232,6 +239,18 @@ final class Transaction implements Connection
     private function await(int $op): mixed
     {
         return Attendant::through($this->attendant, $op);
+    }
+
+    /** The cancellation itself, for the scopes that asked for it, which says so if nobody knows what became of the commit. */
+    private function withOutcome(CancelledException $cancelled): CancelledException
+    {
+        try {
+            $this->native->checkOutcome();
+        } catch (TransactionOutcomeUnknown $unknown) {
+            return new CancelledException("{$cancelled->getMessage()}; {$unknown->getMessage()}", $cancelled->cancellation, $unknown);
+        }
+
+        return $cancelled;
     }
 
     private function undo(string $savepoint): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Sql;
 
 use Weft\Pool\PoolOptions;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\AuthenticationFailed;
 use Weft\Sql\ConnectionLost;
@@ -16,11 +17,13 @@ use Weft\Sql\HostNotFound;
 use Weft\Sql\ServerDown;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
+use Weft\Sql\TransactionOutcomeUnknown;
 use Weft\Sql\UndefinedTable;
 use Weft\Tests\Runtime\Subprocess;
 use Weft\Tests\Sql\Support\Proxy;
 
 use function Weft\all;
+use function Weft\async;
 use function Weft\delay;
 use function Weft\run;
 use function Weft\timeout;
@@ -124,7 +127,7 @@ abstract class ServerConformance extends SqlConformance
     {
         $this->behindProxy(static function (Database $db, Proxy $proxy): void {
             run(static function () use ($db, $proxy): void {
-                $db->execute('SELECT 1');
+                self::commitOnce($db);
                 $tx = $db->begin();
                 $tx->execute('SELECT 2')->value();
                 $proxy->hold();
@@ -133,10 +136,82 @@ abstract class ServerConformance extends SqlConformance
                     $proxy->cut();
                 };
 
-                self::assertSame([ConnectionLost::class, null], self::outcomes($tx->commit(...), $cut));
+                self::assertSame([TransactionOutcomeUnknown::class, null], self::outcomes($tx->commit(...), $cut));
                 self::assertFalse($tx->isOpen());
             });
         });
+    }
+
+    public function testACommitThatIsCancelledAfterItWasSentHasAnUnknownOutcomeAndSaysWhatToCheck(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            run(static function () use ($db, $proxy): void {
+                self::commitOnce($db);
+                $tx = $db->begin();
+                $read = $tx->execute('SELECT 2');
+                $tx->flush();
+                $proxy->hold();
+                $task = async($tx->commit(...));
+                delay(0.05);
+                $task->cancel();
+                $cancelled = self::thrown(CancelledException::class, $task->await(...));
+
+                self::assertInstanceOf(TransactionOutcomeUnknown::class, $cancelled->getPrevious());
+                self::assertStringContainsString('the outcome of a transaction is unknown: COMMIT was sent to database', $cancelled->getMessage());
+                self::assertStringContainsString('read back something that only it has written', $cancelled->getMessage());
+                self::assertFalse($tx->isOpen());
+                self::assertSame(2, $read->value());
+                self::thrown(TransactionOutcomeUnknown::class, $tx->commit(...));
+                self::assertInstanceOf(ConnectionLost::class, self::thrown(TransactionOutcomeUnknown::class, $tx->flush(...)));
+                $proxy->cut();
+            });
+        });
+    }
+
+    /** So that a connection has prepared its commit: what travels next is the commit itself. */
+    private static function commitOnce(Database $db): void
+    {
+        $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')->value());
+    }
+
+    public function testATransactionThatIsCancelledBeforeItsCommitIsRolledBackForCertain(): void
+    {
+        run(function (): void {
+            $tx = $this->db->begin();
+            $result = $tx->execute($this->endless());
+            $task = async($tx->flush(...));
+            delay(0.05);
+            $task->cancel();
+            $cancelled = self::thrown(CancelledException::class, $task->await(...));
+
+            self::assertNull($cancelled->getPrevious());
+            self::assertStringContainsString('cancelled and rolled back', self::thrown(SqlException::class, $result->rows(...))->getMessage());
+        });
+    }
+
+    /** @return iterable<string, array{float}> */
+    public static function returnTimeouts(): iterable
+    {
+        yield 'without time to clean up' => [0.0];
+        yield 'while it is being cancelled' => [0.021];
+    }
+
+    /** @dataProvider returnTimeouts */
+    public function testAStatementWhoseConnectionIsGivenUpIsStoppedOnTheServer(float $returnTimeout): void
+    {
+        $db = $this->connect(new PoolOptions(size: 1, returnTimeout: $returnTimeout));
+        $session = $db->execute(static::SESSION)->value();
+
+        run(function () use ($db, $session): void {
+            self::thrown(TimeoutException::class, fn () => timeout(0.1, fn () => $db->execute($this->endless())));
+            timeout(20.0, function () use ($session): void {
+                while (self::admin()->execute($this->running($session))->value() > 0) {
+                    delay(0.01);
+                }
+            });
+        });
+        self::assertSame(1, $db->execute('SELECT 1')->value());
+        $db->close();
     }
 
     public function testAServerThatFallsSilentCostsATimeoutAndNotThePool(): void

@@ -408,6 +408,10 @@ impl SqlTransaction {
     pub fn is_open(&self) -> bool {
         self.transaction.is_open()
     }
+
+    pub fn check_outcome(&self) -> PhpResult<()> {
+        Ok(self.transaction.check_outcome().map_err(failure)?)
+    }
 }
 
 impl SqlTransaction {
@@ -540,6 +544,7 @@ pub fn failure(error: Error) -> Failure {
         Error::Dsn { .. } => Failure::new("sql.dsn", message),
         Error::Connect { failure, .. } => Failure::new(connect_kind(failure), message),
         Error::ConnectionLost { .. } => Failure::new("sql.connection_lost", message),
+        Error::OutcomeUnknown { .. } => Failure::new("sql.outcome_unknown", message),
         Error::Server(server) => Failure::new("sql.server", message)
             .with("sqlState", Detail::Text(Some(server.sqlstate)))
             .with("statement", Detail::Text(Some(server.statement)))

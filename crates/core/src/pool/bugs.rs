@@ -94,6 +94,39 @@ fn cleaning_a_silent_peer_ends_with_the_return_timeout_and_frees_its_room() {
 }
 
 #[test]
+fn what_a_recovery_left_running_is_terminated_after_the_return_timeout_and_not_after_a_recovery_in_time()
+ {
+    run(async {
+        let (pool, workshop) = pool(1);
+        for (hangs, terminated) in [(false, 0), (true, 1)] {
+            workshop.0.hangs.set(hangs);
+            let mut lease = pool.borrow().await.unwrap();
+            lease.condition = Condition::Dirty;
+            drop(lease);
+            tokio::time::sleep(Duration::from_secs(11)).await;
+            assert_eq!(workshop.0.terminated.get(), terminated);
+        }
+        assert_eq!(pool.stats().in_use, 0);
+    });
+}
+
+#[test]
+fn a_return_timeout_of_zero_still_terminates_what_runs() {
+    run(async {
+        let (pool, workshop) = pool_with(PoolOptions {
+            return_timeout: Duration::ZERO,
+            ..PoolOptions::default()
+        });
+        workshop.0.hangs.set(true);
+        let mut lease = pool.borrow().await.unwrap();
+        lease.condition = Condition::Dirty;
+        drop(lease);
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        assert_eq!(workshop.0.terminated.get(), 1);
+    });
+}
+
+#[test]
 fn a_pool_whose_connections_all_die_is_at_its_minimum_again_within_a_second() {
     run(async {
         let (pool, workshop) = pool_with(PoolOptions {
@@ -125,6 +158,66 @@ fn a_connection_nobody_has_heard_from_is_asked_before_it_is_lent_and_a_dead_one_
         let began = tokio::time::Instant::now();
         assert_eq!(pool.borrow().await.unwrap().number, 2);
         assert_eq!(began.elapsed().as_secs(), 1);
+    });
+}
+
+/// A pool with as many connections, all idle and not heard of for longer than `validate_after`.
+async fn silent_pool(size: usize) -> (Pool<Workshop>, Workshop) {
+    let (pool, workshop) = pool(size);
+    let borrowing: Vec<_> = (0..size).map(|_| borrow(&pool)).collect();
+    let mut leases = Vec::new();
+    for lease in borrowing {
+        leases.push(lease.await.unwrap().unwrap());
+    }
+    drop(leases);
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    (pool, workshop)
+}
+
+#[test]
+fn after_a_silence_as_many_connections_are_validated_as_are_borrowed() {
+    run(async {
+        let (pool, workshop) = silent_pool(20).await;
+        assert_eq!(pool.stats().idle, 20);
+        let first = pool.borrow().await.unwrap();
+        assert_eq!(workshop.0.validated.get(), 1);
+        let both = [borrow(&pool), borrow(&pool)];
+        settle().await;
+        assert_eq!((workshop.0.validated.get(), pool.stats().in_use), (3, 3));
+        // What nobody waits for is not validated.
+        assert!(pool.try_borrow().is_none());
+        settle().await;
+        assert_eq!(workshop.0.validated.get(), 3);
+        drop((first, both));
+    });
+}
+
+#[test]
+fn connections_that_do_not_answer_are_validated_in_growing_numbers() {
+    run(async {
+        let (pool, workshop) = silent_pool(20).await;
+        workshop.0.hangs.set(true);
+        let began = tokio::time::Instant::now();
+        let lease = pool.borrow().await.unwrap();
+        // 1 + 2 + 8 + 9, a second each: every failure doubles how many are validated for one waiter.
+        assert!(began.elapsed().as_secs() <= 5, "{:?}", began.elapsed());
+        assert!(lease.number > 20 && workshop.0.made.get() == 21);
+        assert_eq!(workshop.0.validated.get(), 20);
+    });
+}
+
+#[test]
+fn a_validation_whose_borrower_has_left_serves_the_next_one() {
+    run(async {
+        let (pool, workshop) = silent_pool(3).await;
+        let leaver = borrow(&pool);
+        tokio::task::yield_now().await;
+        leaver.abort();
+        settle().await;
+        let lease = pool.borrow().await.unwrap();
+        assert!(workshop.0.validated.get() <= 1);
+        drop(lease);
+        assert_eq!((pool.stats().idle, pool.stats().in_use), (3, 0));
     });
 }
 

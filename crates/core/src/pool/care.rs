@@ -70,14 +70,23 @@ impl<M: Manage> Care<M> {
         let Some(pool) = self.pool.clone() else {
             return;
         };
-        let (connection, held_again) = held.split();
+        let (mut connection, held_again) = held.split();
+        let terminate = match self.kind {
+            Kind::Recovery => pool.manager.terminate(&mut connection),
+            Kind::Check => None,
+        };
         let cared = tokio::time::timeout(pool.limit(self.kind), async {
             match self.kind {
                 Kind::Recovery => pool.manager.recover(connection).await,
                 Kind::Check => pool.manager.validate(connection).await,
             }
         });
-        let outcome = cared.await.ok().flatten();
+        let cared = cared.await;
+        if let (Err(_), Some(terminate)) = (&cared, terminate) {
+            // A task of its own: the room of the connection is free at once, and no timeout of the pool ends it halfway.
+            pool.nursery.spawn(terminate);
+        }
+        let outcome = cared.ok().flatten();
         self.pool = None;
         // What is still dirty now would be cleaned for ever.
         let healthy =

@@ -13,7 +13,7 @@ use super::loans::LoanId;
 use super::nursery::{Alarm, Nursery};
 use super::options::enabled;
 use super::place::Place;
-use super::state::{Offer, Room, State};
+use super::state::{Offer, Room, State, Step};
 use super::{Condition, Error, Manage, PoolOptions};
 
 pub(super) struct Inner<M: Manage> {
@@ -82,7 +82,6 @@ impl<M: Manage> Inner<M> {
                     }
                     self.discard(parcel);
                 }
-                Offer::Check(held) => self.care_for(held, Kind::Check),
                 Offer::Retire(connection) => self.retire(Some(connection)),
             }
         }
@@ -211,9 +210,17 @@ impl<M: Manage> Inner<M> {
         });
     }
 
-    /// Opens connections where they are wanted, as far as there is room.
+    /// Validates idle connections and opens new ones where somebody waits for them, as far as there is room.
     pub(super) fn grow(self: &Rc<Self>) {
         let now = Instant::now();
+        loop {
+            let step = self.state.borrow_mut().check_idle(now);
+            match step {
+                Some(Step::Check(held)) => self.care_for(held, Kind::Check),
+                Some(Step::Retire(connection)) => self.retire(Some(connection)),
+                None => break,
+            }
+        }
         loop {
             let claim = self.state.borrow_mut().claim_connect(now);
             let Some(room) = claim else { break };

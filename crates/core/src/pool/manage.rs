@@ -39,6 +39,17 @@ pub trait Manage: 'static {
         connection: Self::Connection,
     ) -> impl Future<Output = Option<Self::Connection>>;
 
+    /// Asked before [`recover`](Self::recover): what ends, on the server, the work of a connection whose recovery does not end
+    /// within the return timeout. It runs beside the pool after the recovery was dropped, has to limit its own time, and is
+    /// dropped unused when the recovery ends in time. `None` where closing the connection is enough.
+    fn terminate(
+        &self,
+        connection: &mut Self::Connection,
+    ) -> Option<impl Future<Output = ()> + 'static> {
+        let _ = connection;
+        None::<std::future::Ready<()>>
+    }
+
     /// A round trip that shows whether the peer still answers; `None` when it does not. The pool drops the future after its
     /// validation timeout.
     fn validate(

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::delivery::Receiver;
 use super::held::{Held, Parcel};
-use super::state::{Delivery, Offer, Room, State};
+use super::state::{Delivery, Offer, Room, State, Step};
 use super::{Borrower, Error, PoolOptions};
 
 type Cause = &'static str;
@@ -310,7 +310,6 @@ impl World {
                     let socket = self.state.discard(parcel, self.now);
                     self.bury([socket]);
                 }
-                Offer::Check(held) => self.in_care.push((held, true)),
                 Offer::Retire(socket) => self.bury([socket]),
             }
         }
@@ -377,6 +376,12 @@ impl World {
     }
 
     fn grow(&mut self) {
+        while let Some(step) = self.state.check_idle(self.now) {
+            match step {
+                Step::Check(held) => self.in_care.push((held, true)),
+                Step::Retire(socket) => self.bury([socket]),
+            }
+        }
         while let Some(room) = self.state.claim_connect(self.now) {
             self.opening.push(room);
         }
@@ -429,8 +434,9 @@ impl World {
         if self.suspended || self.closed {
             return;
         }
+        let checking = self.in_care.iter().filter(|(_, checked)| *checked).count();
         assert!(
-            stats.waiting == 0 || stats.idle == 0,
+            stats.waiting <= checking || stats.idle == 0,
             "somebody waits beside an idle one: {stats:?}"
         );
         let hopeless = stats.waiting > 0 && stats.in_use + stats.connecting == 0;

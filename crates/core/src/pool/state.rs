@@ -28,10 +28,15 @@ struct Waiter<C, E> {
     delivery: Sender<Delivery<C, E>>,
 }
 
-/// The connection used last, and what to do with it first.
+/// The connection used last.
 pub(super) enum Offer<C> {
     Lent(Parcel<C>),
-    /// Nobody has heard from it for long: see whether it answers, then [`State::tended`].
+    Retire(C),
+}
+
+/// What is to be done with an idle connection for somebody who waits.
+pub(super) enum Step<C> {
+    /// Validate it, then [`State::tended`] or [`State::lost`].
     Check(Held<C>),
     Retire(C),
 }
@@ -75,6 +80,10 @@ pub(super) struct State<C, E> {
     tended: usize,
     /// Those of them that are being checked and will most likely be lent.
     checking: usize,
+    /// How many idle connections are validated for one waiter: doubled by each that does not answer, 1 again after one that
+    /// does. A pool whose peers have all vanished so needs few rounds, and one that is in order never validates more than it
+    /// lends.
+    checks_per_waiter: usize,
     /// Being opened, by number.
     creating: BTreeMap<u64, Instant>,
     next_room: u64,
@@ -102,6 +111,7 @@ impl<C, E: Clone> State<C, E> {
             loans: Loans::default(),
             tended: 0,
             checking: 0,
+            checks_per_waiter: 1,
             creating: BTreeMap::new(),
             next_room: 0,
             waiters: VecDeque::new(),
@@ -147,24 +157,34 @@ impl<C, E: Clone> State<C, E> {
         self.is_closed() && self.total() == 0
     }
 
-    /// Offers the connection used last. Whoever gets `None` has to [`enqueue`](Self::enqueue).
+    /// Offers the connection used last. Whoever gets `None` has to [`enqueue`](Self::enqueue): there is none, or nobody has
+    /// heard from it for longer than `validate_after`.
     pub(super) fn lend_idle(&mut self, borrower: &Borrower, now: Instant) -> Option<Offer<C>> {
-        if self.phase != Phase::Open {
+        if self.phase != Phase::Open || !self.waiters.is_empty() {
             return None;
         }
-        let held = self.idle.pop()?;
+        let held = self.idle.pop_if(|held| !is_silent(held, &self.options, now))?;
         if self.is_stale(&held.vitals) || held.vitals.is_expired(now) {
             return Some(Offer::Retire(self.end(held)));
-        }
-        let silence = now.saturating_duration_since(held.vitals.seen);
-        if enabled(self.options.validate_after).is_some_and(|most| silence >= most) {
-            self.tended += 1;
-            self.checking += 1;
-            return Some(Offer::Check(held));
         }
         let loan = self.loans.open(borrower.clone(), now);
         self.totals.borrowed += 1;
         Some(Offer::Lent(Parcel { held, loan }))
+    }
+
+    /// The next idle connection to validate for those who wait: one for each waiter that has none under way.
+    pub(super) fn check_idle(&mut self, now: Instant) -> Option<Step<C>> {
+        let wanted = self.waiters.len().saturating_mul(self.checks_per_waiter);
+        if self.phase != Phase::Open || self.checking >= wanted {
+            return None;
+        }
+        let held = self.idle.pop()?;
+        if self.is_stale(&held.vitals) || held.vitals.is_expired(now) {
+            return Some(Step::Retire(self.end(held)));
+        }
+        self.tended += 1;
+        self.checking += 1;
+        Some(Step::Check(held))
     }
 
     /// Claims room for one more connection where one is wanted: for a waiter that has none under way, or to have the
@@ -283,6 +303,9 @@ impl<C, E: Clone> State<C, E> {
     /// A connection comes out of care, in order. Returns it when it is not wanted any more.
     pub(super) fn tended(&mut self, mut held: Held<C>, checked: bool, now: Instant) -> Option<C> {
         self.leave_care(checked);
+        if checked {
+            self.checks_per_waiter = 1;
+        }
         held.vitals.seen = now;
         self.place(held, now, Use::Recent)
     }
@@ -290,6 +313,9 @@ impl<C, E: Clone> State<C, E> {
     /// A connection did not survive its care.
     pub(super) fn lost(&mut self, checked: bool) {
         self.leave_care(checked);
+        if checked {
+            self.checks_per_waiter = (self.checks_per_waiter * 2).min(self.options.size);
+        }
         self.totals.broken += 1;
         self.totals.closed += 1;
     }
@@ -434,4 +460,10 @@ impl<C, E: Clone> State<C, E> {
         self.luck ^= self.luck << 17;
         (self.luck >> 11) as f64 / (1_u64 << 53) as f64
     }
+}
+
+/// Whether nobody has heard from it for so long that it must answer before it is lent.
+fn is_silent<C>(held: &Held<C>, options: &PoolOptions, now: Instant) -> bool {
+    let silence = now.saturating_duration_since(held.vitals.seen);
+    enabled(options.validate_after).is_some_and(|most| silence >= most)
 }

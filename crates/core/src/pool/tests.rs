@@ -28,6 +28,8 @@ pub(super) struct Bench {
     /// Peers do not answer.
     pub(super) hangs: Cell<bool>,
     pub(super) validated: Cell<usize>,
+    /// So many were terminated because their recovery took too long.
+    pub(super) terminated: Cell<usize>,
 }
 
 type Order = oneshot::Sender<Result<(), &'static str>>;
@@ -105,6 +107,15 @@ impl Manage for Workshop {
         self.0.stumble().await;
         tool.condition = Condition::Clean;
         self.0.recovers.get().then_some(tool)
+    }
+
+    fn terminate(&self, _: &mut Tool) -> Option<impl Future<Output = ()> + 'static> {
+        let bench = Rc::clone(&self.0);
+        Some(async move {
+            // As long as the recovery may take: a connection has to be opened first.
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            bench.terminated.set(bench.terminated.get() + 1);
+        })
     }
 
     async fn validate(&self, tool: Tool) -> Option<Tool> {

@@ -1,7 +1,8 @@
 //! The notes of a transaction whose statements are deferred, for drivers whose connections live on the reactor.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use super::postgres::is_rollback_to;
 use super::{Error, ResultSet, Statement};
@@ -24,13 +25,61 @@ pub(super) struct Book {
 
 /// Marks the transaction as ended when the future of a running batch is dropped; the lease, dropped with it, is cleaned by
 /// the pool.
-pub(super) struct Abandoned<'a>(pub(super) &'a RefCell<Book>);
+pub(super) struct Abandoned<'a> {
+    book: &'a RefCell<Book>,
+    commit: Option<SentCommit>,
+}
+
+/// Whether a connection has written a commit, and to whom, for as long as its transaction waits for the answer.
+#[derive(Clone)]
+pub(super) struct SentCommit {
+    pub(super) target: Rc<str>,
+    pub(super) sent: Rc<Cell<bool>>,
+}
+
+impl<'a> Abandoned<'a> {
+    pub(super) fn new(book: &'a RefCell<Book>) -> Self {
+        Self { book, commit: None }
+    }
+
+    /// For a batch that ends with the commit.
+    pub(super) fn committing(book: &'a RefCell<Book>, commit: SentCommit) -> Self {
+        commit.sent.set(false);
+        Self {
+            book,
+            commit: Some(commit),
+        }
+    }
+
+    /// The batch has come to its end. A connection lost under a commit leaves its outcome open.
+    pub(super) fn settle<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
+        let commit = std::mem::ManuallyDrop::new(self).commit.take();
+        let is_sent = commit.is_some_and(|commit| commit.sent.get());
+        outcome.map_err(|error| match is_sent {
+            true => error.of_commit(),
+            false => error,
+        })
+    }
+
+    fn failure(&self) -> Error {
+        match &self.commit {
+            Some(commit) if commit.sent.get() => Error::OutcomeUnknown {
+                target: commit.target.to_string(),
+                message: "the wait for its answer was cancelled".to_owned(),
+            },
+            _ => Error::Cancelled {
+                statement: "the transaction it belonged to was cancelled and rolled back"
+                    .to_owned(),
+            },
+        }
+    }
+}
 
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
-        let mut book = self.0.borrow_mut();
-        let statement = "the transaction it belonged to was cancelled and rolled back".to_owned();
-        book.fail(&Error::Cancelled { statement });
+        let failure = self.failure();
+        let mut book = self.book.borrow_mut();
+        book.fail(&failure);
         book.ended = true;
     }
 }
@@ -73,6 +122,15 @@ impl Book {
             self.taken += 1;
         }
         result
+    }
+
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] when the commit was sent and never answered.
+    pub(super) fn check_outcome(&self) -> Result<(), Error> {
+        match &self.failure {
+            Some(failure @ Error::OutcomeUnknown { .. }) => Err(failure.clone()),
+            _ => Ok(()),
+        }
     }
 
     /// Whether there is nothing to send.

@@ -446,6 +446,16 @@ impl Transaction {
         }
     }
 
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] when its commit was sent and the wait for the answer was given up.
+    pub fn check_outcome(&self) -> Result<(), Error> {
+        match self {
+            Self::Postgres(transaction) => transaction.check_outcome(),
+            Self::Mysql(transaction) => transaction.check_outcome(),
+            Self::Sqlite(transaction) => transaction.check_outcome(),
+        }
+    }
+
     pub fn is_open(&self) -> bool {
         match self {
             Self::Postgres(transaction) => transaction.is_open(),

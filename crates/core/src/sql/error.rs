@@ -22,6 +22,13 @@ pub enum Error {
     #[error("connection to {target} lost: {message}")]
     ConnectionLost { target: String, message: String },
 
+    /// The commit was sent and its answer never came: because the connection broke, or because nobody waits for it any more.
+    #[error(
+        "the outcome of a transaction is unknown: COMMIT was sent to {target} and not answered ({message}). It is either committed or rolled back as a whole. \
+         Before you repeat it, read back something that only it has written, such as a row with a unique id"
+    )]
+    OutcomeUnknown { target: String, message: String },
+
     #[error("{0}")]
     Server(Box<ServerError>),
 
@@ -66,6 +73,14 @@ impl Error {
         Self::Parameter {
             statement: excerpt(sql),
             message: message.into(),
+        }
+    }
+
+    /// What a lost connection means for a transaction whose commit had been sent.
+    pub(crate) fn of_commit(self) -> Self {
+        match self {
+            Self::ConnectionLost { target, message } => Self::OutcomeUnknown { target, message },
+            other => other,
         }
     }
 

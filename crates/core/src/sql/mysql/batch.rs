@@ -128,6 +128,7 @@ impl Connection {
     /// # Errors
     /// The inner one when the server refused, in which case nothing is committed.
     pub(super) async fn commit(&mut self) -> Result<Result<(), Error>, Error> {
+        self.commit_sent.set(true);
         self.end("COMMIT").await
     }
 
@@ -142,11 +143,15 @@ impl Connection {
         self.push_control(sql);
         self.push_control("SET autocommit = 1");
         let ended = self.answer(sql).await?;
-        self.succeed("SET autocommit = 1").await?;
-        Ok(match ended {
-            Answer::Failed(failure) => Err(failure.into_error(sql)),
-            _ => Ok(()),
-        })
+        let restored = self.succeed("SET autocommit = 1").await;
+        match ended {
+            Answer::Failed(failure) => {
+                restored?;
+                Ok(Err(failure.into_error(sql)))
+            }
+            // It has ended, whatever becomes of the connection, which is broken where this failed.
+            _ => Ok(Ok(())),
+        }
     }
 
     /// Reads the answer to a command that does not fail on a sound connection.

@@ -1,5 +1,6 @@
 //! Bringing a connection back to order after its user left in the middle, or left something behind.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::connection::Connection;
@@ -11,25 +12,21 @@ const GRACE: Duration = Duration::from_millis(20);
 /// How long the first cancellation may take to show. It is repeated: behind the statement it stops others may have been
 /// sent.
 const FIRST_PATIENCE: Duration = Duration::from_millis(50);
-/// A connection that takes longer to come back to order is closed.
-const DEADLINE: Duration = Duration::from_secs(5);
-
-/// Stops what is running, reads what is left of its answer, rolls back and cleans the session. `None` when that fails or
-/// takes too long; then the session is ended on the server too.
+/// Stops what is running, reads what is left of its answer, rolls back and cleans the session. `None` when that fails. The
+/// pool limits the time.
 pub(super) async fn recover(
     mut connection: Box<Connection>,
     connector: &Connector,
 ) -> Option<Box<Connection>> {
-    let tidied = tokio::time::timeout(DEADLINE, tidy(&mut connection, connector)).await;
-    match tidied {
-        Ok(Ok(())) => Some(connection),
-        Ok(Err(_)) => None,
-        Err(_) => {
-            // The server notices a closed socket only when it next writes to it.
-            let _ = connector.kill(connection.id, true).await;
-            None
-        }
-    }
+    let tidied = tidy(&mut connection, connector).await;
+    tidied.is_ok().then_some(connection)
+}
+
+/// Ends the session on the server, which would notice a closed socket only when it next writes to it. Limited by the connect
+/// timeout.
+pub(super) async fn terminate(id: u32, connector: Rc<Connector>) {
+    // It may have gone by itself meanwhile.
+    let _ = connector.kill(id, true).await;
 }
 
 async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -15,6 +16,7 @@ use super::startup::Connector;
 use super::wire::{Framing, HEADER, Malformed, frame, push_packet, take_packet};
 use crate::net::BufferedStream;
 use crate::pool::Condition;
+use crate::sql::book::SentCommit;
 use crate::sql::error::excerpt;
 use crate::sql::hooks::Mark;
 use crate::sql::{Error, Statement};
@@ -56,6 +58,8 @@ pub struct Connection {
     pub(super) max_packet: usize,
     /// `LOAD DATA LOCAL`: what is allowed, and what is going on.
     pub(super) infile: Infile,
+    /// A commit was written, or a statement that commits by itself, whose answer may never come.
+    pub(super) commit_sent: Rc<Cell<bool>>,
     pub(super) mark: Mark,
 }
 
@@ -89,6 +93,7 @@ impl Connection {
             evicted: Vec::new(),
             max_packet: 16 << 20,
             infile: Infile::new(config.local_infile),
+            commit_sent: Rc::default(),
             mark: Mark::default(),
         }
     }
@@ -348,6 +353,14 @@ impl Connection {
             }
         }
         Ok(false)
+    }
+
+    /// For whoever waits for a commit.
+    pub(super) fn sent_commit(&self) -> SentCommit {
+        SentCommit {
+            target: Rc::clone(&self.target),
+            sent: Rc::clone(&self.commit_sent),
+        }
     }
 
     /// Gives up on a server that does not keep to the protocol.

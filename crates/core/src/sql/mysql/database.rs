@@ -30,7 +30,7 @@ impl Served<Mysql> {
 
 /// What the pool needs to know about MySQL.
 pub struct Mysql {
-    connector: Connector,
+    connector: Rc<Connector>,
     visits: Rc<Visits<Box<Connection>>>,
 }
 
@@ -46,7 +46,7 @@ impl Server for Mysql {
 
     fn new(config: Config, visits: Rc<Visits<Box<Connection>>>) -> Self {
         Self {
-            connector: Connector::new(config),
+            connector: Rc::new(Connector::new(config)),
             visits,
         }
     }
@@ -103,6 +103,13 @@ impl Manage for Mysql {
             }
         }
         Some(connection)
+    }
+
+    fn terminate(
+        &self,
+        connection: &mut Box<Connection>,
+    ) -> Option<impl Future<Output = ()> + 'static> {
+        Some(cancel::terminate(connection.id, Rc::clone(&self.connector)))
     }
 
     async fn validate(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {

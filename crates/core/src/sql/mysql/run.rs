@@ -87,6 +87,7 @@ impl Connection {
                 )));
             }
         };
+        self.commit_sent.set(true);
         if nature.soils {
             self.soil();
         }

@@ -75,6 +75,12 @@ impl Transaction {
         self.book.borrow().failed()
     }
 
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] when the commit was sent and never answered.
+    pub fn check_outcome(&self) -> Result<(), Error> {
+        self.book.borrow().check_outcome()
+    }
+
     /// The result of a flushed statement, once; `None` while it is not flushed, or when it has been taken.
     pub fn take_result(&self, index: usize) -> Option<Result<ResultSet, Error>> {
         self.book.borrow_mut().take_result(index)
@@ -97,7 +103,8 @@ impl Transaction {
     ///
     /// # Errors
     /// That of the first statement that failed, now or earlier, or of the commit itself: the transaction is rolled back.
-    /// After [`Error::ConnectionLost`] it may have been committed. [`Error::Usage`] when it had ended before.
+    /// [`Error::OutcomeUnknown`] when the connection was lost after the commit was sent, and as the result of every statement
+    /// when the future was dropped then. [`Error::Usage`] when it had ended before.
     pub async fn commit(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
         let settled = self.book.borrow().is_settled();
@@ -150,9 +157,8 @@ impl Transaction {
         let statements = self.book.borrow_mut().depart()?;
         self.book.borrow_mut().ended = true;
         lease.note(&statements[0].source);
-        let abandoned = Abandoned(&self.book);
-        let outcome = lease.run_one(&statements[0]).await;
-        std::mem::forget(abandoned);
+        let abandoned = Abandoned::committing(&self.book, lease.sent_commit());
+        let outcome = abandoned.settle(lease.run_one(&statements[0]).await);
         let mut book = self.book.borrow_mut();
         match outcome {
             Ok(Ok(result)) => book.settle(1, vec![result], None),
@@ -177,9 +183,8 @@ impl Transaction {
         }
         let mut lease = self.held(&mut session)?;
         lease.note(&statement.source);
-        let abandoned = Abandoned(&self.book);
-        let opened = lease.open_cursor(statement, &self.dropped, chunk).await;
-        std::mem::forget(abandoned);
+        let abandoned = Abandoned::new(&self.book);
+        let opened = abandoned.settle(lease.open_cursor(statement, &self.dropped, chunk).await);
         self.keep(&mut session, lease, opened)
     }
 
@@ -192,9 +197,8 @@ impl Transaction {
     ) -> Result<Fetched, Error> {
         let mut session = self.session.lock().await;
         let mut lease = self.held(&mut session)?;
-        let abandoned = Abandoned(&self.book);
-        let fetched = lease.fetch(statement, handle, chunk).await;
-        std::mem::forget(abandoned);
+        let abandoned = Abandoned::new(&self.book);
+        let fetched = abandoned.settle(lease.fetch(statement, handle, chunk).await);
         self.keep(&mut session, lease, fetched)
     }
 
@@ -232,9 +236,8 @@ impl Transaction {
         if let Some(statement) = statements.last() {
             lease.note(&statement.source);
         }
-        let abandoned = Abandoned(&self.book);
-        let outcome = lease.run_all(&statements).await;
-        std::mem::forget(abandoned);
+        let abandoned = Abandoned::new(&self.book);
+        let outcome = abandoned.settle(lease.run_all(&statements).await);
         match outcome {
             Ok(Outcome { results, failure }) => {
                 session.lease = Some(lease);
@@ -255,9 +258,8 @@ impl Transaction {
             return Ok(());
         };
         self.book.borrow_mut().ended = true;
-        let abandoned = Abandoned(&self.book);
-        let outcome = lease.commit().await;
-        std::mem::forget(abandoned);
+        let abandoned = Abandoned::committing(&self.book, lease.sent_commit());
+        let outcome = abandoned.settle(lease.commit().await);
         outcome
             .and_then(|committed| committed)
             .inspect_err(|error| {

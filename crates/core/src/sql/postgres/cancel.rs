@@ -1,5 +1,6 @@
 //! Bringing a connection back to order after its user left in the middle.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::connection::{Connection, TransactionStatus};
@@ -13,9 +14,6 @@ const GRACE: Duration = Duration::from_millis(20);
 /// How long the first cancellation may take to show. It is repeated: a server ignores one that arrives before it has read
 /// the statement.
 const FIRST_PATIENCE: Duration = Duration::from_millis(50);
-/// A connection that takes longer to come back to order is closed.
-const DEADLINE: Duration = Duration::from_secs(5);
-
 /// What the server wants to see in a `CancelRequest` (`BackendKeyData`).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CancelKey {
@@ -33,16 +31,20 @@ impl CancelKey {
     }
 }
 
-/// Stops what is running, reads what is left of its answer and rolls back. `None` when that fails or takes too long.
+/// Stops what is running, reads what is left of its answer and rolls back. `None` when that fails. The pool limits the time.
 pub(super) async fn recover(
     mut connection: Box<Connection>,
     connector: &Connector,
 ) -> Option<Box<Connection>> {
-    let tidied = tokio::time::timeout(DEADLINE, tidy(&mut connection, connector)).await;
-    match tidied {
-        Ok(Ok(())) => Some(connection),
-        Ok(Err(_)) | Err(_) => None,
-    }
+    let tidied = tidy(&mut connection, connector).await;
+    tidied.is_ok().then_some(connection)
+}
+
+/// Stops what a connection that was closed meanwhile has left running: the server would notice a closed socket only when it
+/// next writes to it. Limited by the connect timeout.
+pub(super) async fn terminate(key: CancelKey, connector: Rc<Connector>) {
+    // It may have gone by itself meanwhile.
+    let _ = connector.cancel(key).await;
 }
 
 async fn tidy(connection: &mut Connection, connector: &Connector) -> Result<(), Error> {

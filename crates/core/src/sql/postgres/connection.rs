@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
@@ -22,6 +23,7 @@ use super::wire::Reader;
 use crate::net::{BufferedStream, Stream};
 use crate::pool::Condition;
 use crate::sql::Error;
+use crate::sql::book::SentCommit;
 use crate::sql::hooks::Mark;
 
 /// Bytes received in one go before other tasks and sockets have a turn.
@@ -62,6 +64,8 @@ pub struct Connection {
     /// Types of the database that are not built in, shared by all its connections.
     pub(super) types: Types,
     parameters: HashMap<String, String>,
+    /// A commit was written whose answer may never come.
+    pub(super) commit_sent: Rc<Cell<bool>>,
     pub(super) mark: Mark,
 }
 
@@ -91,6 +95,7 @@ impl Connection {
             residue: Residue::default(),
             types,
             parameters: HashMap::new(),
+            commit_sent: Rc::default(),
             mark: Mark::default(),
         }
     }
@@ -320,6 +325,14 @@ impl Connection {
                 tag.escape_ascii()
             )),
         })
+    }
+
+    /// For whoever waits for a commit.
+    pub(super) fn sent_commit(&self) -> SentCommit {
+        SentCommit {
+            target: Rc::clone(&self.target),
+            sent: Rc::clone(&self.commit_sent),
+        }
     }
 
     /// Gives up on a server that does not keep to the protocol.

@@ -52,7 +52,7 @@ impl Served<Postgres> {
 
 /// What the pool needs to know about PostgreSQL.
 pub struct Postgres {
-    pub(super) connector: Connector,
+    pub(super) connector: Rc<Connector>,
     visits: Rc<Visits<Box<Connection>>>,
 }
 
@@ -68,7 +68,7 @@ impl Server for Postgres {
 
     fn new(config: Config, visits: Rc<Visits<Box<Connection>>>) -> Self {
         Self {
-            connector: Connector::new(config),
+            connector: Rc::new(Connector::new(config)),
             visits,
         }
     }
@@ -125,6 +125,13 @@ impl Manage for Postgres {
             }
         }
         Some(connection)
+    }
+
+    fn terminate(
+        &self,
+        connection: &mut Box<Connection>,
+    ) -> Option<impl Future<Output = ()> + 'static> {
+        Some(cancel::terminate(connection.cancel_key, Rc::clone(&self.connector)))
     }
 
     async fn validate(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {

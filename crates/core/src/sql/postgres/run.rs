@@ -99,6 +99,9 @@ impl Connection {
             return self.withdraw().await;
         }
         if !steps.is_empty() {
+            let commits = |step: &Step<'_>| step.is_control && step.sql.as_ref() == "COMMIT";
+            self.commit_sent
+                .set(self.is_atomic(batch) || steps.iter().any(commits));
             self.push_sync();
             let mut results = Results::new(steps.iter().map(Step::shape).collect());
             self.exchange(&mut results).await?;

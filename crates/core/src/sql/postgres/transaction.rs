@@ -37,7 +37,8 @@ pub enum Isolation {
 /// neither: the server treats the statements of one request as one transaction.
 ///
 /// All methods take `&self` and may be called by several tasks: flushes queue up, in order. Dropping an unfinished
-/// transaction rolls it back; dropping the future of a flush or commit cancels what is running and ends the transaction.
+/// transaction rolls it back; dropping the future of a flush or commit cancels what is running and ends the transaction. Once
+/// the commit was sent, its outcome is unknown then.
 pub struct Transaction {
     pool: Pool<Postgres>,
     begin: Arc<str>,
@@ -91,6 +92,12 @@ impl Transaction {
         !self.book.borrow().ended
     }
 
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] when the commit was sent and never answered.
+    pub fn check_outcome(&self) -> Result<(), Error> {
+        self.book.borrow().check_outcome()
+    }
+
     /// Sends what is noted, in one round trip.
     ///
     /// # Errors
@@ -137,8 +144,9 @@ impl Transaction {
     ///
     /// # Errors
     /// That of the first statement that failed, now or earlier, or of the commit itself (deferred constraints,
-    /// serialization): the transaction is rolled back. After [`Error::ConnectionLost`] it may have been committed.
-    /// [`Error::Usage`] when it had ended before.
+    /// serialization): the transaction is rolled back. [`Error::OutcomeUnknown`] when the connection was lost after the
+    /// commit was sent, and as the result of every statement when the future was dropped then. [`Error::Usage`] when it had
+    /// ended before.
     pub async fn commit(&self) -> Result<(), Error> {
         let mut session = self.session.lock().await;
         let settled = self.book.borrow().is_settled();
@@ -189,9 +197,8 @@ impl Transaction {
             return Err(ended_by_statement());
         };
         lease.note(&statement.source);
-        let abandoned = Abandoned(&self.book);
-        let outcome = lease.copy(&statement, data).await;
-        std::mem::forget(abandoned);
+        let abandoned = Abandoned::new(&self.book);
+        let outcome = abandoned.settle(lease.copy(&statement, data).await);
         let copied = outcome.inspect_err(|error| self.book.borrow_mut().fail(error))?;
         session.lease = Some(lease);
         copied.inspect_err(|error| self.book.borrow_mut().fail(error))
@@ -227,9 +234,11 @@ impl Transaction {
         if let Some(statement) = batch.statements.last() {
             lease.note(&statement.source);
         }
-        let abandoned = Abandoned(&self.book);
-        let outcome = lease.run(batch).await;
-        std::mem::forget(abandoned);
+        let abandoned = match self.book.borrow().ended {
+            true => Abandoned::committing(&self.book, lease.sent_commit()),
+            false => Abandoned::new(&self.book),
+        };
+        let outcome = abandoned.settle(lease.run(batch).await);
         match outcome {
             Ok(outcome) => Ok((lease, outcome)),
             Err(error) => {

@@ -56,6 +56,8 @@ enum Phase {
     Busy,
     Committed,
     RolledBack,
+    /// The commit was handed over and not answered.
+    Unknown,
 }
 
 impl Transaction {
@@ -82,8 +84,8 @@ impl Transaction {
     /// [`Error::Usage`] after the end.
     pub fn push(&self, statement: Statement) -> Result<usize, Error> {
         let mut state = self.shared.state.borrow_mut();
-        if matches!(state.phase, Phase::Committed | Phase::RolledBack) {
-            return Err(state.phase.refusal());
+        if state.phase.is_ended() {
+            return Err(self.shared.refusal(state.phase));
         }
         state.buffered.push(statement);
         Ok(state.results.len() + state.buffered.len() - 1)
@@ -100,10 +102,16 @@ impl Transaction {
     }
 
     pub fn is_open(&self) -> bool {
-        !matches!(
-            self.shared.state.borrow().phase,
-            Phase::Committed | Phase::RolledBack
-        )
+        !self.shared.state.borrow().phase.is_ended()
+    }
+
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] when the commit was handed over and never answered.
+    pub fn check_outcome(&self) -> Result<(), Error> {
+        match self.shared.state.borrow().phase {
+            Phase::Unknown => Err(self.shared.refusal(Phase::Unknown)),
+            _ => Ok(()),
+        }
     }
 
     /// Sends what is buffered and waits for the results. Nothing buffered: nothing happens.
@@ -116,7 +124,7 @@ impl Transaction {
             let _turn = shared.turn.lock().await;
             let idle = shared.state.borrow().buffered.is_empty();
             match idle {
-                true => shared.state.borrow().phase.check_usable(),
+                true => shared.check_usable(shared.state.borrow().phase),
                 false => shared.send(Then::Continue).await,
             }
         }
@@ -137,7 +145,7 @@ impl Transaction {
     ///
     /// # Errors
     /// That of the statement that made the transaction fail, or of the commit; the transaction is rolled back then.
-    /// A dropped future leaves open which of both happened.
+    /// A dropped future leaves open which of both happened: every later call and result is [`Error::OutcomeUnknown`].
     pub fn commit(&self) -> impl Future<Output = Result<(), Error>> + 'static {
         let shared = Rc::clone(&self.shared);
         async move {
@@ -158,6 +166,9 @@ impl Transaction {
                 shared.give_up();
                 return Ok(());
             }
+            if shared.state.borrow().phase == Phase::Unknown {
+                return Ok(());
+            }
             shared.state.borrow_mut().buffered.clear();
             shared.send(Then::Rollback).await
         }
@@ -165,11 +176,34 @@ impl Transaction {
 }
 
 impl Shared {
+    fn check_usable(&self, phase: Phase) -> Result<(), Error> {
+        match phase {
+            Phase::Fresh | Phase::Held => Ok(()),
+            _ => Err(self.refusal(phase)),
+        }
+    }
+
+    fn refusal(&self, phase: Phase) -> Error {
+        failure::usage(match phase {
+            Phase::Unknown => {
+                return Error::OutcomeUnknown {
+                    target: self.client.hub.target.clone(),
+                    message: "the wait for its answer was cancelled".to_owned(),
+                };
+            }
+            Phase::Committed => "the transaction was committed and cannot be used any more",
+            Phase::RolledBack => "the transaction was rolled back and cannot be used any more",
+            _ => {
+                "another call of the transaction is under way or was cancelled; it can only be rolled back"
+            }
+        })
+    }
+
     async fn send(&self, then: Then) -> Result<(), Error> {
         self.client.check_open()?;
         let (before, statements, first) = {
             let mut state = self.state.borrow_mut();
-            state.phase.check_usable()?;
+            self.check_usable(state.phase)?;
             let before = std::mem::replace(&mut state.phase, Phase::Busy);
             let statements = std::mem::take(&mut state.buffered);
             let first = state.results.len();
@@ -177,6 +211,7 @@ impl Shared {
             (before, statements, first)
         };
         let outline: Vec<Statement> = statements.iter().map(outline).collect();
+        let committing = (then == Then::Commit).then(|| Committing(self));
         let answer = match (before, then) {
             (Phase::Fresh, Then::Rollback) => ended(),
             (Phase::Fresh, Then::Commit) if statements.is_empty() => ended(),
@@ -189,6 +224,7 @@ impl Shared {
                     .await?
             }
         };
+        std::mem::forget(committing);
         self.settle(answer, then, first, &outline)
     }
 
@@ -238,6 +274,7 @@ impl Shared {
         state.phase = match (answer.open, then, &answer.outcome) {
             (true, ..) => Phase::Held,
             (false, Then::Commit, Ok(())) => Phase::Committed,
+            (false, Then::Commit, Err(Error::ConnectionLost { .. })) => Phase::Unknown,
             (false, ..) => Phase::RolledBack,
         };
         let failed = answer.results.iter().position(Result::is_err);
@@ -254,7 +291,10 @@ impl Shared {
             };
             *place = Some(answered.next().unwrap_or_else(skipped));
         }
-        answer.outcome
+        match then {
+            Then::Commit => answer.outcome.map_err(Error::of_commit),
+            _ => answer.outcome,
+        }
     }
 
     /// Rolls back without waiting.
@@ -283,21 +323,18 @@ impl Drop for Shared {
 }
 
 impl Phase {
-    fn check_usable(self) -> Result<(), Error> {
-        match self {
-            Self::Fresh | Self::Held => Ok(()),
-            _ => Err(self.refusal()),
-        }
+    fn is_ended(self) -> bool {
+        matches!(self, Self::Committed | Self::RolledBack | Self::Unknown)
     }
+}
 
-    fn refusal(self) -> Error {
-        failure::usage(match self {
-            Self::Committed => "the transaction was committed and cannot be used any more",
-            Self::RolledBack => "the transaction was rolled back and cannot be used any more",
-            _ => {
-                "another call of the transaction is under way or was cancelled; it can only be rolled back"
-            }
-        })
+/// Ends a transaction whose commit nobody waits for any more.
+struct Committing<'a>(&'a Shared);
+
+impl Drop for Committing<'_> {
+    fn drop(&mut self) {
+        self.0.give_up();
+        self.0.state.borrow_mut().phase = Phase::Unknown;
     }
 }
 
