@@ -4,6 +4,7 @@
 //! [`BufferedStream`] the same with its buffers.
 
 mod buffered;
+mod channel_binding;
 mod dial;
 mod listen;
 pub(crate) mod lull;

@@ -8,6 +8,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsStream;
 
+use super::channel_binding::tls_server_end_point;
+
 /// Bytes that are received at once to be forgotten.
 const DISCARDED: usize = 16 << 10;
 
@@ -37,6 +39,14 @@ impl Stream {
 }
 
 impl Stream {
+    /// What binds an authentication to this connection (RFC 5929 `tls-server-end-point`); `None` without TLS and for
+    /// certificates that have no such hash.
+    pub(crate) fn channel_binding(&self) -> Option<Vec<u8>> {
+        let Self::Tls(stream) = self else { return None };
+        let certificates = stream.get_ref().1.peer_certificates()?;
+        tls_server_end_point(certificates.first()?)
+    }
+
     /// Receives what has come and forgets it, below TLS: how much that was, nothing at the end.
     pub(crate) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut room = [0; DISCARDED];

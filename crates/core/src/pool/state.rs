@@ -163,7 +163,9 @@ impl<C, E: Clone> State<C, E> {
         if self.phase != Phase::Open || !self.waiters.is_empty() {
             return None;
         }
-        let held = self.idle.pop_if(|held| !is_silent(held, &self.options, now))?;
+        let held = self
+            .idle
+            .pop_if(|held| !is_silent(held, &self.options, now))?;
         if self.is_stale(&held.vitals) || held.vitals.is_expired(now) {
             return Some(Offer::Retire(self.end(held)));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Error;
 use super::dsn::{Endpoint, Parts, SslMode, read_port, read_seconds, read_ssl_mode, redact};
-use crate::net::ClientTls;
+use crate::net::{ClientTls, PeerCheck};
 
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const DEFAULT_STATEMENT_CACHE: usize = 256;
@@ -36,8 +36,8 @@ pub(super) struct Kind {
     /// The first one is the one to tell of.
     pub(super) schemes: &'static [&'static str],
     pub(super) port: u16,
-    /// The one option that only its DSNs have.
-    pub(super) option: &'static str,
+    /// The options that only its DSNs have, as they are listed in a sentence.
+    pub(super) options: &'static str,
     /// The socket that a host which is a path, and a port, mean.
     pub(super) socket: fn(&str, u16) -> PathBuf,
 }
@@ -64,6 +64,16 @@ impl Access {
 
     pub(super) fn client_tls(&self) -> ClientTls {
         self.ssl_mode.client_tls(self.ssl_root_cert.as_ref())
+    }
+
+    /// Whether TLS with these settings proves who the server is. A certificate for whatever name proves nothing where it may
+    /// come from any authority that the system trusts.
+    pub(super) fn proves_server(&self) -> bool {
+        match self.client_tls().check {
+            PeerCheck::AuthorityAndName => true,
+            PeerCheck::Authority => self.ssl_root_cert.is_some(),
+            PeerCheck::None => false,
+        }
     }
 
     /// The database, or the user where the DSN names none.
@@ -147,9 +157,9 @@ impl Access {
                     .map_err(|_| format!("statement_cache \"{value}\" is not a whole number"))?;
             }
             _ => {
-                let own = kind.option;
+                let own = kind.options;
                 return Err(format!(
-                    "the option \"{name}\" is unknown; there are {OPTIONS} and {own}"
+                    "the option \"{name}\" is unknown; there are {OPTIONS}, {own}"
                 ));
             }
         }

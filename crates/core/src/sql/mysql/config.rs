@@ -6,7 +6,7 @@ use crate::sql::access::{Access, Kind};
 const MYSQL: Kind = Kind {
     schemes: &["mysql", "mariadb"],
     port: 3306,
-    option: "local_infile",
+    options: "local_infile, server_public_key and allow_unverified_server",
     socket: |path, _| PathBuf::from(path),
 };
 
@@ -18,30 +18,48 @@ pub struct Config {
     pub access: Access,
     /// Whether `LOAD DATA LOCAL INFILE` may read files of this machine. Default no.
     pub local_infile: bool,
+    /// PEM file with the RSA public key of the server, which encrypts the password where there is no TLS.
+    pub server_public_key: Option<PathBuf>,
+    /// Whether the password may go to a server whose identity is not proven: in the clear over TLS without a verified
+    /// certificate, without TLS encrypted by a key that the server itself sends. Default no.
+    pub allow_unverified_server: bool,
 }
 
 impl Config {
-    /// Reads what [`Access`] does, with the scheme `mysql` or `mariadb`, and `local_infile` (`on`, `off` = default).
+    /// Reads what [`Access`] does, with the scheme `mysql` or `mariadb`, and `local_infile` (`on`, `off` = default),
+    /// `server_public_key` (a PEM file), `allow_unverified_server` (`on`, `off` = default).
     ///
     /// # Errors
     /// [`Error::Dsn`] with the password hidden.
     pub fn parse(dsn: &str) -> Result<Self, Error> {
-        let mut local_infile = false;
+        let (mut local_infile, mut allow_unverified_server) = (false, false);
+        let mut server_public_key = None;
         let access = Access::parse(dsn, &MYSQL, |name, value| {
-            if name != "local_infile" {
-                return Ok(false);
+            match name {
+                "local_infile" => local_infile = read_switch(name, value)?,
+                "allow_unverified_server" => allow_unverified_server = read_switch(name, value)?,
+                "server_public_key" if value.is_empty() => {
+                    return Err("server_public_key names no file".to_owned());
+                }
+                "server_public_key" => server_public_key = Some(PathBuf::from(value)),
+                _ => return Ok(false),
             }
-            local_infile = match value {
-                "on" => true,
-                "off" => false,
-                _ => return Err(format!("local_infile \"{value}\" is neither on nor off")),
-            };
             Ok(true)
         })?;
         Ok(Self {
             access,
             local_infile,
+            server_public_key,
+            allow_unverified_server,
         })
+    }
+}
+
+fn read_switch(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{name} \"{value}\" is neither on nor off")),
     }
 }
 
@@ -55,7 +73,7 @@ mod tests {
     #[test]
     fn every_part_is_read_and_percent_decoded() {
         let config = Config::parse(
-            "mariadb://us%40er:p%3Aw%2Fd@db.example:3307/my%20db?sslmode=verify-ca&sslrootcert=/ca.pem&connect_timeout=2.5&application_name=a&statement_cache=0&local_infile=on",
+            "mariadb://us%40er:p%3Aw%2Fd@db.example:3307/my%20db?sslmode=verify-ca&sslrootcert=/ca.pem&connect_timeout=2.5&application_name=a&statement_cache=0&local_infile=on&server_public_key=/key.pem&allow_unverified_server=on",
         )
         .unwrap();
         assert_eq!(config.access.user, "us@er");
@@ -67,7 +85,8 @@ mod tests {
         assert_eq!(config.access.connect_timeout, Duration::from_millis(2500));
         assert_eq!(config.access.application_name, "a");
         assert_eq!(config.access.statement_cache, 0);
-        assert!(config.local_infile);
+        assert!(config.local_infile && config.allow_unverified_server);
+        assert_eq!(config.server_public_key, Some(PathBuf::from("/key.pem")));
     }
 
     #[test]
@@ -76,7 +95,8 @@ mod tests {
         assert_eq!(config.access.database, None);
         assert_eq!(config.access.endpoint.to_string(), "localhost:3306");
         assert_eq!(config.access.ssl_mode, SslMode::Prefer);
-        assert!(!config.local_infile);
+        assert!(!config.local_infile && !config.allow_unverified_server);
+        assert_eq!(config.server_public_key, None);
     }
 
     #[test]
@@ -97,7 +117,15 @@ mod tests {
             ("mysql://a:secret@h/d?local_infile=1", "local_infile \"1\""),
             (
                 "mysql://a:secret@h/d?colour=red",
-                "\"colour\" is unknown; there are host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name, statement_cache and local_infile",
+                "\"colour\" is unknown; there are host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name, statement_cache, local_infile, server_public_key and allow_unverified_server",
+            ),
+            (
+                "mysql://a:secret@h/d?allow_unverified_server=yes",
+                "allow_unverified_server \"yes\" is neither on nor off",
+            ),
+            (
+                "mysql://a:secret@h/d?server_public_key=",
+                "server_public_key names no file",
             ),
             ("mysql://:secret@h/d", "no user"),
             ("mysql://a:secret@/d", "no host"),

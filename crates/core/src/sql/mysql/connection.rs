@@ -11,7 +11,9 @@ use super::config::Config;
 use super::encode;
 use super::failure::ServerFailure;
 use super::infile::Infile;
-use super::reply::{AUTOCOMMIT, Answer, Command, IN_TRANSACTION, Manner, Reply, Step};
+use super::reply::{
+    AUTOCOMMIT, Answer, Command, IN_TRANSACTION, Manner, NO_BACKSLASH_ESCAPES, Reply, Step,
+};
 use super::startup::Connector;
 use super::wire::{Framing, HEADER, Malformed, frame, push_packet, take_packet};
 use crate::net::BufferedStream;
@@ -353,6 +355,11 @@ impl Connection {
             }
         }
         Ok(false)
+    }
+
+    /// Whether a backslash in a string literal escapes what follows.
+    pub(super) fn has_backslash_escapes(&self) -> bool {
+        self.reply.status & NO_BACKSLASH_ESCAPES == 0
     }
 
     /// For whoever waits for a commit.

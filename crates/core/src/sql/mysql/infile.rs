@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 
 use super::connection::Connection;
+use super::infile_name::local_file;
 use crate::sql::error::excerpt;
 use crate::sql::{Error, ServerError};
 
@@ -78,11 +79,11 @@ impl Connection {
             let message = format!("the server asks for the file \"{shown}\", which is refused");
             return Err(refusal(message, sql));
         }
-        match std::str::from_utf8(name) {
-            Ok(path) if sql.contains(path) => Ok(path.to_owned()),
+        match local_file(sql, self.has_backslash_escapes()) {
+            Some(path) if path.as_bytes() == name => Ok(path),
             _ => {
                 let message = format!(
-                    "the server asks for the file \"{shown}\", which the statement does not name"
+                    "the server asks for the file \"{shown}\", which is not the one that the statement names"
                 );
                 Err(refusal(message, sql))
             }

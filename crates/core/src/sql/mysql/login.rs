@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 
 use bytes::BytesMut;
@@ -29,6 +30,8 @@ const LONGEST_PACKET: u32 = 1 << 30;
 const COLLATION: u8 = 45;
 /// A handshake is a few hundred bytes.
 const HANDSHAKE_LIMIT: usize = 1 << 20;
+/// `caching_sha2_password` does not know the hash: the server asks for the password itself.
+const FULL_AUTHENTICATION: &[u8] = &[4];
 
 impl Connector {
     /// Shakes hands and proves who we are.
@@ -51,8 +54,7 @@ impl Connector {
         wire = self.secure(wire, &mut capabilities, extensions).await?;
         let mut login = Login {
             password: self.config.access.password.as_deref().unwrap_or_default(),
-            is_tls: matches!(wire.link.stream(), Stream::Tls(_)),
-            is_ipc: matches!(wire.link.stream(), Stream::Unix(_)),
+            channel: self.channel(wire.link.stream())?,
             scramble: greeting.nonce(),
         };
         // The scramble is told with a zero byte behind it.
@@ -62,7 +64,7 @@ impl Connector {
             Some(AuthPlugin::CachingSha2Password) => AuthPlugin::CachingSha2Password,
             _ => AuthPlugin::MysqlNativePassword,
         };
-        let mut procedure = self.begin(&plugin)?;
+        let mut procedure = self.begin(&plugin, &login)?;
         let response = procedure.run(&login, &login.scramble);
         let response = response.map_err(|error| self.refused_plugin(&plugin, &error))?;
         let attributes = [
@@ -202,11 +204,17 @@ impl Connector {
                     let request: AuthSwitchRequest<'_> = self.parse(&packet)?;
                     login.scramble = request.plugin_data().to_vec();
                     let plugin = request.auth_plugin();
-                    procedure = self.begin(&plugin)?;
+                    procedure = self.begin(&plugin, login)?;
                     procedure.run(&*login, request.plugin_data())
                 }
-                Some(0x01) => procedure.run(&*login, &packet[1..]),
-                _ => procedure.run(&*login, &packet),
+                first => {
+                    let challenge = &packet[usize::from(first == Some(&0x01))..];
+                    let is_cached = matches!(procedure, AuthProc::CachingSha2Password(_));
+                    if is_cached && challenge == FULL_AUTHENTICATION {
+                        self.check_exposure(&AuthPlugin::CachingSha2Password, login)?;
+                    }
+                    procedure.run(&*login, challenge)
+                }
             };
             let response = response
                 .map_err(|error| self.failed(ConnectFailure::Authentication, error.to_string()))?;
@@ -226,15 +234,79 @@ impl Connector {
             .map_err(|_| self.incomprehensible())
     }
 
-    fn begin(&self, plugin: &AuthPlugin<'_>) -> Result<AuthProc, Error> {
+    fn begin(&self, plugin: &AuthPlugin<'_>, login: &Login<'_>) -> Result<AuthProc, Error> {
         match plugin {
+            // They prove that we know the password without showing it; the last one only until it is asked for more.
             AuthPlugin::MysqlNativePassword
-            | AuthPlugin::CachingSha2Password
-            | AuthPlugin::Ed25519 => plugin
-                .init()
-                .map_err(|error| self.refused_plugin(plugin, &error)),
-            // The others show the password, or next to it, to whoever claims to be the server.
-            _ => Err(self.refused_plugin(plugin, &"that plugin is not supported")),
+            | AuthPlugin::Ed25519
+            | AuthPlugin::CachingSha2Password => {}
+            AuthPlugin::Sha256Password | AuthPlugin::MysqlClearPassword => {
+                self.check_exposure(plugin, login)?;
+            }
+            _ => return Err(self.refused_plugin(plugin, &"that plugin is not supported")),
+        }
+        plugin
+            .init()
+            .map_err(|error| self.refused_plugin(plugin, &error))
+    }
+
+    /// Refuses to show the password to a server that may be anybody's.
+    fn check_exposure(&self, plugin: &AuthPlugin<'_>, login: &Login<'_>) -> Result<(), Error> {
+        let is_clear = matches!(plugin, AuthPlugin::MysqlClearPassword);
+        let obstacle = match login.channel {
+            _ if login.password.is_empty() => return Ok(()),
+            Channel::Proven => return Ok(()),
+            Channel::Key(_) | Channel::Plain if is_clear => {
+                "the connection has no TLS. Use sslmode=verify-full or a Unix socket"
+            }
+            Channel::Key(_) => return Ok(()),
+            Channel::UnprovenTls | Channel::Plain if self.config.allow_unverified_server => {
+                return Ok(());
+            }
+            Channel::UnprovenTls => {
+                "the server's certificate is not verified. Use sslmode=verify-full (with sslrootcert=FILE for an authority of \
+                 your own), sslmode=disable with server_public_key=FILE, a Unix socket, or, where nobody can come between, \
+                 allow_unverified_server=on"
+            }
+            Channel::Plain => {
+                "the connection has no TLS. Use sslmode=verify-full, a Unix socket, server_public_key=FILE with the server's \
+                 RSA key, or, where nobody can come between, allow_unverified_server=on"
+            }
+        };
+        Err(self.refused_plugin(
+            plugin,
+            &format!("that shows it the password, and {obstacle}"),
+        ))
+    }
+
+    /// # Errors
+    /// [`Error::Connect`] when the key of the server cannot be read.
+    fn channel(&self, stream: &Stream) -> Result<Channel, Error> {
+        let key = self.config.server_public_key.as_deref();
+        Ok(match (stream, key) {
+            (Stream::Unix(_), _) => Channel::Proven,
+            (Stream::Tls(_), _) if self.config.access.proves_server() => Channel::Proven,
+            (Stream::Tls(_), _) => Channel::UnprovenTls,
+            (Stream::Tcp(_), Some(file)) => Channel::Key(self.read_key(file)?),
+            (Stream::Tcp(_), None) => Channel::Plain,
+        })
+    }
+
+    fn read_key(&self, file: &Path) -> Result<Vec<u8>, Error> {
+        let unusable = |reason: &dyn std::fmt::Display| {
+            let file = file.display();
+            self.failed(
+                ConnectFailure::Authentication,
+                format!("server_public_key {file}: {reason}"),
+            )
+        };
+        let key = std::fs::read(file).map_err(|error| unusable(&error))?;
+        // What `caching_sha2_password` has, and the only form that its client knows.
+        match key.starts_with(b"-----BEGIN PUBLIC KEY-----") {
+            true => Ok(key),
+            false => Err(unusable(
+                &"it holds no public key in PEM (BEGIN PUBLIC KEY)",
+            )),
         }
     }
 
@@ -331,11 +403,20 @@ impl Wire {
     }
 }
 
+/// What is known of whoever reads what we send.
+enum Channel {
+    /// A Unix socket, or TLS with a verified certificate.
+    Proven,
+    UnprovenTls,
+    /// No TLS, but the server's public key (PEM).
+    Key(Vec<u8>),
+    Plain,
+}
+
 /// What an authentication plugin may know.
 struct Login<'a> {
     password: &'a str,
-    is_tls: bool,
-    is_ipc: bool,
+    channel: Channel,
     scramble: Vec<u8>,
 }
 
@@ -345,11 +426,12 @@ impl Context for &Login<'_> {
     }
 
     fn is_ipc_transport(&self) -> bool {
-        self.is_ipc
+        self.is_tls_transport()
     }
 
+    /// Whether the server takes the password as it is.
     fn is_tls_transport(&self) -> bool {
-        self.is_tls
+        matches!(self.channel, Channel::Proven | Channel::UnprovenTls)
     }
 
     fn scramble(&self) -> &[u8] {
@@ -357,6 +439,9 @@ impl Context for &Login<'_> {
     }
 
     fn server_key_pem(&self) -> Option<&[u8]> {
-        None
+        match &self.channel {
+            Channel::Key(key) => Some(key),
+            _ => None,
+        }
     }
 }

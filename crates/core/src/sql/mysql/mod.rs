@@ -21,6 +21,7 @@ mod failure;
 #[cfg(test)]
 mod hostile;
 mod infile;
+mod infile_name;
 mod login;
 mod reply;
 mod rows;

@@ -9,6 +9,7 @@ use crate::sql::{ResultSet, Value};
 
 pub(super) const IN_TRANSACTION: u16 = 0x0001;
 pub(super) const AUTOCOMMIT: u16 = 0x0002;
+pub(super) const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 const MORE_RESULTS: u16 = 0x0008;
 const CURSOR_EXISTS: u16 = 0x0040;
 const LAST_ROW_SENT: u16 = 0x0080;

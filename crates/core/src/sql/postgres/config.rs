@@ -1,12 +1,13 @@
 use std::path::PathBuf;
 
+use super::auth::{BindingMode, RequireAuth};
 use crate::sql::Error;
 use crate::sql::access::{Access, Kind};
 
 const POSTGRES: Kind = Kind {
     schemes: &["postgres", "postgresql", "pgsql"],
     port: 5432,
-    option: "options",
+    options: "options, require_auth and channel_binding",
     socket: |folder, port| PathBuf::from(format!("{folder}/.s.PGSQL.{port}")),
 };
 
@@ -17,24 +18,39 @@ pub struct Config {
     pub access: Access,
     /// Server settings as `-c name=value`, handed over as they are.
     pub options: Option<String>,
+    /// Which ways to authenticate the server may ask for.
+    pub require_auth: RequireAuth,
+    /// Whether SCRAM is bound to the TLS connection.
+    pub channel_binding: BindingMode,
 }
 
 impl Config {
-    /// Reads what [`Access`] does, with the scheme `postgres`, `postgresql` or `pgsql`, and `options`. A host that is a path
-    /// is the folder of a socket; without a database it is the one with the user's name.
+    /// Reads what [`Access`] does, with the scheme `postgres`, `postgresql` or `pgsql`, and `options`, `require_auth`,
+    /// `channel_binding`. A host that is a path is the folder of a socket; without a database it is the one with the user's
+    /// name.
     ///
     /// # Errors
     /// [`Error::Dsn`] with the password hidden.
     pub fn parse(dsn: &str) -> Result<Self, Error> {
         let mut options = None;
+        let mut require_auth = RequireAuth::default();
+        let mut channel_binding = BindingMode::default();
         let mut access = Access::parse(dsn, &POSTGRES, |name, value| {
-            if name == "options" {
-                options = Some(value.to_owned());
+            match name {
+                "options" => options = Some(value.to_owned()),
+                "require_auth" => require_auth = RequireAuth::parse(value)?,
+                "channel_binding" => channel_binding = BindingMode::parse(value)?,
+                _ => return Ok(false),
             }
-            Ok(name == "options")
+            Ok(true)
         })?;
         access.database.get_or_insert_with(|| access.user.clone());
-        Ok(Self { access, options })
+        Ok(Self {
+            access,
+            options,
+            require_auth,
+            channel_binding,
+        })
     }
 }
 
@@ -100,7 +116,7 @@ mod tests {
             ),
             (
                 "postgres://a:secret@h/d?colour=red",
-                "\"colour\" is unknown; there are host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name, statement_cache and options",
+                "\"colour\" is unknown; there are host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name, statement_cache, options, require_auth and channel_binding",
             ),
             (
                 "postgres://a@h/d?password=secret&connect_timeout=0",

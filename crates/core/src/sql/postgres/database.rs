@@ -131,7 +131,10 @@ impl Manage for Postgres {
         &self,
         connection: &mut Box<Connection>,
     ) -> Option<impl Future<Output = ()> + 'static> {
-        Some(cancel::terminate(connection.cancel_key, Rc::clone(&self.connector)))
+        Some(cancel::terminate(
+            connection.cancel_key,
+            Rc::clone(&self.connector),
+        ))
     }
 
     async fn validate(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {

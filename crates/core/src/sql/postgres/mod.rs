@@ -3,6 +3,7 @@
 //! [`Database`] lends pooled connections to statements and to [`Transaction`]s. Below it, a [`Connection`] sends a
 //! [`Batch`] in one write with one `Sync` and reads one answer.
 
+mod auth;
 mod batch;
 mod cache;
 mod cancel;
@@ -16,6 +17,7 @@ mod failure;
 #[cfg(test)]
 mod hostile;
 mod listener;
+mod login;
 mod portal;
 mod prepare;
 mod replies;
@@ -31,6 +33,7 @@ mod wire;
 
 pub(in crate::sql) use batch::is_rollback_to;
 
+pub use auth::{AuthMethod, BindingMode, RequireAuth};
 pub use batch::{Batch, End, Failure, Outcome};
 pub use config::Config;
 pub use connection::{Connection, TransactionStatus};

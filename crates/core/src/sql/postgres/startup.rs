@@ -6,9 +6,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
-use postgres_protocol::message::backend as tag;
 use postgres_protocol::message::frontend;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -16,10 +13,7 @@ use tokio::net::TcpStream;
 use super::cancel::CancelKey;
 use super::config::Config;
 use super::connection::{Connection, Types};
-use super::failure::ServerFailure;
-use super::replies::Replies;
-use super::text::Malformed;
-use super::wire::Reader;
+use super::login::{Answers, Login};
 use crate::net::{self, DialError, Stream, TlsConnector};
 use crate::sql::dsn::{Endpoint, SslMode};
 use crate::sql::{ConnectFailure, Error};
@@ -156,22 +150,33 @@ impl Connector {
         connection
             .push_startup(self.settings())
             .map_err(|error| self.refused(&error))?;
-        let mut scram = None;
+        let mut login = Login::new(connection.link.stream(), &self.config);
         loop {
-            let mut answer = LogIn::default();
+            let mut answer = Answers::default();
             let outcome = connection.exchange(&mut answer).await;
             if let Some(failure) = answer.failure {
                 return Err(failure.into_connect_error(&self.target));
             }
             outcome.map_err(|error| self.while_logging_in(error))?;
-            match answer.request {
+            let written = match answer.request {
                 None => {
+                    login
+                        .check_let_in(answer.is_let_in)
+                        .map_err(|error| self.unauthenticated(&error))?;
                     connection.cancel_key = answer.key;
                     return Ok(connection);
                 }
-                Some(request) => self.answer(request, &mut scram, &mut connection.link.out)?,
-            }
+                Some(_) if answer.is_let_in => Err(io::Error::other(
+                    "the server asks for authentication after it let us in",
+                )),
+                Some(request) => login.answer(request, &mut connection.link.out),
+            };
+            written.map_err(|error| self.unauthenticated(&error))?;
         }
+    }
+
+    fn unauthenticated(&self, error: &io::Error) -> Error {
+        self.failed(ConnectFailure::Authentication, error.to_string())
     }
 
     fn settings(&self) -> Vec<(&str, &str)> {
@@ -187,69 +192,6 @@ impl Connector {
             settings.push(("options", options));
         }
         settings
-    }
-
-    /// Writes the answer to an authentication request.
-    fn answer(
-        &self,
-        request: Request,
-        scram: &mut Option<ScramSha256>,
-        out: &mut BytesMut,
-    ) -> Result<(), Error> {
-        let user = self.config.access.user.as_bytes();
-        let written = match request {
-            Request::Cleartext => frontend::password_message(self.password()?, out),
-            Request::Md5(salt) => {
-                let hash = md5_hash(user, self.password()?, salt);
-                frontend::password_message(hash.as_bytes(), out)
-            }
-            Request::Sasl(mechanisms) => {
-                if !mechanisms.iter().any(|name| name == SCRAM_SHA_256) {
-                    return Err(self.failed(
-                        ConnectFailure::Authentication,
-                        format!("the server offers only {}", mechanisms.join(", ")),
-                    ));
-                }
-                let first = ScramSha256::new(self.password()?, ChannelBinding::unsupported());
-                let written = frontend::sasl_initial_response(SCRAM_SHA_256, first.message(), out);
-                *scram = Some(first);
-                written
-            }
-            Request::SaslContinue(data) => self.scram(scram, |scram| {
-                scram.update(&data)?;
-                frontend::sasl_response(scram.message(), out)
-            }),
-            // Nothing to send: the server goes on by itself once we are convinced of it.
-            Request::SaslFinal(data) => self.scram(scram, |scram| scram.finish(&data)),
-            Request::Other(code) => {
-                return Err(self.failed(
-                    ConnectFailure::Authentication,
-                    format!("the server asks for authentication method {code}, which is none of trust, password, md5, scram-sha-256"),
-                ));
-            }
-        };
-        written.map_err(|error| self.failed(ConnectFailure::Authentication, error.to_string()))
-    }
-
-    fn scram(
-        &self,
-        scram: &mut Option<ScramSha256>,
-        step: impl FnOnce(&mut ScramSha256) -> io::Result<()>,
-    ) -> io::Result<()> {
-        match scram {
-            Some(scram) => step(scram),
-            None => Err(io::Error::other("the server skipped the start of SCRAM")),
-        }
-    }
-
-    fn password(&self) -> Result<&[u8], Error> {
-        let password = self.config.access.password.as_ref();
-        password.map(String::as_bytes).ok_or_else(|| {
-            self.failed(
-                ConnectFailure::Authentication,
-                "the server asks for a password and the DSN has none".to_owned(),
-            )
-        })
     }
 
     fn failed(&self, failure: ConnectFailure, message: String) -> Error {
@@ -273,74 +215,6 @@ impl Connector {
         match error {
             Error::ConnectionLost { message, .. } => self.failed(ConnectFailure::Protocol, message),
             other => other,
-        }
-    }
-}
-
-/// What the server wants to see before it lets us in.
-enum Request {
-    Cleartext,
-    Md5([u8; 4]),
-    Sasl(Vec<String>),
-    SaslContinue(Vec<u8>),
-    SaslFinal(Vec<u8>),
-    Other(u32),
-}
-
-/// The server's messages up to its next request or to `ReadyForQuery`.
-#[derive(Default)]
-struct LogIn {
-    request: Option<Request>,
-    key: CancelKey,
-    failure: Option<ServerFailure>,
-}
-
-impl Replies for LogIn {
-    fn message(&mut self, tag: u8, body: &[u8]) -> Result<bool, Malformed> {
-        match tag {
-            tag::AUTHENTICATION_TAG => {
-                self.request = read_request(body)?;
-                Ok(self.request.is_some())
-            }
-            tag::BACKEND_KEY_DATA_TAG => {
-                self.key = CancelKey::read(body)?;
-                Ok(false)
-            }
-            tag::READY_FOR_QUERY_TAG => Ok(true),
-            _ => Err(Malformed),
-        }
-    }
-
-    fn failed(&mut self, failure: ServerFailure) -> bool {
-        self.failure = Some(failure);
-        true
-    }
-
-    fn is_log_in(&self) -> bool {
-        true
-    }
-}
-
-/// `None` for `AuthenticationOk`.
-fn read_request(body: &[u8]) -> Result<Option<Request>, Malformed> {
-    let mut reader = Reader::new(body);
-    Ok(Some(match reader.u32()? {
-        0 => return Ok(None),
-        3 => Request::Cleartext,
-        5 => Request::Md5(reader.take()?),
-        10 => Request::Sasl(read_mechanisms(reader)?),
-        11 => Request::SaslContinue(reader.rest().to_vec()),
-        12 => Request::SaslFinal(reader.rest().to_vec()),
-        other => Request::Other(other),
-    }))
-}
-
-fn read_mechanisms(mut reader: Reader<'_>) -> Result<Vec<String>, Malformed> {
-    let mut mechanisms = Vec::new();
-    loop {
-        match reader.text()? {
-            name if name.is_empty() => return Ok(mechanisms),
-            name => mechanisms.push(name),
         }
     }
 }

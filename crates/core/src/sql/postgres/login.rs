@@ -1,0 +1,287 @@
+//! Authentication: which requests of the server are answered, and how.
+
+use std::io;
+
+use bytes::BytesMut;
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{
+    ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
+};
+use postgres_protocol::message::backend as tag;
+use postgres_protocol::message::frontend;
+
+use super::auth::{AuthMethod, BindingMode};
+use super::cancel::CancelKey;
+use super::config::Config;
+use super::failure::ServerFailure;
+use super::replies::Replies;
+use super::text::Malformed;
+use super::wire::Reader;
+use crate::net::Stream;
+
+/// One log-in: what the server has asked for and what it has proven.
+pub(super) struct Login<'a> {
+    config: &'a Config,
+    /// A Unix socket, or TLS with a verified certificate.
+    is_proven: bool,
+    is_tls: bool,
+    /// What SCRAM is bound to, where it can be.
+    binding: Option<Vec<u8>>,
+    stage: Stage,
+}
+
+enum Stage {
+    /// Nothing was asked for so far.
+    Begun,
+    /// The password, or its MD5 hash, was sent.
+    Answered,
+    /// SCRAM has begun: `AuthenticationSASLContinue`, then `AuthenticationSASLFinal` must follow.
+    Scram { scram: ScramSha256, bound: bool },
+    /// The server has shown that it knows the password as well.
+    Proven { bound: bool },
+}
+
+impl<'a> Login<'a> {
+    pub(super) fn new(stream: &Stream, config: &'a Config) -> Self {
+        let is_tls = matches!(stream, Stream::Tls(_));
+        let is_proven = match stream {
+            Stream::Unix(_) => true,
+            Stream::Tls(_) => config.access.proves_server(),
+            Stream::Tcp(_) => false,
+        };
+        Self {
+            config,
+            is_proven,
+            is_tls,
+            binding: stream.channel_binding(),
+            stage: Stage::Begun,
+        }
+    }
+
+    /// Writes the answer to an authentication request.
+    ///
+    /// # Errors
+    /// Why the request is not answered.
+    pub(super) fn answer(&mut self, request: Request, out: &mut BytesMut) -> io::Result<()> {
+        match request {
+            Request::Cleartext => {
+                self.begin(AuthMethod::Password)?;
+                self.check_exposure()?;
+                frontend::password_message(self.password()?, out)?;
+                self.stage = Stage::Answered;
+                Ok(())
+            }
+            Request::Md5(salt) => {
+                self.begin(AuthMethod::Md5)?;
+                let user = self.config.access.user.as_bytes();
+                let hash = md5_hash(user, self.password()?, salt);
+                frontend::password_message(hash.as_bytes(), out)?;
+                self.stage = Stage::Answered;
+                Ok(())
+            }
+            Request::Sasl(mechanisms) => self.begin_scram(&mechanisms, out),
+            Request::SaslContinue(data) => match &mut self.stage {
+                Stage::Scram { scram, .. } => {
+                    scram.update(&data)?;
+                    frontend::sasl_response(scram.message(), out)
+                }
+                _ => Err(io::Error::other("the server skipped the start of SCRAM")),
+            },
+            // Nothing to send: the server goes on by itself once we are convinced of it.
+            Request::SaslFinal(data) => match &mut self.stage {
+                Stage::Scram { scram, bound } => {
+                    scram.finish(&data)?;
+                    self.stage = Stage::Proven { bound: *bound };
+                    Ok(())
+                }
+                _ => Err(io::Error::other("the server skipped the start of SCRAM")),
+            },
+            Request::Other(code) => Err(io::Error::other(format!(
+                "the server asks for authentication method {code}, which is none of trust, password, md5, scram-sha-256"
+            ))),
+        }
+    }
+
+    /// The server says that we are in: whether it may.
+    ///
+    /// # Errors
+    /// Why this is no server to talk to.
+    pub(super) fn check_let_in(&self, is_let_in: bool) -> io::Result<()> {
+        let refuse = |reason: String| Err(io::Error::other(reason));
+        match self.stage {
+            _ if !is_let_in => {
+                refuse("the server is ready without AuthenticationOk".to_owned())
+            }
+            Stage::Scram { .. } => refuse(
+                "the server ended SCRAM before it proved that it knows the password (no AuthenticationSASLFinal)"
+                    .to_owned(),
+            ),
+            Stage::Begun if !self.config.require_auth.allows(AuthMethod::None) => refuse(format!(
+                "require_auth={} is not met: the server asked for no authentication",
+                self.config.require_auth.text()
+            )),
+            Stage::Proven { bound: true } => Ok(()),
+            _ if self.config.channel_binding == BindingMode::Require => {
+                refuse("channel_binding=require is not met: the server did not use SCRAM with channel binding".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the server may ask for this now.
+    fn begin(&self, method: AuthMethod) -> io::Result<()> {
+        if !matches!(self.stage, Stage::Begun) {
+            return Err(io::Error::other(
+                "the server asks for authentication a second time",
+            ));
+        }
+        if !self.config.require_auth.allows(method) {
+            return Err(io::Error::other(format!(
+                "require_auth={} is not met: the server asks for {}",
+                self.config.require_auth.text(),
+                method.name()
+            )));
+        }
+        if self.config.channel_binding == BindingMode::Require && method != AuthMethod::ScramSha256
+        {
+            return Err(io::Error::other(format!(
+                "channel_binding=require is not met: the server asks for {}",
+                method.name()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses to show the password to a server that may be anybody's.
+    fn check_exposure(&self) -> io::Result<()> {
+        if self.is_proven || self.config.require_auth.names(AuthMethod::Password) {
+            return Ok(());
+        }
+        let obstacle = match self.is_tls {
+            true => "the server's certificate is not verified",
+            false => "the connection has no TLS",
+        };
+        Err(io::Error::other(format!(
+            "the server asks for the password in clear text, and {obstacle}. Use sslmode=verify-full (with sslrootcert=FILE for \
+             an authority of your own), a Unix socket, scram-sha-256 on the server, or, where nobody can come between, \
+             require_auth=password"
+        )))
+    }
+
+    fn begin_scram(&mut self, mechanisms: &[String], out: &mut BytesMut) -> io::Result<()> {
+        self.begin(AuthMethod::ScramSha256)?;
+        let offers = |name: &str| mechanisms.iter().any(|offered| offered == name);
+        let binding = self
+            .binding
+            .take()
+            .filter(|_| self.config.channel_binding != BindingMode::Disable);
+        let (mechanism, binding, bound) = match binding {
+            Some(hash) if offers(SCRAM_SHA_256_PLUS) => {
+                let binding = ChannelBinding::tls_server_end_point(hash);
+                (SCRAM_SHA_256_PLUS, binding, true)
+            }
+            // Tells the server that we could: one that offered it and hears this knows of somebody in between.
+            Some(_) => (SCRAM_SHA_256, ChannelBinding::unrequested(), false),
+            None => (SCRAM_SHA_256, ChannelBinding::unsupported(), false),
+        };
+        if self.config.channel_binding == BindingMode::Require && !bound {
+            return Err(io::Error::other(match self.is_tls {
+                false => "channel_binding=require is not met: the connection has no TLS",
+                true if offers(SCRAM_SHA_256_PLUS) => {
+                    "channel_binding=require is not met: the signature of the server's certificate names no hash function"
+                }
+                true => {
+                    "channel_binding=require is not met: the server does not offer SCRAM-SHA-256-PLUS"
+                }
+            }));
+        }
+        if !offers(mechanism) {
+            let offered = mechanisms.join(", ");
+            return Err(io::Error::other(format!(
+                "the server offers only {offered}"
+            )));
+        }
+        let scram = ScramSha256::new(self.password()?, binding);
+        frontend::sasl_initial_response(mechanism, scram.message(), out)?;
+        self.stage = Stage::Scram { scram, bound };
+        Ok(())
+    }
+
+    fn password(&self) -> io::Result<&'a [u8]> {
+        let password = self.config.access.password.as_ref();
+        password
+            .map(String::as_bytes)
+            .ok_or_else(|| io::Error::other("the server asks for a password and the DSN has none"))
+    }
+}
+
+/// What the server wants to see before it lets us in.
+pub(super) enum Request {
+    Cleartext,
+    Md5([u8; 4]),
+    Sasl(Vec<String>),
+    SaslContinue(Vec<u8>),
+    SaslFinal(Vec<u8>),
+    Other(u32),
+}
+
+/// The server's messages up to its next request or to `ReadyForQuery`.
+#[derive(Default)]
+pub(super) struct Answers {
+    pub(super) request: Option<Request>,
+    /// `AuthenticationOk` has come.
+    pub(super) is_let_in: bool,
+    pub(super) key: CancelKey,
+    pub(super) failure: Option<ServerFailure>,
+}
+
+impl Replies for Answers {
+    fn message(&mut self, tag: u8, body: &[u8]) -> Result<bool, Malformed> {
+        match tag {
+            tag::AUTHENTICATION_TAG => {
+                self.request = read_request(body)?;
+                self.is_let_in |= self.request.is_none();
+                Ok(self.request.is_some())
+            }
+            tag::BACKEND_KEY_DATA_TAG => {
+                self.key = CancelKey::read(body)?;
+                Ok(false)
+            }
+            tag::READY_FOR_QUERY_TAG => Ok(true),
+            _ => Err(Malformed),
+        }
+    }
+
+    fn failed(&mut self, failure: ServerFailure) -> bool {
+        self.failure = Some(failure);
+        true
+    }
+
+    fn is_log_in(&self) -> bool {
+        true
+    }
+}
+
+/// `None` for `AuthenticationOk`.
+fn read_request(body: &[u8]) -> Result<Option<Request>, Malformed> {
+    let mut reader = Reader::new(body);
+    Ok(Some(match reader.u32()? {
+        0 => return Ok(None),
+        3 => Request::Cleartext,
+        5 => Request::Md5(reader.take()?),
+        10 => Request::Sasl(read_mechanisms(reader)?),
+        11 => Request::SaslContinue(reader.rest().to_vec()),
+        12 => Request::SaslFinal(reader.rest().to_vec()),
+        other => Request::Other(other),
+    }))
+}
+
+fn read_mechanisms(mut reader: Reader<'_>) -> Result<Vec<String>, Malformed> {
+    let mut mechanisms = Vec::new();
+    loop {
+        match reader.text()? {
+            name if name.is_empty() => return Ok(mechanisms),
+            name => mechanisms.push(name),
+        }
+    }
+}
