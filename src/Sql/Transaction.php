@@ -6,6 +6,7 @@ namespace Weft\Sql;
 
 use Weft\Native\SqlTransaction;
 use Weft\Runtime\CancelledException;
+use Weft\Runtime\ForkedProcess;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Sql\Internal\Attendant;
 use Weft\Sql\Internal\Copy;
@@ -215,8 +216,8 @@ final class Transaction implements Connection
     {
         try {
             shield($this->rollback(...));
-        } catch (SqlException) {
-            // The server rolls back what it cannot be told to roll back.
+        } catch (SqlException | ForkedProcess) {
+            // The server rolls back what it cannot be told to roll back, and a forked child has nothing to end.
         }
     }
 
@@ -305,8 +306,17 @@ final class Transaction implements Connection
             } while (\count($rows) === $chunk);
         } finally {
             if ($this->cursors->close($cursor, $this->depth) && $this->native->isOpen()) {
-                $this->native->push("CLOSE {$cursor->name()}", []);
+                $this->close($cursor->name());
             }
+        }
+    }
+
+    private function close(string $cursor): void
+    {
+        try {
+            $this->native->push("CLOSE {$cursor}", []);
+        } catch (ForkedProcess) {
+            // The cursor is the parent's, who still reads from it.
         }
     }
 }

@@ -15,34 +15,87 @@ final class CachingSha2Test extends TestCase
 {
     use Witness;
 
-    /** @return iterable<string, array{string, string}> */
+    /** @var resource|null */
+    private $server = null;
+    private string $port = '';
+    private string $folder = '';
+
+    protected function setUp(): void
+    {
+        $this->folder = \sys_get_temp_dir() . '/weft-login-' . \bin2hex(\random_bytes(6));
+        \mkdir($this->folder);
+    }
+
+    protected function tearDown(): void
+    {
+        if ($this->server !== null) {
+            \proc_terminate($this->server);
+            \proc_close($this->server);
+            $this->server = null;
+        }
+        \array_map(\unlink(...), (array) \glob("{$this->folder}/*"));
+        \rmdir($this->folder);
+    }
+
+    private function serve(string $way, string $password = 'secret'): void
+    {
+        $process = \proc_open([\PHP_BINARY, '-n', __DIR__ . '/Support/caching-sha2.php', $password, $way, $this->folder], [['pipe', 'r'], ['pipe', 'w'], ['file', '/dev/null', 'w']], $pipes);
+        self::assertIsResource($process);
+        $this->server = $process;
+        $this->port = \trim((string) \fgets($pipes[1]));
+    }
+
+    private function connect(string $options, string $password = 'secret'): Database
+    {
+        $options = \strtr($options, ['KEY' => "{$this->folder}/key.pem", 'CERTIFICATE' => "{$this->folder}/certificate.pem"]);
+
+        return Database::connect('mysql://app:' . \rawurlencode($password) . "@127.0.0.1:{$this->port}/app?connect_timeout=5&{$options}");
+    }
+
+    /** @return iterable<string, array{0: string, 1: string, 2?: string}> */
     public static function ways(): iterable
     {
-        yield 'the server knows the hash' => ['fast', 'secret'];
-        yield 'RSA' => ['full', 'secret'];
-        yield 'RSA with a password longer than the scramble' => ['full', 'Zoë, a password of more than twenty bytes'];
-        yield 'TLS' => ['tls', 'secret'];
+        yield 'the server knows the hash' => ['fast', 'sslmode=disable'];
+        yield 'RSA with the key of the DSN' => ['full', 'sslmode=disable&server_public_key=KEY'];
+        yield 'RSA with a password longer than the scramble' => ['full', 'sslmode=disable&server_public_key=KEY', 'Zoë, a password of more than twenty bytes'];
+        yield 'RSA with the key that the server sends, where that is allowed' => ['full', 'allow_unverified_server=on'];
+        yield 'TLS that is not verified, where that is allowed' => ['tls', 'sslmode=require&allow_unverified_server=on'];
     }
 
     /** @dataProvider ways */
-    public function testTheRightPasswordIsLetInAndAnotherIsNot(string $way, string $password): void
+    public function testTheRightPasswordIsLetInAndAnotherIsNot(string $way, string $options, string $password = 'secret'): void
     {
-        $certificate = (string) \tempnam(\sys_get_temp_dir(), 'weft');
-        $process = \proc_open([\PHP_BINARY, '-n', __DIR__ . '/Support/caching-sha2.php', $password, $way, $certificate], [['pipe', 'r'], ['pipe', 'w']], $pipes);
-        self::assertIsResource($process);
-        $port = \trim((string) \fgets($pipes[1]));
-        $sslmode = $way === 'tls' ? 'require' : 'disable';
-        $connect = static fn (string $password): Database => Database::connect('mysql://app:' . \rawurlencode($password) . "@127.0.0.1:{$port}/app?sslmode={$sslmode}&connect_timeout=5");
-        try {
-            $error = self::thrown(SyntaxError::class, static fn () => $connect($password)->execute('SELECT 1'));
-            self::assertStringContainsString("let in by {$way}", $error->getMessage());
+        $this->serve($way, $password);
+        $error = self::thrown(SyntaxError::class, fn () => $this->connect($options, $password)->execute('SELECT 1'));
+        self::assertStringContainsString("let in by {$way}", $error->getMessage());
 
-            $error = self::thrown(AuthenticationFailed::class, static fn () => $connect('hunter2')->execute('SELECT 1'));
-            self::assertStringNotContainsString('hunter2', (string) $error);
-        } finally {
-            \unlink($certificate);
-            \proc_terminate($process);
-            \proc_close($process);
-        }
+        $error = self::thrown(AuthenticationFailed::class, fn () => $this->connect($options, 'hunter2')->execute('SELECT 1'));
+        self::assertStringNotContainsString('hunter2', (string) $error);
+    }
+
+    /** @return iterable<string, array{string, string, string}> */
+    public static function exposures(): iterable
+    {
+        yield 'a key that anybody may have sent' => ['full', '', 'the connection has no TLS. Use sslmode=verify-full, a Unix socket, server_public_key=FILE'];
+        yield 'a key, TLS stripped' => ['full', 'sslmode=prefer', 'allow_unverified_server=on'];
+        yield 'the password over TLS of anybody' => ['tls', 'sslmode=require', "the server's certificate is not verified. Use sslmode=verify-full"];
+        yield 'the same with the key of a connection without TLS' => ['tls', 'sslmode=require&server_public_key=KEY', 'sslmode=disable with server_public_key=FILE'];
+        yield 'any certificate of an authority of the system' => ['tls', 'sslmode=prefer', 'certificate is not verified'];
+        yield 'sha256_password' => ['sha256', '', '"sha256_password": that shows it the password'];
+        yield 'the password itself' => ['clear', '', '"mysql_clear_password": that shows it the password, and the connection has no TLS'];
+        yield 'the password itself, whatever is allowed' => ['clear', 'allow_unverified_server=on&server_public_key=KEY', 'the connection has no TLS. Use sslmode=verify-full or a Unix socket'];
+        yield 'a key that is none' => ['full', 'server_public_key=CERTIFICATE', 'it holds no public key in PEM'];
+        yield 'a key that is not there' => ['full', 'server_public_key=/nowhere.pem', 'server_public_key /nowhere.pem: No such file'];
+    }
+
+    /** @dataProvider exposures */
+    public function testAServerThatMayBeAnybodysDoesNotGetThePassword(string $way, string $options, string $cause): void
+    {
+        $this->serve($way);
+        $error = self::thrown(AuthenticationFailed::class, fn () => $this->connect($options)->execute('SELECT 1'));
+
+        self::assertStringContainsString($cause, $error->getMessage());
+        self::assertStringNotContainsString('given', $error->getMessage());
+        self::assertStringNotContainsString('secret', (string) $error);
     }
 }

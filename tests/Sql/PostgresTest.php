@@ -515,4 +515,35 @@ class PostgresTest extends ServerConformance
     {
         self::thrown(UsageError::class, fn () => $this->db->waitForChange());
     }
+
+    public function testAForkedChildLeavesListenersAndCopiesToItsParent(): void
+    {
+        $this->assertUnharmedByFork(<<<'PHP'
+            $listener = $db->listen(['a']);
+            $backends = fn () => $db->execute("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN \"a\"' AND datname = current_database()")->value();
+            $listening = $backends();
+            foreach (['x', 'y', 'z'] as $payload) {
+                $db->notify('a', $payload);
+            }
+            foreach ($listener as $notification) {
+                if (!fork()) {
+                    $notification->payload === 'x' ? exit(0) : $listener->close();
+                    unset($listener);
+                    exit(0);
+                }
+                if (!$notification instanceof Weft\Sql\Notification) {
+                    echo 'missed: ', $notification->reason ?? '';
+                }
+                if ($notification->payload === 'z') {
+                    break;
+                }
+            }
+            $listening === $backends() || print('the subscription has ended');
+            foreach ($db->copyOut("COPY (SELECT repeat('x', 1000) FROM generate_series(1, 300)) TO STDOUT") as $chunk) {
+                if (!fork()) {
+                    exit(0);
+                }
+            }
+            PHP);
+    }
 }

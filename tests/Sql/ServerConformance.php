@@ -510,4 +510,44 @@ abstract class ServerConformance extends SqlConformance
 
         self::assertSame("refused\nrefused\nthe same session\n", $program->output . $program->errors);
     }
+
+    /** @return iterable<string, array{string}> what a child inherits in use, and how it may end that */
+    public static function inherited(): iterable
+    {
+        yield 'a stream whose loop is left' => ['foreach ($db->stream("SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3", chunk: 1) as $_) { if (fork()) { continue; } exit(0); }'];
+        yield 'a transaction that is dropped' => ['$tx = $db->begin(); $tx->execute("SELECT 1")->value(); if (!fork()) { unset($tx); exit(0); } $tx->execute("SELECT 2")->value(); $tx->commit();'];
+        yield 'a stream in a transaction' => ['$db->transaction(function ($tx) { foreach ($tx->stream("SELECT 1 UNION ALL SELECT 2", chunk: 1) as $_) { if (fork()) { continue; } exit(0); } });'];
+        yield 'a pool that is changed' => ['if (!fork()) { foreach (["reset", "suspend"] as $call) { try { $db->$call(); } catch (Weft\Runtime\ForkedProcess) {} } exit(0); }'];
+        yield 'a pool that is closed' => ['if (!fork()) { try { $db->close(); } catch (Weft\Runtime\ForkedProcess) {} exit(0); }'];
+    }
+
+    /** @dataProvider inherited */
+    public function testAForkedChildDoesNotEndWhatItsParentUses(string $use): void
+    {
+        $this->assertUnharmedByFork($use);
+    }
+
+    /** `$use` calls `fork()`, which is true in the parent, after the child has ended. */
+    protected function assertUnharmedByFork(string $use): void
+    {
+        if (!\function_exists('pcntl_fork')) {
+            self::markTestSkipped('pcntl is not there');
+        }
+        [$dsn, $session] = [\var_export($this->dsn(), true), static::SESSION];
+        $program = Subprocess::run(<<<PHP
+            function fork(): bool
+            {
+                \$child = pcntl_fork();
+                \$child === 0 || pcntl_waitpid(\$child, \$status);
+
+                return \$child !== 0;
+            }
+            \$db = Weft\\Sql\\Database::connect($dsn, new Weft\\Pool\\PoolOptions(size: 1));
+            \$before = \$db->execute('$session')->value();
+            $use
+            echo \$db->execute('$session')->value() === \$before ? "the same session\n" : "another session\n";
+            PHP);
+
+        self::assertSame("the same session\n", $program->output . $program->errors);
+    }
 }

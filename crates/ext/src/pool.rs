@@ -420,21 +420,29 @@ impl Pool {
         }
     }
 
-    pub fn resize(&self, size: i64, minimum_idle: i64) {
+    pub fn resize(&self, size: i64, minimum_idle: i64) -> PhpResult<()> {
+        Process::refuse_after_fork()?;
         let number = |number| usize::try_from(number).unwrap_or(0);
         self.pool.resize(number(size), number(minimum_idle));
+        Ok(())
     }
 
-    pub fn suspend(&self) {
+    pub fn suspend(&self) -> PhpResult<()> {
+        Process::refuse_after_fork()?;
         self.pool.suspend();
+        Ok(())
     }
 
-    pub fn resume(&self) {
+    pub fn resume(&self) -> PhpResult<()> {
+        Process::refuse_after_fork()?;
         self.pool.resume();
+        Ok(())
     }
 
-    pub fn reset(&self) {
+    pub fn reset(&self) -> PhpResult<()> {
+        Process::refuse_after_fork()?;
         self.pool.reset();
+        Ok(())
     }
 
     pub fn stats(&self) -> PhpResult<Zval> {

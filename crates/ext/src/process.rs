@@ -63,6 +63,15 @@ impl Process {
         Ok(())
     }
 
+    /// Drops what an object gives up when it is closed. In a forked child it is leaked instead, as inherited objects are: its
+    /// destructor would speak to the parent's servers.
+    pub fn release<T>(value: T) {
+        match Self::refuse_after_fork() {
+            Ok(()) => drop(value),
+            Err(_) => std::mem::forget(value),
+        }
+    }
+
     /// The runtime if it exists and is this process's own: what destructors use.
     pub fn existing() -> Option<Rc<Self>> {
         if FORKED.load(Ordering::Relaxed) {

@@ -197,23 +197,31 @@ impl SqlDatabase {
         self.database.end_hook(visit as u64, Err(error));
     }
 
-    pub fn resize(&self, size: i64, minimum_idle: i64) {
+    pub fn resize(&self, size: i64, minimum_idle: i64) -> PhpResult<()> {
+        Process::refuse_after_fork()?;
         self.database.change_pool(PoolChange::Resize {
             size: usize::try_from(size).unwrap_or(0),
             minimum_idle: usize::try_from(minimum_idle).unwrap_or(0),
         });
+        Ok(())
     }
 
-    pub fn suspend(&self) {
+    pub fn suspend(&self) -> PhpResult<()> {
+        Process::refuse_after_fork()?;
         self.database.change_pool(PoolChange::Suspend);
+        Ok(())
     }
 
-    pub fn resume(&self) {
+    pub fn resume(&self) -> PhpResult<()> {
+        Process::refuse_after_fork()?;
         self.database.change_pool(PoolChange::Resume);
+        Ok(())
     }
 
-    pub fn reset(&self) {
+    pub fn reset(&self) -> PhpResult<()> {
+        Process::refuse_after_fork()?;
         self.database.change_pool(PoolChange::Reset);
+        Ok(())
     }
 
     pub fn close(&self) -> PhpResult<i64> {
@@ -462,8 +470,7 @@ impl SqlCursor {
     }
 
     pub fn close(&self) {
-        let rows = self.rows.borrow_mut().take();
-        drop(rows);
+        Process::release(self.rows.borrow_mut().take());
     }
 }
 

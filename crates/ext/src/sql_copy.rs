@@ -11,6 +11,7 @@ use weft_core::sql::postgres::write_copy_row;
 use weft_core::sql::{CopyIn, CopyOut, Error};
 
 use crate::convert;
+use crate::process::Process;
 use crate::runtime::{Payload, start};
 use crate::sql::failure;
 
@@ -82,8 +83,7 @@ impl SqlCopyIn {
     }
 
     pub fn close(&self) {
-        let copy = self.copy.borrow_mut().take();
-        drop(copy);
+        Process::release(self.copy.borrow_mut().take());
     }
 }
 
@@ -124,8 +124,7 @@ impl SqlCopyOut {
     }
 
     pub fn close(&self) {
-        let copy = self.copy.borrow_mut().take();
-        drop(copy);
+        Process::release(self.copy.borrow_mut().take());
     }
 }
 

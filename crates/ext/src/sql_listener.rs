@@ -12,6 +12,7 @@ use weft_core::sql::postgres::{Listener, News};
 
 use crate::convert::array_zval;
 use crate::failure::Failure;
+use crate::process::Process;
 use crate::runtime::{Payload, start};
 use crate::sql::failure;
 
@@ -74,8 +75,7 @@ impl SqlListener {
     }
 
     pub fn close(&self) {
-        let listener = self.listener.borrow_mut().take();
-        drop(listener);
+        Process::release(self.listener.borrow_mut().take());
         self.closed.notify_waiters();
     }
 }

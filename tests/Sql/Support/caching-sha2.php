@@ -3,18 +3,21 @@
 declare(strict_types=1);
 
 /*
- * Lets clients in as MySQL 8 does with caching_sha2_password: php caching-sha2.php PASSWORD fast|full|tls FILE, which its key and certificate go to. "fast" knows the
- * password's hash already, "full" wants it encrypted with its public key, "tls" wants TLS and then the password itself. Its
- * first line of output is the port it listens on. Whoever is in gets one answer to every statement: an error that says how.
+ * Lets clients in as MySQL 8 does with caching_sha2_password: php caching-sha2.php PASSWORD fast|full|tls|clear|sha256 FOLDER. "fast"
+ * knows the password's hash already, "full" wants it encrypted with its public key, "tls" wants TLS and then the password
+ * itself, "clear" and "sha256" switch to mysql_clear_password and sha256_password. Its first line of output is the port it
+ * listens on; FOLDER has its key.pem (public) and certificate.pem by then. Whoever is in gets one answer to every statement: an error that says how.
  * Hashes and RSA are PHP's and OpenSSL's.
  */
 
-[, $password, $mode, $pem] = $argv;
+[, $password, $mode, $folder] = $argv;
 $key = openssl_pkey_new(['private_key_bits' => 2048]) ?: exit(1);
 openssl_pkey_export($key, $private);
 $certificate = openssl_csr_sign(openssl_csr_new(['commonName' => 'localhost'], $key), null, $key, 1);
 openssl_x509_export($certificate, $public);
-file_put_contents($pem, $private . $public);
+file_put_contents($pem = "{$folder}/server.pem", $private . $public);
+file_put_contents("{$folder}/key.pem", openssl_pkey_get_details($key)['key']);
+file_put_contents("{$folder}/certificate.pem", $public);
 $context = stream_context_create(['ssl' => ['local_cert' => $pem]]);
 $listener = stream_socket_server('tcp://127.0.0.1:0', $code, $error, STREAM_SERVER_BIND | STREAM_SERVER_LISTEN, $context) ?: exit(1);
 echo substr((string) strrchr((string) stream_socket_get_name($listener, false), ':'), 1), "\n";
@@ -47,6 +50,14 @@ $greet = static function ($client) use ($read, $write, $failure, $done, $passwor
         stream_socket_enable_crypto($client, true, STREAM_CRYPTO_METHOD_TLS_SERVER);
         $answer = $read($client);
     }
+    if ($mode === 'clear' || $mode === 'sha256') {
+        $write($client, "\xfe" . ($mode === 'clear' ? 'mysql_clear_password' : 'sha256_password') . "\0{$nonce}\0");
+        // What comes now is the password, or a request for the key.
+        $given = $read($client);
+        fwrite(STDERR, bin2hex($given) . "\n");
+        $write($client, $failure(1045, "given {$given}"));
+        return;
+    }
     $afterUser = strpos($answer, "\0", 32) + 1;
     $scramble = substr($answer, $afterUser + 1, ord($answer[$afterUser]));
     $hash = hash('sha256', $password, true);
@@ -56,9 +67,12 @@ $greet = static function ($client) use ($read, $write, $failure, $done, $passwor
     } else {
         $write($client, "\1\4");
         $given = $read($client);
-        if ($given === "\2") {
-            $write($client, "\1" . openssl_pkey_get_details($key)['key']);
-            openssl_private_decrypt($read($client), $hidden, $key, OPENSSL_PKCS1_OAEP_PADDING);
+        if ($mode === 'full') {
+            if ($given === "\2") {
+                $write($client, "\1" . openssl_pkey_get_details($key)['key']);
+                $given = $read($client);
+            }
+            openssl_private_decrypt($given, $hidden, $key, OPENSSL_PKCS1_OAEP_PADDING);
             $given = (string) $hidden ^ str_repeat($nonce, 1 + intdiv(strlen((string) $hidden), 20));
         } elseif ($mode !== 'tls') {
             throw new RuntimeException('the password in the clear');

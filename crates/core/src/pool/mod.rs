@@ -26,6 +26,8 @@ mod upkeep;
 #[cfg(test)]
 mod bugs;
 #[cfg(test)]
+mod cancellation;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;

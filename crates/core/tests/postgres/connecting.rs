@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use weft_core::sql::postgres::{Config, Database};
+use weft_core::sql::postgres::{Config, Connection, Database};
 use weft_core::sql::{ConnectFailure, Error, Value};
 
 use crate::support::*;
@@ -152,6 +152,29 @@ fn tls_is_used_when_asked_for_and_the_server_is_who_it_claims_to_be() {
                 "{options}"
             );
         }
+    });
+}
+
+#[test]
+fn scram_is_bound_to_the_tls_connection_where_that_is_wanted() {
+    run(async {
+        for (mode, works) in [("disable", true), ("prefer", true), ("require", true)] {
+            let dsn = format!(
+                "{}&channel_binding={mode}&require_auth=scram-sha-256",
+                tls_url()
+            );
+            let outcome = Connection::open(Config::parse(&dsn).unwrap()).await;
+            assert_eq!(outcome.is_ok(), works, "{mode}");
+        }
+        let plain = url().replace("sslmode=", "ignored=");
+        let separator = if plain.contains('?') { '&' } else { '?' };
+        let dsn = format!("{plain}{separator}sslmode=disable&channel_binding=require");
+        let error = Connection::open(Config::parse(&dsn).unwrap()).await;
+        let error = error.err().unwrap().to_string();
+        assert!(
+            error.contains("channel_binding=require is not met"),
+            "{error}"
+        );
     });
 }
 

@@ -135,38 +135,142 @@ fn a_peer_that_speaks_another_protocol_is_recognised() {
     });
 }
 
-/// Serves one log-in with the given request and returns what the client answered.
-async fn answer_to(request: &'static [u8]) -> Vec<u8> {
+/// Serves one log-in with the given requests, one after each message of the client. Returns what the client sent after the
+/// first, and what it made of it.
+async fn answer_to(options: &str, requests: Vec<Vec<u8>>) -> (Vec<u8>, Error) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
+        let mut sent = Vec::new();
         read_request(&mut socket);
-        socket.write_all(request).unwrap();
-        let mut answer = vec![0; 1024];
-        let length = socket.read(&mut answer).unwrap();
-        answer.truncate(length);
-        answer
+        for request in requests {
+            socket.write_all(&request).unwrap();
+            let mut answer = vec![0; 1024];
+            let length = socket.read(&mut answer).unwrap_or(0);
+            sent.extend_from_slice(&answer[..length]);
+        }
+        sent
     });
-    let dsn = format!("postgres://app:secret@127.0.0.1:{port}/db?sslmode=disable");
+    let dsn = format!("postgres://app:secret@127.0.0.1:{port}/db?sslmode=disable&{options}");
     let db = Database::open(Config::parse(&dsn).unwrap(), pool(1));
-    query(&db, "SELECT 1", vec![]).await.unwrap_err();
-    server.join().unwrap()
+    let error = query(&db, "SELECT 1", vec![]).await.unwrap_err();
+    db.close().await;
+    (server.join().unwrap(), error)
 }
+
+const CLEARTEXT: &[u8] = b"R\0\0\0\x08\0\0\0\x03";
+const MD5: &[u8] = b"R\0\0\0\x0c\0\0\0\x05salt";
+const SCRAM: &[u8] = b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0";
 
 #[test]
 fn passwords_are_sent_the_way_the_server_asks_for() {
     run(async {
-        assert_eq!(
-            answer_to(b"R\0\0\0\x08\0\0\0\x03").await,
-            b"p\0\0\0\x0bsecret\0"
-        );
-        let md5 = answer_to(b"R\0\0\0\x0c\0\0\0\x05salt").await;
+        let allowed = answer_to("require_auth=password,md5", vec![CLEARTEXT.to_vec()]).await;
+        assert_eq!(allowed.0, b"p\0\0\0\x0bsecret\0");
+        let (md5, _) = answer_to("", vec![MD5.to_vec()]).await;
         assert_eq!(&md5[..8], b"p\0\0\0\x28md5");
-        let scram = answer_to(b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0").await;
+        let (scram, _) = answer_to("", vec![SCRAM.to_vec()]).await;
         assert!(scram.starts_with(b"p") && scram[5..].starts_with(b"SCRAM-SHA-256\0"));
         // Kerberos: nothing is sent.
-        assert_eq!(answer_to(b"R\0\0\0\x08\0\0\0\x02").await, b"");
+        let kerberos = answer_to("", vec![b"R\0\0\0\x08\0\0\0\x02".to_vec()]).await;
+        assert_eq!(kerberos.0, b"");
+    });
+}
+
+#[test]
+fn what_the_server_asks_for_and_the_client_does_not_allow_is_not_answered() {
+    run(async {
+        let starts = |rest: &[u8]| [SCRAM_CONTINUED, rest].concat();
+        for (options, requests, cause) in [
+            (
+                "",
+                vec![CLEARTEXT.to_vec()],
+                "clear text, and the connection has no TLS",
+            ),
+            ("", vec![CLEARTEXT.to_vec()], "require_auth=password"),
+            (
+                "require_auth=scram-sha-256",
+                vec![MD5.to_vec()],
+                "is not met: the server asks for md5",
+            ),
+            (
+                "require_auth=!md5",
+                vec![MD5.to_vec()],
+                "require_auth=!md5 is not met",
+            ),
+            (
+                "require_auth=md5",
+                vec![SCRAM.to_vec()],
+                "the server asks for scram-sha-256",
+            ),
+            (
+                "require_auth=md5",
+                vec![LET_IN.to_vec()],
+                "the server asked for no authentication",
+            ),
+            (
+                "require_auth=!none",
+                vec![LET_IN.to_vec()],
+                "the server asked for no authentication",
+            ),
+            (
+                "channel_binding=require",
+                vec![SCRAM.to_vec()],
+                "the connection has no TLS",
+            ),
+            (
+                "channel_binding=require",
+                vec![MD5.to_vec()],
+                "the server asks for md5",
+            ),
+            (
+                "channel_binding=require",
+                vec![LET_IN.to_vec()],
+                "did not use SCRAM with channel binding",
+            ),
+            (
+                "",
+                vec![b"Z\0\0\0\x05I".to_vec()],
+                "ready without AuthenticationOk",
+            ),
+            ("", vec![starts(b"")], "skipped the start of SCRAM"),
+            ("", vec![[LET_IN_AND, MD5].concat()], "after it let us in"),
+        ] {
+            let (sent, error) = answer_to(options, requests).await;
+            assert_eq!(sent, b"", "{options}: {error}");
+            assert!(matches!(error, Error::Connect { .. }), "{error}");
+            let error = error.to_string();
+            assert!(error.contains(cause), "{options}: {error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+    });
+}
+
+/// `AuthenticationOk` and nothing behind it.
+const LET_IN_AND: &[u8] = b"R\0\0\0\x08\0\0\0\0";
+const SCRAM_CONTINUED: &[u8] = b"R\0\0\0\x12\0\0\0\x0br=x,s=eA==";
+
+#[test]
+fn a_server_that_lets_us_in_before_scram_has_ended_is_no_server_to_talk_to() {
+    run(async {
+        for second in [
+            LET_IN.to_vec(),
+            MD5.to_vec(),
+            SCRAM.to_vec(),
+            CLEARTEXT.to_vec(),
+        ] {
+            let (sent, error) = answer_to("", vec![SCRAM.to_vec(), second]).await;
+            // The first message of SCRAM and nothing else.
+            let length = u32::from_be_bytes(sent[1..5].try_into().unwrap()) as usize;
+            assert_eq!(sent.len(), length + 1, "{text}", text = error);
+            let text = error.to_string();
+            assert!(
+                text.contains("before it proved that it knows the password")
+                    || text.contains("asks for authentication a second time"),
+                "{text}"
+            );
+        }
     });
 }
 

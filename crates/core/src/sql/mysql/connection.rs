@@ -26,6 +26,9 @@ use crate::sql::{Error, Statement};
 /// Bytes received in one go before other tasks and sockets have a turn.
 const TURN: usize = 256 * 1024;
 
+/// The longest packet a server can be told to send (`max_allowed_packet`), with its headers.
+const ANSWER_LIMIT: usize = (1 << 30) + 1024;
+
 const COM_QUIT: u8 = 0x01;
 const COM_INIT_DB: u8 = 0x02;
 const COM_QUERY: u8 = 0x03;
@@ -305,6 +308,9 @@ impl Connection {
                 done => break done,
             }
             let missing = match frame(&self.link.input) {
+                Framing::Missing(bytes) if self.link.input.len() + bytes > ANSWER_LIMIT => {
+                    break Err(self.lost("it sends a packet that is longer than any may be"));
+                }
                 Framing::Missing(bytes) => bytes,
                 Framing::Whole { .. } => 0,
             };

@@ -30,6 +30,8 @@ use crate::sql::hooks::Mark;
 const TURN: usize = 256 * 1024;
 /// The server builds no message beyond this (`MaxAllocSize`).
 const MESSAGE_LIMIT: usize = 0x3fff_ffff;
+/// Whoever has not authenticated us may be anybody: bytes of a message until then. libpq takes 30,000.
+const LOG_IN_LIMIT: usize = 64 * 1024;
 
 /// What the last `ReadyForQuery` said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,7 +247,11 @@ impl Connection {
     }
 
     fn dispatch_all(&mut self, replies: &mut impl Replies) -> Result<bool, Error> {
-        while let Some(total) = self.next_message()? {
+        let limit = match replies.is_log_in() {
+            true => LOG_IN_LIMIT,
+            false => MESSAGE_LIMIT,
+        };
+        while let Some(total) = self.next_message(limit)? {
             let tag = self.link.input[0];
             let done = self.dispatch(tag, total, replies)?;
             self.link.input.advance(total);
@@ -257,7 +263,7 @@ impl Connection {
     }
 
     /// The length of the first message in the buffer, if all of it is there.
-    fn next_message(&self) -> Result<Option<usize>, Error> {
+    fn next_message(&self, limit: usize) -> Result<Option<usize>, Error> {
         let Some((_, rest)) = self.link.input.split_first() else {
             return Ok(None);
         };
@@ -265,7 +271,7 @@ impl Connection {
             return Ok(None);
         };
         let length = u32::from_be_bytes(*length) as usize;
-        if !(4..=MESSAGE_LIMIT).contains(&length) {
+        if !(4..=limit).contains(&length) {
             return Err(self.lost("it sent something that is not the PostgreSQL protocol"));
         }
         Ok((self.link.input.len() > length).then_some(length + 1))
