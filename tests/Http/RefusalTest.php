@@ -32,6 +32,18 @@ final class RefusalTest extends HttpTestCase
         yield 'half a body' => ['body_timeout', 408, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx", 'bodyTimeout: 0.25'];
     }
 
+    public function testEveryRefusalIsInTheMetrics(): void
+    {
+        $server = $this->serve(self::ROUTES . '$app->metrics("127.0.0.1:0");');
+        for ($count = 0; $count < 3; $count++) {
+            self::assertStatus(400, $server->exchange("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"));
+        }
+        self::assertTrue($server->awaitLog('/metrics'));
+        preg_match('~http://(\S+)/metrics~', $server->log(), $endpoint);
+
+        self::assertStringContainsString('weft_http_refused_total{cause="bad_request"} 3', (string) file_get_contents("http://$endpoint[1]/metrics"));
+    }
+
     public function testAHundredRefusalsAreOneLineOrTwo(): void
     {
         $server = $this->serve(self::ROUTES);

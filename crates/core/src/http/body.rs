@@ -1,6 +1,5 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker, ready};
@@ -9,12 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Frame, SizeHint};
+use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::file_body::FileBody;
 use super::registry::Id;
 use super::shared::Shared;
 use super::websocket::Upgrade;
+use crate::wait;
 
 /// Bytes of a streamed body that may wait for the client before its writer has to.
 const BUFFERED: usize = 64 << 10;
@@ -76,8 +77,8 @@ pub(super) struct Pipe {
     end: Option<End>,
     /// The connection waits for something to send.
     reader: Option<Waker>,
-    /// The writer waits for room.
-    writer: Option<Waker>,
+    /// Notified when there is room, or nobody is there any more to send it to.
+    room: Rc<Notify>,
     /// Nobody will send any more.
     closed: bool,
 }
@@ -86,6 +87,13 @@ impl Pipe {
     /// There is nothing more to send, whatever the writer still has to say.
     pub(super) fn end(&mut self) {
         self.finish(End::Done(None));
+    }
+
+    fn has_room(&self) -> Option<Result<(), Broken>> {
+        match self.closed {
+            true => Some(Err(Broken)),
+            false => (self.bytes < BUFFERED).then_some(Ok(())),
+        }
     }
 
     fn finish(&mut self, end: End) {
@@ -124,20 +132,11 @@ impl BodyWriter {
         Ok(pipe.bytes < BUFFERED)
     }
 
-    /// Ends when less waits than the buffer takes, or the client has gone away.
+    /// Ends when less waits than the buffer takes, or the client has gone away. Any number of tasks may wait.
     pub fn room(&self) -> impl Future<Output = Result<(), Broken>> + use<> {
         let pipe = Rc::clone(&self.pipe);
-        poll_fn(move |context| {
-            let mut pipe = pipe.borrow_mut();
-            if pipe.closed {
-                return Poll::Ready(Err(Broken));
-            }
-            if pipe.bytes < BUFFERED {
-                return Poll::Ready(Ok(()));
-            }
-            pipe.writer = Some(context.waker().clone());
-            Poll::Pending
-        })
+        let room = Rc::clone(&pipe.borrow().room);
+        async move { wait::until(&room, || pipe.borrow().has_room()).await }
     }
 
     pub fn end(&self, trailers: Option<HeaderMap>) {
@@ -220,7 +219,7 @@ impl StreamBody {
         if let Some(piece) = pipe.waiting.pop_front() {
             pipe.bytes -= piece.len();
             if pipe.bytes < BUFFERED {
-                wake(&mut pipe.writer);
+                pipe.room.notify_waiters();
             }
             if let Some(left) = &mut self.left {
                 *left = left.saturating_sub(piece.len() as u64);
@@ -266,7 +265,7 @@ impl Drop for StreamBody {
         let mut pipe = self.pipe.borrow_mut();
         pipe.closed = true;
         pipe.waiting.clear();
-        wake(&mut pipe.writer);
+        pipe.room.notify_waiters();
         let is_whole = pipe.end.is_some();
         drop(pipe);
         if let Some((shared, id)) = self.watcher.take()

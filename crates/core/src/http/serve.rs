@@ -70,7 +70,9 @@ async fn begin(
     let mut begun = pin!(async {
         let secured = secured(connection, stream, tls.as_deref()).await;
         let stream = secured.inspect_err(|error| {
-            connection.refused(Cause::Tls, &error.to_string());
+            if !has_left(error) {
+                connection.refused(Cause::Tls, &error.to_string());
+            }
         })?;
         recognised(stream).await
     });
@@ -82,6 +84,12 @@ async fn begin(
         begun.as_mut().poll(context).map(Result::ok)
     })
     .await
+}
+
+/// The client went away by itself, as health checks do that only connect.
+fn has_left(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | ConnectionReset | BrokenPipe)
 }
 
 async fn secured(
