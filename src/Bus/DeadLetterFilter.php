@@ -20,6 +20,12 @@ final class DeadLetterFilter
         public readonly ?string $handler = null,
     ) {}
 
+    /** Whether every letter fits. */
+    public function isEmpty(): bool
+    {
+        return $this->id === null && $this->type === null && $this->error === null && $this->handler === null;
+    }
+
     public function fits(DeadLetter $letter): bool
     {
         return ($this->id === null || $letter->messageId() === $this->id)

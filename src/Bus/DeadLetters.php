@@ -24,8 +24,8 @@ final class DeadLetters
     /** Seconds without a message after which all have been seen. */
     private const LINGER = 0.2;
 
-    /** Most letters that can be looked at and left where they are, at a time. */
-    private const HELD = 50_000;
+    /** Letters that are read at a time. */
+    private const CHUNK = 500;
 
     /** What a message that is tried again does not take along. */
     private const OF_THE_FAILURE = [
@@ -128,13 +128,14 @@ final class DeadLetters
             return run(fn(): int => $this->each($filter, $limit, $do));
         }
         $total = $this->count();
-        $prefetch = \max(1, \min(self::HELD, $total));
+        // Those that are looked at and left keep their place among the prefetched ones, so to look at all of them takes as many.
+        $prefetch = \max(1, $filter->isEmpty() ? \min($limit ?? \PHP_INT_MAX, $total) : $total);
         $consumer = $this->transport->consume($this->dead, $prefetch);
         $found = $seen = 0;
         try {
             // Those that are there now and no more: a letter that is edited or fails again comes to the end.
             while ($seen < $total && $found < ($limit ?? \PHP_INT_MAX)) {
-                $deliveries = Leftovers::next($consumer, \min($total - $seen, $prefetch), self::LINGER);
+                $deliveries = Leftovers::next($consumer, \min($total - $seen, $prefetch, self::CHUNK), self::LINGER);
                 if ($deliveries === []) {
                     break;
                 }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /** A message has violations, see {@see Validate}. Names all of them. */
-final class InvalidMessage extends BusException implements Unrecoverable
+final class InvalidMessage extends BusException implements Unrecoverable, PublicFailure
 {
     /** @param non-empty-list<Violation> $violations */
     private function __construct(string $message, public readonly array $violations)

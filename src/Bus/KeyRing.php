@@ -13,11 +13,14 @@ final class KeyRing
     /**
      * @param string                $current id of the key that encrypts
      * @param array<string, string> $keys    32 bytes each, by ids of letters, digits, `-`, `_` and `.`, at most 64 bytes
+     * @param bool                  $acceptUnbound whether values of the format `weft1` are read, which are bound to no message and can
+     *                                       be moved between those; for as long as such messages are in queues
      */
     public function __construct(
         public readonly string $current,
         #[\SensitiveParameter]
         private readonly array $keys,
+        public readonly bool $acceptUnbound = false,
     ) {
         if (!\extension_loaded('sodium')) {
             throw new \Error('A KeyRing needs the extension sodium, which is not loaded');

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /** A message holds something JSON cannot carry. Names class, path and cause, never a value. */
-final class MessageEncodingFailed extends BusException
+final class MessageEncodingFailed extends BusException implements PublicFailure
 {
     /**
      * @param string $path JSON path of the offending value, such as `$.items[2].price`

@@ -121,6 +121,35 @@ final class BatchTest extends BusTestCase
         });
     }
 
+    /** @dataProvider places */
+    public function testWhatTheBusItselfIsGivenLeavesAlsoWhereEveryItemFails(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $heard = [];
+            $bus = Bus::connect($transport, $database, retry: new Retry());
+            $bus->handlers(
+                self::batching(static function (array $items) use ($bus): void {
+                    $bus->publish(new CustomerStored('tried'));
+                    foreach ($items as $item) {
+                        $item->context->publish(new CustomerStored('of an item'));
+                        $item->fail(new \DomainException('no'));
+                    }
+                }),
+                self::listening(static function (CustomerStored $event) use (&$heard): void {
+                    $heard[] = $event->id;
+                }),
+            );
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(self::customers(3));
+            self::drain($bus);
+
+            self::assertSame([['tried'], 3], [$heard, $bus->deadLetters(self::QUEUE)->count()]);
+            $bus->close();
+            $database->close();
+        });
+    }
+
     public function testABatchThatThrowsIsHalvedUntilTheItemsAtFaultAreAlone(): void
     {
         $this->inRuntime(function (): void {

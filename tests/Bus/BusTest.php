@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
@@ -36,6 +37,26 @@ require_once __DIR__ . '/Fixtures/ordered.php';
 final class BusTest extends BusTestCase
 {
     /** @dataProvider turns */
+    public function testLookingAtSomeDeadLettersTakesNoMoreFromTheBrokerAndOneIsFoundWhereverItIs(): void
+    {
+        $this->inRuntime(function (): void {
+            $broker = new Memory();
+            $broker->declare(self::QUEUE, []);
+            $put = static fn(int $from, int $count) => $broker->put(self::QUEUE . '.dead', \array_map(static fn(int $id): Outgoing => new Outgoing('Type', '{}', [Header::MESSAGE_ID => "id-{$id}"]), \range($from, $from + $count - 1)));
+            for ($from = 0; $from < 51_000; $from += 1_000) {
+                $put($from, 1_000);
+            }
+            $spy = new SpyTransport($broker);
+            $letters = Bus::connect($spy)->deadLetters(self::QUEUE);
+
+            self::assertCount(100, $letters->peek(100));
+            self::assertSame([100], $spy->prefetches);
+            self::assertSame('id-50999', $letters->peek(1, new DeadLetterFilter(id: 'id-50999'))[0]->messageId());
+            self::assertSame(1, $letters->drop(new DeadLetterFilter(id: 'id-50998')));
+            self::assertSame(50_999, $letters->count());
+        });
+    }
+
     public function testABusThatIsClosedBeforeAHandlerHasBegunEnds(int $turns): void
     {
         $this->inRuntime(function () use ($turns): void {

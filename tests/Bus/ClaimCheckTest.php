@@ -33,6 +33,21 @@ final class ClaimCheckTest extends BusTestCase
     use Servers;
     use TemporaryDatabase;
 
+    public function testABodyInAFolderIsForTheAccountThatHasWrittenItAlone(): void
+    {
+        $umask = \umask(0);
+        try {
+            (new FolderStore($this->folder))->put('1', 'secret');
+            self::assertSame(0, \umask(0), 'the mask of the process is as it was');
+        } finally {
+            \umask($umask);
+        }
+        $files = \glob("{$this->folder}/claim-*") ?: [];
+
+        self::assertCount(1, $files);
+        self::assertSame('600', \decoct(\fileperms($files[0]) & 0o777));
+    }
+
     /** @dataProvider stores */
     public function testALargeBodyIsKeptInTheStoreAndArrivesWhole(string $store): void
     {

@@ -7,6 +7,7 @@ namespace Weft\Tests\Bus;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Encrypted;
+use Weft\Bus\Header;
 use Weft\Bus\InvalidMessageClass;
 use Weft\Bus\KeyRing;
 use Weft\Bus\MessageDecodingFailed;
@@ -35,13 +36,13 @@ final class EncryptionTest extends BusTestCase
             }));
             $bus->declare(self::QUEUE);
             $bus->send(new PayByCard('7', '4111111111111111', [1, 2], null));
-            $bus->send(new PayByCard('7', '4111111111111111', [1, 2], 'weft1:a:x'));
+            $bus->send(new PayByCard('7', '4111111111111111', [1, 2], 'weft2:a:x'));
             self::drain($bus);
 
-            self::assertSame([['7', '4111111111111111', [1, 2], null], ['7', '4111111111111111', [1, 2], 'weft1:a:x']], $seen);
+            self::assertSame([['7', '4111111111111111', [1, 2], null], ['7', '4111111111111111', [1, 2], 'weft2:a:x']], $seen);
             $bodies = \array_values(\array_filter($bodies));
             self::assertStringNotContainsString('4111', \implode($bodies));
-            self::assertMatchesRegularExpression('/^{"customer":"7","card":"weft1:a:[\w+\/=]+","limits":"weft1:a:[\w+\/=]+","note":"weft1:a:[\w+\/=]+"}$/', $bodies[0]);
+            self::assertMatchesRegularExpression('/^{"customer":"7","card":"weft2:a:[\w+\/=]+","limits":"weft2:a:[\w+\/=]+","note":"weft2:a:[\w+\/=]+"}$/', $bodies[0]);
             self::assertNotSame(\json_decode($bodies[0])->card, \json_decode($bodies[1])->card, 'equal values do not look equal');
         });
     }
@@ -97,18 +98,18 @@ final class EncryptionTest extends BusTestCase
     public function testWhatIsNotEncryptedOrWasChangedIsParkedWithoutTellingIt(\Closure $change, string $error): void
     {
         $this->inRuntime(function () use ($change, $error): void {
-            $body = '';
+            $sent = null;
             $broker = new Memory();
             $spy = new SpyTransport($broker);
-            $spy->before = static function (string $what, array $messages) use (&$body): void {
-                $body = $messages[0]->body ?? $body;
+            $spy->before = static function (string $what, array $messages) use (&$sent): void {
+                $sent = $messages[0] ?? $sent;
             };
             $bus = Bus::connect($spy, keys: self::ring('a'))->handlers(self::paying(static fn() => null));
             $bus->declare(self::QUEUE);
             $bus->send(new PayByCard('7', '4111111111111111'));
             $bus->purge(self::QUEUE);
-            $data = $change(\json_decode($body, true));
-            $broker->publish([new Outgoing(PayByCard::class, \json_encode($data), [])]);
+            $data = $change(\json_decode($sent->body, true));
+            $broker->publish([new Outgoing(PayByCard::class, \json_encode($data), $sent->headers)]);
             self::drain($bus);
 
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
@@ -125,8 +126,64 @@ final class EncryptionTest extends BusTestCase
         yield 'plain' => [static fn(array $data): array => ['card' => '4111111111111111'] + $data, 'found one that is not encrypted'];
         yield 'changed' => [static fn(array $data): array => ['card' => $flip($data['card'])] + $data, 'found one that the key "a" does not open'];
         yield 'of another property' => [static fn(array $data): array => ['card' => $data['note']] + $data, 'found one that the key "a" does not open'];
-        yield 'cut' => [static fn(array $data): array => ['card' => 'weft1:a:AAAA'] + $data, 'found one that the key "a" does not open'];
-        yield 'no key' => [static fn(array $data): array => ['card' => 'weft1:'] + $data, 'found one without the id of a key'];
+        yield 'cut' => [static fn(array $data): array => ['card' => 'weft2:a:AAAA'] + $data, 'found one that the key "a" does not open'];
+        yield 'no key' => [static fn(array $data): array => ['card' => 'weft2:'] + $data, 'found one without the id of a key'];
+    }
+
+    /** @dataProvider places */
+    public function testAValueOpensInTheMessageAloneThatItWasSentWith(string $type, bool $otherId, bool $opens): void
+    {
+        $this->inRuntime(function () use ($type, $otherId, $opens): void {
+            $sent = null;
+            $cards = [];
+            $broker = new Memory();
+            $spy = new SpyTransport($broker);
+            $spy->before = static function (string $what, array $messages) use (&$sent): void {
+                $sent ??= $messages[0] ?? null;
+            };
+            $bus = Bus::connect($spy, keys: self::ring('a'))->handlers(self::paying(static function (object $command) use (&$cards): void {
+                $cards[] = $command->card;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->send(new PayByCard('7', '4111'));
+            $bus->purge(self::QUEUE);
+            $broker->publish([new Outgoing($type, $sent->body, ($otherId ? [Header::MESSAGE_ID => '0199d6c1-8f3a-7c52-9d1e-5b0c7a4e2f10'] : []) + $sent->headers)]);
+            self::drain($bus);
+
+            self::assertSame($opens ? ['4111'] : [], $cards);
+            $opens || self::assertStringContainsString('found one that the key "a" does not open', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+        });
+    }
+
+    /** @return iterable<string, array{string, bool, bool}> */
+    public static function places(): iterable
+    {
+        yield 'the same message' => [PayByCard::class, false, true];
+        yield 'another message of its type' => [PayByCard::class, true, false];
+        yield 'another type' => [Refund::class, false, false];
+    }
+
+    public function testValuesOfTheFormatBeforeAreReadOnlyWhereThatIsSaid(): void
+    {
+        $this->inRuntime(function (): void {
+            $broker = new Memory();
+            $cards = [];
+            $pay = self::paying(static function (object $command) use (&$cards): void {
+                $cards[] = $command->card;
+            });
+            $nonce = \random_bytes(\SODIUM_CRYPTO_AEAD_XCHACHA20POLY1305_IETF_NPUBBYTES);
+            $old = 'weft1:a:' . \base64_encode($nonce . \sodium_crypto_aead_xchacha20poly1305_ietf_encrypt('"4111"', 'card', $nonce, \hash('sha256', 'a', true)));
+            $strict = Bus::connect($broker, keys: self::ring('a'))->handlers($pay);
+            $strict->declare(self::QUEUE);
+            $broker->publish([new Outgoing(PayByCard::class, \json_encode(['customer' => '7', 'card' => $old]), [])]);
+            self::drain($strict);
+            self::assertStringContainsString('found one of the format weft1, which is not bound to its message', $strict->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+
+            $lenient = Bus::connect($broker, keys: new KeyRing('a', ['a' => \hash('sha256', 'a', true)], acceptUnbound: true))->handlers($pay);
+            $lenient->deadLetters(self::QUEUE)->retry();
+            self::drain($lenient);
+            self::assertSame(['4111'], $cards);
+        });
     }
 
     public function testPlainValuesAreTakenWhereThatIsSaid(): void
@@ -202,6 +259,12 @@ final class EncryptionTest extends BusTestCase
             {
                 ($this->pay)($command);
             }
+
+            #[CommandHandler]
+            public function refund(Refund $command): void
+            {
+                ($this->pay)($command);
+            }
         };
     }
 }
@@ -217,6 +280,15 @@ final class PayByCard
         public readonly array $limits = [],
         #[Encrypted]
         public readonly ?string $note = null,
+    ) {}
+}
+
+final class Refund
+{
+    public function __construct(
+        public readonly string $customer,
+        #[Encrypted]
+        public readonly string $card,
     ) {}
 }
 

@@ -8,6 +8,7 @@ use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
+use Weft\Bus\PublicFailure;
 use Weft\Bus\QueryHandler;
 use Weft\Bus\RequestFailed;
 use Weft\Bus\RequestTimedOut;
@@ -24,11 +25,13 @@ use Weft\Tests\Bus\Fixtures\Servers;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\TemporaryDatabase;
 use Weft\Tests\RecordingLogger;
+use Weft\Tests\Sql\Support\Proxy;
 
 use function Weft\all;
 use function Weft\async;
 use function Weft\delay;
 use function Weft\run;
+use function Weft\timeout;
 
 final class RequestTest extends BusTestCase
 {
@@ -132,15 +135,20 @@ final class RequestTest extends BusTestCase
                     #[QueryHandler]
                     public function ask(ForgetCustomer $query): mixed
                     {
-                        return $query->id === '1' ? throw new \DomainException('no such customer') : \NAN;
+                        return match ($query->id) {
+                            '1' => throw new \DomainException('no such customer at 10.0.0.7'),
+                            '3' => throw new class ('the customer is gone') extends \DomainException implements PublicFailure {},
+                            default => \NAN,
+                        };
                     }
                 },
                 self::storing(static fn() => throw new \LogicException('never')),
             );
             $this->consuming($bus, function () use ($bus): void {
                 $failed = self::failed(static fn() => $bus->request(new ForgetCustomer('1')));
-                self::assertSame('customer.forget failed with DomainException: no such customer', $failed->getMessage());
+                self::assertMatchesRegularExpression('/^customer.forget failed with DomainException: its reason is in the log of the handler, with the id [\da-f-]{36}$/', $failed->getMessage());
                 self::assertSame(\DomainException::class, $failed->error);
+                self::assertStringContainsString(': the customer is gone', self::failed(static fn() => $bus->request(new ForgetCustomer('3')))->getMessage());
                 self::assertStringContainsString('Inf and NaN cannot be JSON encoded', self::failed(static fn() => $bus->request(new ForgetCustomer('2')))->getMessage());
                 self::assertSame(0, $bus->deadLetters(self::QUEUE)->count(), 'queries are not kept');
 
@@ -148,7 +156,61 @@ final class RequestTest extends BusTestCase
                 self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'commands are');
             });
             self::assertTrue($logger->hasRecord('warning', 'Query {type} {id} failed'));
+            self::assertStringContainsString('no such customer at 10.0.0.7', \implode("\n", $logger->lines), 'the log has all of it');
         });
+    }
+
+    /** @dataProvider moments */
+    public function testTheTimeOfARequestBoundsAllOfItWhileTheBrokerIsSilent(bool $isOpen, string $missing): void
+    {
+        $this->inRuntime(function () use ($isOpen, $missing): void {
+            $dsn = $this->brokerDsn();
+            $stop = $this->answering($dsn);
+            $proxy = new Proxy('127.0.0.1', (int) \parse_url($dsn, \PHP_URL_PORT));
+            $bus = Bus::connect((string) \preg_replace('~:\d+/~', ":{$proxy->port}/", $dsn));
+            $isOpen && self::assertSame('1', $bus->request(new ForgetCustomer('1')));
+            $proxy->hold();
+            try {
+                // Far less than what the client gives a silent broker.
+                timeout(20.0, static fn() => $bus->request(new ForgetCustomer('2'), timeout: 0.2));
+                self::fail('the broker does not answer');
+            } catch (RequestTimedOut $timedOut) {
+                self::assertStringContainsString("came within 0.2 seconds: {$missing}", $timedOut->getMessage());
+            }
+            self::assertSame(0, self::waiting($bus));
+            $proxy->release();
+            self::assertSame('3', $bus->request(new ForgetCustomer('3')), 'the bus can go on');
+            $bus->close();
+            $proxy->stop();
+            $stop();
+        });
+    }
+
+    /** @return iterable<string, array{bool, string}> */
+    public static function moments(): iterable
+    {
+        yield 'before the first request' => [false, 'the queue for replies could not be opened'];
+        yield 'later' => [true, 'the broker has not confirmed it'];
+    }
+
+    /** @return \Closure(): void ends it */
+    private function answering(string $dsn): \Closure
+    {
+        $bus = Bus::connect($dsn)->handlers(new class {
+            #[QueryHandler]
+            public function ask(ForgetCustomer $query): string
+            {
+                return $query->id;
+            }
+        });
+        $bus->declare(self::QUEUE);
+        $consuming = async(static fn(): int => $bus->consume(self::QUEUE, signals: false));
+
+        return static function () use ($bus, $consuming): void {
+            $bus->stop();
+            $consuming->await();
+            $bus->close();
+        };
     }
 
     public function testATimeOutAndACancelledWaitLeaveNothingBehindAndALateReplyIsIgnored(): void

@@ -7,7 +7,7 @@ namespace Weft\Bus\Claims;
 use Weft\Bus\ClaimStore;
 use Weft\Bus\PublishFailed;
 
-/** A folder that all processes can reach, one file for each body. Reading and writing blocks the process for as long as the disk does. */
+/** A folder that all processes can reach, one file for each body, which the account alone may read (mode 0600). Reading and writing blocks the process for as long as the disk does. */
 final class FolderStore implements ClaimStore
 {
     /** @throws \ValueError when it is no folder that can be written to */
@@ -22,7 +22,9 @@ final class FolderStore implements ClaimStore
     {
         $path = $this->path($id);
         $temporary = "{$path}." . \bin2hex(\random_bytes(6));
+        $umask = \umask(0o177);
         $file = @\fopen($temporary, 'xb');
+        \umask($umask);
         $isSafe = $file !== false && \fwrite($file, $body) === \strlen($body) && \fsync($file);
         $file === false || \fclose($file);
         if (!$isSafe || !\rename($temporary, $path)) {

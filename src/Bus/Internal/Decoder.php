@@ -29,9 +29,10 @@ final class Decoder
     {
         $header = $delivery->headers[Header::SCHEMA_VERSION] ?? '1';
         $version = (int) $header;
+        $id = $delivery->headers[Header::MESSAGE_ID] ?? '';
         $body = isset($delivery->headers[Header::CLAIM]) ? $this->claims->fetch($class->class, $delivery->headers, $delivery->body) : $delivery->body;
         if ($version === $class->version) {
-            return $class->decode($body);
+            return $class->decode($body, id: $id);
         }
         if ($version < 1 || (string) $version !== $header) {
             throw MessageDecodingFailed::noVersion($class->class, $header);
@@ -40,6 +41,6 @@ final class Decoder
             throw MessageDecodingFailed::newerSchema($class->class, $class->version, $header);
         }
 
-        return $class->decode($body, fn(array $data): array => $this->upcasters->bring($class, $data, $version));
+        return $class->decode($body, fn(array $data): array => $this->upcasters->bring($class, $data, $version), $id);
     }
 }

@@ -15,6 +15,9 @@ final class SpyTransport implements Transport
     /** @var (\Closure(string $what, list<Transport\Outgoing> $messages): void)|null */
     public ?\Closure $before = null;
 
+    /** @var list<int> of each consumer */
+    public array $prefetches = [];
+
     /** How many times parking fails. */
     public int $parkingFails = 0;
 
@@ -37,6 +40,8 @@ final class SpyTransport implements Transport
 
     public function consume(string $queue, int $prefetch): Consumer
     {
+        $this->prefetches[] = $prefetch;
+
         return new class ($this, $this->inner->consume($queue, $prefetch)) implements Consumer {
             public function __construct(private readonly SpyTransport $spy, private readonly Consumer $inner) {}
 

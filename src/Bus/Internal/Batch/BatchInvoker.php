@@ -16,7 +16,9 @@ use Weft\Bus\Internal\Setup;
 use Weft\Bus\InvalidMessage;
 use Weft\Bus\TransactionFinished;
 use Weft\Bus\Transport;
+use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\SqlException;
@@ -160,6 +162,7 @@ final class BatchInvoker
                 // All that is sent goes with the first: it is one transaction.
                 $this->shared->enlist($transaction, $delivery, $key === 0 ? $sent : []);
             }
+            $handled === [] && $sent !== [] && $this->publish($transaction, $sent);
         } elseif ($entries !== null) {
             $entries->note($transaction, $settled->handled());
             $entries->send($transaction, $sent);
@@ -170,6 +173,17 @@ final class BatchInvoker
             \assert($this->setup->delays instanceof Delayed);
             $this->setup->delays->add($transaction, $message, $due);
         }
+    }
+
+    /**
+     * Where every item has failed no acknowledgement takes along what the handler has sent.
+     *
+     * @param non-empty-list<Outgoing> $sent
+     */
+    private function publish(Transaction $transaction, array $sent): void
+    {
+        $transport = $this->setup->transport;
+        $transport instanceof DatabaseTransport ? $transport->publishIn($transaction, null, $sent) : $transport->publish($sent);
     }
 
     private function keep(Settled $settled): void

@@ -22,7 +22,12 @@ final class Compiler
     /** @var array<class-string, true> classes whose properties are being looked at, so that recursion ends */
     private array $seen = [];
 
-    public function __construct(private readonly ?KeyRing $keys = null) {}
+    public readonly Binding $binding;
+
+    public function __construct(private readonly ?KeyRing $keys = null)
+    {
+        $this->binding = new Binding();
+    }
 
     /**
      * @param class-string $class
@@ -112,7 +117,7 @@ final class Compiler
         }
         $encrypted = ($property->getAttributes(Encrypted::class)[0] ?? null)?->newInstance();
         if ($encrypted !== null) {
-            $type = new Sealed($type, $property->name, $this->keys ?? throw InvalidMessageClass::property($class, $property->name, 'is #[Encrypted]: give Bus::connect() a KeyRing'), $encrypted->acceptPlain);
+            $type = new Sealed($type, $property->name, $this->keys ?? throw InvalidMessageClass::property($class, $property->name, 'is #[Encrypted]: give Bus::connect() a KeyRing'), $encrypted->acceptPlain, $this->binding);
         }
         $default = $parameter?->isDefaultValueAvailable() ? static fn(): mixed => $parameter->getDefaultValue() : null;
 

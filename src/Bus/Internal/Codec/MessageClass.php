@@ -29,15 +29,17 @@ final class MessageClass
         public readonly string $type,
         public readonly int $version,
         private readonly Shape $shape,
+        private readonly Binding $binding = new Binding(),
         public readonly ?Policy $policy = null,
     ) {}
 
     /**
      * @param (\Closure(array<string, mixed>): array<string, mixed>)|null $upcast brings the body to the version of the class
+     * @param string $id of the message; empty where there is none
      *
      * @throws MessageDecodingFailed
      */
-    public function decode(string $body, ?\Closure $upcast = null): object
+    public function decode(string $body, ?\Closure $upcast = null, string $id = ''): object
     {
         $data = \json_decode($body, true);
         if (!\is_array($data) || ($data !== [] && \array_is_list($data))) {
@@ -46,6 +48,7 @@ final class MessageClass
         if ($upcast !== null) {
             $data = $upcast($data);
         }
+        $this->bind($id);
         try {
             return $this->shape->decode($data);
         } catch (Mismatch $mismatch) {
@@ -53,9 +56,13 @@ final class MessageClass
         }
     }
 
-    /** @throws MessageEncodingFailed */
-    public function encode(object $message): string
+    /**
+     * @param string $id of the message; empty where there is none
+     * @throws MessageEncodingFailed
+     */
+    public function encode(object $message, string $id = ''): string
     {
+        $this->bind($id);
         try {
             $body = \json_encode($this->shape->encode($message), self::FLAGS, self::DEPTH);
         } catch (Mismatch $mismatch) {
@@ -71,6 +78,12 @@ final class MessageClass
     public function fields(): array
     {
         return $this->shape->schema();
+    }
+
+    private function bind(string $id): void
+    {
+        $this->binding->type = $this->type;
+        $this->binding->id = $id;
     }
 
     private function notAnObject(mixed $data): MessageDecodingFailed

@@ -200,7 +200,7 @@ final class Dispatcher
                 $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
                 $message = isset($delivery->headers[Header::SCHEMA_VERSION]) || isset($delivery->headers[Header::CLAIM]) || $handler->message->version !== 1
                     ? $this->setup->decoder->decode($handler->message, $delivery)
-                    : $handler->message->decode($delivery->body);
+                    : $handler->message->decode($delivery->body, id: $delivery->headers[Header::MESSAGE_ID] ?? '');
                 if ($handler->turn === null) {
                     return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);
                 }

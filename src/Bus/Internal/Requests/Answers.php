@@ -10,6 +10,7 @@ use Weft\Bus\Header;
 use Weft\Bus\Internal\Sending\Envelopes;
 use Weft\Bus\Internal\Kind;
 use Weft\Bus\MessageEncodingFailed;
+use Weft\Bus\PublicFailure;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
@@ -53,12 +54,17 @@ final class Answers
         }
     }
 
+    /** Says only what {@see PublicFailure} allows: messages of exceptions may name hosts, statements and values. */
     public function ofFailure(Delivery $delivery, \Throwable $thrown): Outgoing
     {
+        $message = $thrown instanceof PublicFailure
+            ? $thrown->getMessage()
+            : 'its reason is in the log of the handler, with the id ' . ($delivery->headers[Header::MESSAGE_ID] ?? '');
+
         return new Outgoing(self::ERROR, '', [
             Header::REPLY_TO_MESSAGE => $delivery->headers[Header::MESSAGE_ID] ?? '',
             Header::ERROR_CLASS => $thrown::class,
-            Header::ERROR_MESSAGE => \mb_strcut(\mb_scrub($thrown->getMessage(), 'UTF-8'), 0, self::ERROR_BYTES, 'UTF-8'),
+            Header::ERROR_MESSAGE => \mb_strcut(\mb_scrub($message, 'UTF-8'), 0, self::ERROR_BYTES, 'UTF-8'),
         ]);
     }
 

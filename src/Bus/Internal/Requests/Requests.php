@@ -16,11 +16,13 @@ use Weft\Bus\Transport\TemporaryQueues;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Task;
+use Weft\Runtime\TimeoutException;
 
 use function Weft\current;
 use function Weft\detach;
 use function Weft\Native\messageId;
 use function Weft\run;
+use function Weft\timeout;
 
 /**
  * Asks, and gives replies to those who wait for them. All requests of a bus share one reply queue, which is made with the first.
@@ -75,15 +77,41 @@ final class Requests
     private function exchange(object $message, float $timeout): mixed
     {
         $until = Clock::monotonic() + $timeout;
+        $request = $this->setup->codec->of($message::class)->type;
+        $missing = ': the queue for replies could not be opened';
+        try {
+            return timeout($timeout, function () use ($message, $timeout, $until, &$request, &$missing): mixed {
+                return $this->within($message, $timeout, $until, $request, $missing);
+            });
+        } catch (TimeoutException $expired) {
+            if (Clock::monotonic() < $until) {
+                // Somebody else's, and earlier.
+                throw $expired;
+            }
+            throw new RequestTimedOut("No reply to {$request} came within {$timeout} seconds{$missing}", $expired);
+        }
+    }
+
+    /**
+     * @param string $request its type, then with its id
+     * @param string $missing what will not have happened when the time is over; empty for the reply itself
+     */
+    private function within(object $message, float $timeout, float $until, string &$request, string &$missing): mixed
+    {
+        $queue = $this->replyQueue();
+        $missing = ': its body could not be stored';
         $outgoing = $this->setup->envelopes->wrap(Kind::Command, $message, $this->setup->handling(), [
-            Header::REPLY_TO => $this->replyQueue(),
+            Header::REPLY_TO => $queue,
             // Handled later it would be for nobody.
-            Header::EXPIRES_AT => (string) (int) \ceil((Clock::now() + $timeout) * 1000),
+            Header::EXPIRES_AT => (string) (int) \ceil((Clock::now() + $until - Clock::monotonic()) * 1000),
         ]);
         $id = $outgoing->headers[Header::MESSAGE_ID];
         $this->pending[$id] = $pending = new Pending($outgoing->type);
+        $request = "{$outgoing->type} {$id}";
+        $missing = ': the broker has not confirmed it';
         try {
             $this->setup->transport->publish([$outgoing]);
+            $missing = '';
             $this->setup->progress->sent++;
             if ($pending->reply === null && $pending->failure === null) {
                 $pending->settled->wait($until);

@@ -42,9 +42,10 @@ final class Envelopes
         if ($class->handler !== null && ($class->handler->kind === Kind::Event) !== ($kind === Kind::Event) && $kind !== Kind::Query) {
             throw self::confused($class->handler, $kind);
         }
-        $body = $class->encode($message);
+        $id = messageId();
+        $body = $class->encode($message, $id);
         $headers = [
-            Header::MESSAGE_ID => messageId(),
+            Header::MESSAGE_ID => $id,
         ];
         if ($kind === Kind::Command) {
             $headers[Header::KIND] = Kind::Command->value;
