@@ -196,6 +196,90 @@ final class AppTest extends TestCase
         @\rmdir("$database-weft");
     }
 
+    public function testTheEndpointTellsWhatBecomesOfMessagesByTypesThatTheProgramKnows(): void
+    {
+        $database = "{$this->app->folder}/bus.db";
+        $autoload = \var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        \file_put_contents($this->app->file, <<<PHP
+            <?php
+            require $autoload;
+            use Weft\\Bus\\{Bus, CommandHandler, QueryHandler, Retry};
+            use Weft\\Bus\\Transport\\Outgoing;
+            final class Work { public function __construct(public int \$kind) {} }
+            final class Price {}
+            final class Works
+            {
+                private int \$tries = 0;
+                #[CommandHandler]
+                #[Retry(delayed: 1, delay: 0.01, on: [LogicException::class])]
+                public function work(Work \$work): void
+                {
+                    match (\$work->kind) {
+                        0 => null,
+                        1 => throw new RuntimeException('never'),
+                        2 => \$this->tries++ === 0 ? throw new LogicException('later') : null,
+                        3 => Weft\\delay(600.0),
+                    };
+                }
+                #[QueryHandler]
+                public function price(Price \$price): never { throw new DomainException('none'); }
+            }
+            \$app = (new Weft\\App(grace: 0.1))->metrics('127.0.0.1:0');
+            \$bus = Bus::connect('sqlite:$database')->handlers(new Works());
+            \$bus->declare('works');
+            \$transport = Weft\\Bus\\Transport\\Sqlite::connect('sqlite:$database');
+            foreach ([0, 0, 0, 1, 2, 3] as \$kind) { \$bus->send(new Work(\$kind)); }
+            for (\$i = 0; \$i < 20; \$i++) { \$transport->put('works', [new Outgoing("foreign \$i", '{}', [])]); }
+            \$app->consume(\$bus, 'works')->run(static function () use (\$bus): void {
+                Weft\\detach(static function () use (\$bus): void {
+                    try { \$bus->request(new Price(), timeout: 30.0); } catch (Weft\\Bus\\RequestFailed) {}
+                    while (\$bus->progress()->handled() < 5 || \$bus->progress()->parked < 21) { Weft\\delay(0.01); }
+                    fwrite(STDERR, "settled\\n");
+                });
+            });
+            PHP);
+        $process = \proc_open([\PHP_BINARY, '-d', 'extension=' . Weft::library(), $this->app->file], [0 => ['file', '/dev/null', 'r'], 1 => ['file', '/dev/null', 'w'], 2 => ['pipe', 'w']], $pipes);
+        try {
+            \stream_set_timeout($pipes[2], 20);
+            $metrics = self::matched('~http://(\S+)/metrics~', (string) \fgets($pipes[2]));
+            $told = '';
+            while (($line = \fgets($pipes[2])) !== false && $line !== "settled\n") {
+                $told .= $line;
+            }
+            self::assertSame("settled\n", $line, $told);
+            $text = self::get("http://$metrics/metrics")[1];
+        } finally {
+            \proc_terminate($process);
+            \stream_get_contents($pipes[2]);
+            \proc_close($process);
+            \array_map(unlink(...), \glob("$database-weft/*") ?: []);
+            @\rmdir("$database-weft");
+        }
+
+        foreach (
+            [
+            'weft_bus_handled_total{type="Work"} 4',
+            'weft_bus_failed_total{type="Work"} 2',
+            'weft_bus_retried_total{type="Work"} 1',
+            'weft_bus_dead_lettered_total{type="Work"} 1',
+            'weft_bus_failed_total{type="Price"} 1',
+            'weft_bus_dead_lettered_total{type="other"} 20',
+            'weft_bus_handler_seconds_count{type="Work"} 4',
+            'weft_bus_in_flight{type="Work"} 1',
+            'weft_bus_in_flight{type="Price"} 0',
+            'weft_bus_outbox_messages{database="sqlite"} 0',
+            'weft_bus_outbox_oldest_seconds{database="sqlite"} 0',
+            'weft_bus_delayed_messages{database="sqlite"} ',
+            'weft_bus_queue_messages{queue="works"} ',
+            'weft_bus_queue_messages{queue="works.dead"} ',
+            ] as $series
+        ) {
+            self::assertStringContainsString($series, $text);
+        }
+        self::assertStringNotContainsString('weft_bus_handled_total{type="Price"}', $text);
+        self::assertStringNotContainsString('foreign', $text);
+    }
+
     public function testAGraceIsNoNegativeTime(): void
     {
         $this->expectException(\ValueError::class);

@@ -51,16 +51,17 @@ final class Dispatcher
     }
 
     /**
+     * @return bool false where it is done with although its handler has failed: a query's is answered, and not tried again
      * @throws \Throwable when the delivery was not acknowledged; a {@see Failure} knows the handlers at fault
      */
-    public function dispatch(Delivery $delivery, Worker $worker): void
+    public function dispatch(Delivery $delivery, Worker $worker): bool
     {
         $handlers = $this->handlers->of($delivery->type);
         $isCommand = $handlers !== [] && $handlers[0]->kind !== Kind::Event;
         if (!$isCommand && isset($delivery->headers[Header::FAILED_HANDLER])) {
             $handlers = self::failedBefore($handlers, $delivery);
         }
-        match (\count($handlers)) {
+        $handled = match (\count($handlers)) {
             0 => $this->unhandled($delivery),
             1 => $handlers[0]->kind === Kind::Query && isset($delivery->headers[Header::REPLY_TO])
                 ? $this->query($handlers[0], $delivery, $worker)
@@ -70,12 +71,14 @@ final class Dispatcher
         if ($isCommand) {
             $this->progress->commands++;
 
-            return;
+            return $handled;
         }
         $this->progress->events++;
         if (isset($delivery->headers[Header::REPLY_TO])) {
             $this->setup->answers->send($delivery, $this->setup->answers->ofFailure($delivery, new NoHandler("\"{$delivery->type}\" is an event here, which nobody answers")));
         }
+
+        return $handled;
     }
 
     /**
@@ -97,7 +100,7 @@ final class Dispatcher
     }
 
     /** An event that this program knows may have no listener; anything else must not vanish. */
-    private function unhandled(Delivery $delivery): void
+    private function unhandled(Delivery $delivery): true
     {
         match (true) {
             ($delivery->headers[Header::KIND] ?? null) === Kind::Command->value => throw new NoHandler("No handler for command \"{$delivery->type}\""),
@@ -105,6 +108,8 @@ final class Dispatcher
                 => throw new UnknownMessageType("No handler and no message class of type \"{$delivery->type}\" is known"),
             default => $this->consumer->ack($delivery),
         };
+
+        return true;
     }
 
     /** @return bool whether nobody needs the message any more; then it is acknowledged */
@@ -122,10 +127,10 @@ final class Dispatcher
     }
 
     /** Whoever has asked gets an answer either way, and nothing is kept. */
-    private function query(Handler $handler, Delivery $delivery, Worker $worker): void
+    private function query(Handler $handler, Delivery $delivery, Worker $worker): bool
     {
         try {
-            $this->single($handler, $delivery, $worker);
+            return $this->single($handler, $delivery, $worker);
         } catch (Failure $failure) {
             $this->progress->failed++;
             $this->setup->logger->warning('Query {type} {id} failed in {handler}: {error}', [
@@ -137,10 +142,12 @@ final class Dispatcher
             ]);
             $this->setup->answers->send($delivery, $this->setup->answers->ofFailure($delivery, $failure->error));
             $this->consumer->ack($delivery);
+
+            return false;
         }
     }
 
-    private function single(Handler $handler, Delivery $delivery, Worker $worker): void
+    private function single(Handler $handler, Delivery $delivery, Worker $worker): true
     {
         $enlist = $handler->transactional ? $this->shared : null;
         $publish = $this->call($handler, $delivery, $worker, $enlist, $answer);
@@ -156,10 +163,12 @@ final class Dispatcher
             }
         }
         $this->progress->sent += \count($publish);
+
+        return true;
     }
 
     /** @param list<Handler> $handlers each gets a message of its own, since it may change it */
-    private function several(array $handlers, Delivery $delivery, Worker $worker): void
+    private function several(array $handlers, Delivery $delivery, Worker $worker): true
     {
         $publish = [];
         $failed = [];
@@ -181,6 +190,8 @@ final class Dispatcher
         if ($failed !== []) {
             throw Failure::together($failed, \count($handlers));
         }
+
+        return true;
     }
 
     /**

@@ -11,6 +11,7 @@ use Weft\Bus\Internal\Batch\BatchDispatcher;
 use Weft\Bus\Internal\Chance;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Ledger\Delayed;
+use Weft\Bus\Internal\Metrics;
 use Weft\Bus\Internal\Requests\Answers;
 use Weft\Bus\Internal\Sending\Delays;
 use Weft\Bus\Internal\Setup;
@@ -43,6 +44,9 @@ final class Handling
     private readonly LoggerInterface $logger;
     private readonly ?Observer $observer;
 
+    /** Null where nobody can ask for them. */
+    private readonly ?Metrics $metrics;
+
     /**
      * @param TransactionalConsumer|null $shared the consumer again, when its broker lives in the bus's database
      * @param Suspicion|null $suspicion what to do with messages that may have crashed a worker; null does not ask
@@ -61,6 +65,7 @@ final class Handling
         $this->progress = $setup->progress;
         $this->logger = $setup->logger;
         $this->observer = $setup->observer;
+        $this->metrics = Metrics::of($setup->codec);
     }
 
     /**
@@ -72,15 +77,19 @@ final class Handling
      */
     public function run(Delivery $delivery, Worker $worker, ?\Closure $failing = null): Outcome
     {
-        $started = $this->observer === null ? 0 : \hrtime(true);
+        $started = $this->observer === null && $this->metrics === null ? 0 : \hrtime(true);
         $this->progress->inFlight++;
+        $this->metrics?->began($delivery->type, $delivery->redelivered);
         try {
             if (isset($delivery->headers[Header::EXPIRES_AT]) && $this->dispatcher->drops($delivery)) {
                 return Outcome::Handled;
             }
-            $this->suspicion === null || !$delivery->redelivered
+            $handled = $this->suspicion === null || !$delivery->redelivered
                 ? $this->dispatcher->dispatch($delivery, $worker)
-                : $this->suspicion->guard($delivery, $worker, fn() => $this->dispatcher->dispatch($delivery, $worker));
+                : $this->guarded($this->suspicion, $delivery, $worker);
+            if ($this->metrics !== null) {
+                $handled ? $this->metrics->handled($delivery->type, (\hrtime(true) - $started) / 1e9) : $this->metrics->count('failed', $delivery->type);
+            }
             $this->observer === null || $this->tell(fn() => $this->observer->handled($delivery->type, (\hrtime(true) - $started) / 1e9));
 
             $worker->places->breaker?->succeeded($delivery->tag);
@@ -103,7 +112,18 @@ final class Handling
             return $this->fail($delivery, $thrown instanceof Failure ? $thrown : new Failure($thrown), $failing) ? Outcome::Failed : Outcome::GivenBack;
         } finally {
             $this->progress->inFlight--;
+            $this->metrics?->ended($delivery->type);
         }
+    }
+
+    private function guarded(Suspicion $suspicion, Delivery $delivery, Worker $worker): bool
+    {
+        $handled = false;
+        $suspicion->guard($delivery, $worker, function () use ($delivery, $worker, &$handled): void {
+            $handled = $this->dispatcher->dispatch($delivery, $worker);
+        });
+
+        return $handled;
     }
 
     /**
@@ -116,7 +136,9 @@ final class Handling
         $started = \hrtime(true);
         $count = \count($deliveries);
         $tag = $deliveries[0]->tag;
+        $type = $deliveries[0]->type;
         $this->progress->inFlight += $count;
+        $this->metrics?->began($type, $deliveries[0]->redelivered, $count);
         $failed = [];
         try {
             $deliveries = \array_values(\array_filter($deliveries, fn(Delivery $delivery): bool => !isset($delivery->headers[Header::EXPIRES_AT]) || !$this->dispatcher->drops($delivery)));
@@ -145,6 +167,7 @@ final class Handling
             }
         } finally {
             $this->progress->inFlight -= $count;
+            $this->metrics?->ended($type, $count);
         }
     }
 
@@ -154,9 +177,13 @@ final class Handling
      */
     private function tellOfBatch(array $deliveries, array $failed, float $seconds): void
     {
-        if ($this->observer !== null) {
-            foreach ($deliveries as $delivery) {
-                \in_array($delivery, $failed, true) || $this->tell(fn() => $this->observer->handled($delivery->type, $seconds));
+        if ($this->observer === null && $this->metrics === null) {
+            return;
+        }
+        foreach ($deliveries as $delivery) {
+            if (!\in_array($delivery, $failed, true)) {
+                $this->metrics?->handled($delivery->type, $seconds);
+                $this->tell(fn() => $this->observer?->handled($delivery->type, $seconds));
             }
         }
     }
@@ -171,6 +198,7 @@ final class Handling
     private function fail(Delivery $delivery, Failure $failure, ?\Closure $failing = null): bool
     {
         $this->progress->failed++;
+        $this->metrics?->count('failed', $delivery->type);
         $later = [];
         $dead = [];
         foreach ($failure->parts() as $part) {
@@ -223,10 +251,12 @@ final class Handling
                 [$copy, $pause] = $this->copy($delivery, $later);
                 $this->delays?->comeBack($copy, $this->queue, $pause);
                 $this->progress->retried++;
+                $this->metrics?->count('retried', $delivery->type);
             }
             if ($park) {
                 $this->consumer->park($delivery, $failure->headers($delivery, $this->queue));
                 $this->progress->parked++;
+                $this->metrics?->count('dead_lettered', $delivery->type);
             } else {
                 $this->consumer->ack($delivery);
             }
@@ -262,6 +292,7 @@ final class Handling
         $consumer->settled($delivery);
         $delays->earlier->notify();
         $this->progress->retried++;
+        $this->metrics?->count('retried', $delivery->type);
     }
 
     /**

@@ -8,6 +8,7 @@ use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Batch\BatchDispatcher;
 use Weft\Bus\Internal\Batch\BatchInvoker;
 use Weft\Bus\Internal\Flow\Breaker;
+use Weft\Bus\Internal\Gauges;
 use Weft\Bus\Internal\Ordering\Order;
 use Weft\Bus\Internal\Ordering\Standby;
 use Weft\Bus\Internal\Ordering\WaitingConsumer;
@@ -18,6 +19,7 @@ use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\ReportingTransport;
 use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Internal\Printable;
+use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
@@ -219,10 +221,12 @@ final class Receiver
         if ($this->setup->transport instanceof ReportingTransport) {
             $this->report ??= detach($this->report(...), $this->setup->transport);
         }
+        $gauges = Native\measured() ? detach(fn() => (new Gauges($this->setup->transport, $this->setup->ledger, $this->setup->logger))->follow($queue)) : null;
         try {
             return $worker->run();
         } finally {
             $held?->cancel('the queue is no longer consumed');
+            $gauges?->cancel('the queue is no longer consumed');
             shield(fn() => $standby?->release());
             shield(function (): void {
                 $this->setup->ledger?->caretaker->stop();

@@ -22,6 +22,9 @@ use Weft\Sql\Database;
  */
 final class Ledger
 {
+    /** Rows that are counted at most: in an outage there may be millions. */
+    private const COUNTED = 100_000;
+
     /** Longest id that is kept as it is, see {@see Name::fit()}. */
     private const ID_BYTES = 64;
 
@@ -75,6 +78,18 @@ final class Ledger
             'outbox' => $this->database->execute('SELECT count(*) FROM weft_outbox')->value(),
             'put off' => $this->database->execute('SELECT count(*) FROM weft_delayed')->value(),
         ];
+    }
+
+    /** @return array{int, float, int} how many messages are in the outbox, how many seconds the oldest is there, and how many are to leave later */
+    public function waiting(): array
+    {
+        $count = fn(string $table): int => $this->database->execute("SELECT count(*) FROM (SELECT 1 FROM {$table} LIMIT " . self::COUNTED . ') AS counted')->value();
+        $outbox = $count('weft_outbox');
+        $first = $outbox === 0 ? null : $this->database->execute('SELECT min(id) FROM weft_outbox')->value();
+        // The bus's ids are UUIDs of version 7, which begin with their time in milliseconds.
+        $written = $first === null ? null : \hexdec(\substr(\str_replace('-', '', $first), 0, 12)) / 1000;
+
+        return [$outbox, $written === null ? 0.0 : \max(0.0, \microtime(true) - $written), $count('weft_delayed')];
     }
 
     public function entry(Delivery $delivery, string $handler, string $queue): Entry

@@ -1,0 +1,79 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Weft\Bus\Internal\Codec\Codec;
+use Weft\Native;
+use Weft\Native\Histogram;
+
+/**
+ * What becomes of messages, for `/metrics`, by their type. Types are those that the program has a class for, all others are one,
+ * so that no sender can make series.
+ *
+ * @internal
+ */
+final class Metrics
+{
+    private const OTHER = 'other';
+
+    private const HELP = [
+        'handled' => 'Messages handled with success.',
+        'failed' => 'Messages whose handling failed, each time.',
+        'retried' => 'Failed messages that come back later.',
+        'dead_lettered' => 'Failed messages that became dead letters.',
+        'redelivered' => 'Deliveries that the broker had delivered before.',
+    ];
+
+    /** @var array<string, Histogram> by type; the process has one of each, whichever bus it is */
+    private static array $seconds = [];
+
+    /** @var array<string, int> by type */
+    private static array $inFlight = [];
+
+    private function __construct(private readonly Codec $codec) {}
+
+    /** Null where nobody can ask. */
+    public static function of(Codec $codec): ?self
+    {
+        return Native\measured() ? new self($codec) : null;
+    }
+
+    public function began(string $type, bool $redelivered, int $count = 1): void
+    {
+        $this->move($type, $count);
+        $redelivered && $this->count('redelivered', $type, $count);
+    }
+
+    public function ended(string $type, int $count = 1): void
+    {
+        $this->move($type, -$count);
+    }
+
+    public function handled(string $type, float $seconds): void
+    {
+        $this->count('handled', $type);
+        $known = $this->known($type);
+        self::$seconds[$known] ??= new Histogram('weft_bus_handler_seconds', 'Time from the beginning of a message\'s handling to its acknowledgement.', ['type' => $known]);
+        self::$seconds[$known]->record($seconds);
+    }
+
+    /** @param 'failed'|'retried'|'dead_lettered'|'redelivered'|'handled' $what */
+    public function count(string $what, string $type, int $by = 1): void
+    {
+        Native\addToCounter("weft_bus_{$what}_total", self::HELP[$what], ['type' => $this->known($type)], $by);
+    }
+
+    private function move(string $type, int $by): void
+    {
+        $known = $this->known($type);
+        self::$inFlight[$known] = (self::$inFlight[$known] ?? 0) + $by;
+        Native\setGauge('weft_bus_in_flight', 'Messages being handled or acknowledged.', ['type' => $known], (float) self::$inFlight[$known]);
+    }
+
+    private function known(string $type): string
+    {
+        return $this->codec->ofType($type) === null ? self::OTHER : $type;
+    }
+}
