@@ -36,7 +36,6 @@ require_once __DIR__ . '/Fixtures/ordered.php';
 
 final class BusTest extends BusTestCase
 {
-    /** @dataProvider turns */
     public function testLookingAtSomeDeadLettersTakesNoMoreFromTheBrokerAndOneIsFoundWhereverItIs(): void
     {
         $this->inRuntime(function (): void {
@@ -57,6 +56,7 @@ final class BusTest extends BusTestCase
         });
     }
 
+    /** @dataProvider turns */
     public function testABusThatIsClosedBeforeAHandlerHasBegunEnds(int $turns): void
     {
         $this->inRuntime(function () use ($turns): void {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus;
 
+use Psr\Log\NullLogger;
 use Weft\Amqp\Connection;
 use Weft\Amqp\InvalidDsn;
 use Weft\Amqp\Message;
@@ -12,12 +13,15 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
+use Weft\Bus\Internal\Gauges;
+use Weft\Bus\Internal\Setup;
 use Weft\Bus\Publishing;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Bus\TransportFailed;
 use Weft\Bus\UnroutableMessage;
+use Weft\Sql\Bytes;
 use Weft\Sql\Database;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Transaction;
@@ -29,6 +33,7 @@ use Weft\Tests\Sql\Support\Proxy;
 
 use function Weft\async;
 use function Weft\delay;
+use function Weft\Native\metrics;
 
 /** The bus on the servers it is meant for: RabbitMQ and PostgreSQL. */
 final class RabbitMqBusTest extends BusTestCase
@@ -48,6 +53,40 @@ final class RabbitMqBusTest extends BusTestCase
         $database->execute("DROP TABLE IF EXISTS {$this->table}");
         $database->close();
         $this->host->delete();
+    }
+
+    public function testMetricsHaveTheQueuesTheConnectionsAndTheAgeOfTheOutbox(): void
+    {
+        $this->inRuntime(function (): void {
+            $database = Database::connect(self::setting('DATABASE_URL') . '?options=' . \rawurlencode("-c search_path={$this->table}"));
+            $database->execute("CREATE SCHEMA {$this->table}");
+            try {
+                $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')), $database)->handlers(self::storing(static fn() => null));
+                $bus->declare(self::QUEUE);
+                $bus->sendAll(self::customers(3));
+                $id = \substr_replace(\sprintf('%012x', (int) ((\microtime(true) - 90.0) * 1000)), '-', 8, 0) . '-7000-8000-000000000000';
+                $database->execute('INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, 0, ?, ?)', [$id, 'Type', '{}', new Bytes('{}')]);
+                $setup = (fn(): Setup => $this->setup)->call($bus);
+                $gauges = async(fn() => (new Gauges($setup->transport, $setup->ledger, new NullLogger()))->follow(self::QUEUE));
+                while (!\str_contains(metrics(), 'weft_bus_queue_messages{queue="' . self::QUEUE . '.dead"}')) {
+                    delay(0.01);
+                }
+                $gauges->cancel();
+                $text = metrics();
+                $bus->close();
+            } finally {
+                $database->execute("DROP SCHEMA {$this->table} CASCADE");
+                $database->close();
+            }
+
+            self::assertStringContainsString('weft_bus_queue_messages{queue="' . self::QUEUE . '"} 3', $text);
+            self::assertStringContainsString('weft_bus_connection{purpose="publishing",state="connected"} 1', $text);
+            self::assertStringContainsString('weft_bus_connection{purpose="publishing",state="blocked"} 0', $text);
+            self::assertStringContainsString('weft_bus_outbox_messages{database="postgres"} 1', $text);
+            self::assertSame(1, \preg_match('/^weft_bus_outbox_oldest_seconds\{database="postgres"\} (\S+)$/m', $text, $age));
+            self::assertGreaterThanOrEqual(90.0, (float) $age[1]);
+            self::assertLessThan(150.0, (float) $age[1]);
+        });
     }
 
     public function testAQueueOfABrokerThatIsFarAwayIsEmptiedToItsEnd(): void
