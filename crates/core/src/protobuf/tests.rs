@@ -1,3 +1,4 @@
+use super::json::{from_json, to_json};
 use super::wire::{put_delimited, put_varint};
 use super::*;
 
@@ -209,4 +210,51 @@ fn a_file_is_the_same_only_with_the_same_bytes() {
         error.to_string(),
         "t.All is defined in v.proto and in t.proto"
     );
+}
+
+/// A message whose only field is any message.
+fn box_schema() -> (Schema, LayoutId) {
+    let any = Writer::default()
+        .text(1, "Any")
+        .nested(2, field("type_url", 1, 1, 9, ""))
+        .nested(2, field("value", 2, 1, 12, ""));
+    let any = Writer::default()
+        .text(1, "any.proto")
+        .text(2, "google.protobuf")
+        .nested(4, any)
+        .text(12, "proto3");
+    let boxed = Writer::default()
+        .text(1, "Box")
+        .nested(2, field("any", 1, 1, 11, ".google.protobuf.Any"))
+        .nested(2, field("text", 2, 1, 9, ""));
+    let boxed = Writer::default()
+        .text(1, "box.proto")
+        .text(2, "t")
+        .text(3, "any.proto")
+        .nested(4, boxed)
+        .text(12, "proto3");
+    let mut schema = Schema::default();
+    schema.add(&any.0).unwrap();
+    schema.add(&boxed.0).unwrap();
+    let id = schema.message("t.Box").unwrap();
+    (schema, id)
+}
+
+fn boxes(depth: usize, text: &str) -> String {
+    let open = r#"{"@type":"x/t.Box","any":"#.repeat(depth);
+    let close = "}".repeat(depth);
+    format!(r#"{{"any":{open}{{"@type":"x/t.Box","text":"{text}"}}{close}}}"#)
+}
+
+#[test]
+fn messages_in_messages_of_any_type_are_read_and_written_as_deep_as_others() {
+    let (schema, id) = box_schema();
+    let json = boxes(40, "deep");
+    let bytes = from_json(&schema, id, json.as_bytes(), false).unwrap();
+    let printed = to_json(&schema, id, &bytes).unwrap();
+    assert_eq!(printed, json);
+    let error = from_json(&schema, id, boxes(110, "").as_bytes(), false).unwrap_err();
+    assert_eq!(error.problem, "nested deeper than 100 levels");
+    let error = from_json(&schema, id, boxes(10_000, "").as_bytes(), false).unwrap_err();
+    assert!(error.problem.contains("recursion limit"), "{error}");
 }

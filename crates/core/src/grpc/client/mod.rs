@@ -7,6 +7,8 @@ mod call;
 mod channel;
 mod endpoint;
 mod failure;
+#[cfg(test)]
+mod hostile_tests;
 mod io;
 mod names;
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::grpc::status::Code;
 const LIMIT: Duration = Duration::from_secs(60);
 const HELLO: &[u8] = b"\0\0\0\0\x05hello";
 
-fn run(future: impl Future<Output = ()>) {
+pub(super) fn run(future: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -43,7 +43,7 @@ fn run_paused(future: impl Future<Output = ()>) {
     LocalSet::new().block_on(&runtime, future);
 }
 
-fn options(balancing: Balancing, servers: &[(&str, u16)]) -> ChannelOptions {
+pub(super) fn options(balancing: Balancing, servers: &[(&str, u16)]) -> ChannelOptions {
     let server = |(name, port): &(&str, u16)| ((*name).to_owned(), *port);
     ChannelOptions {
         servers: servers.iter().map(server).collect(),
@@ -58,7 +58,7 @@ fn options(balancing: Balancing, servers: &[(&str, u16)]) -> ChannelOptions {
     }
 }
 
-fn request(timeout: Option<Duration>, waits: bool) -> Request {
+pub(super) fn request(timeout: Option<Duration>, waits: bool) -> Request {
     Request {
         path: "/test.Echo/Unary".to_owned(),
         metadata: HeaderMap::new(),

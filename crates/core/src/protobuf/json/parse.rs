@@ -62,17 +62,17 @@ impl Reader<'_> {
             "google.protobuf.FieldMask" => field_mask(out, json),
             "google.protobuf.Any" => self.any(out, json, depth),
             _ => match json {
-                Json::Object(entries) => self.fields(out, layout, entries, depth),
+                Json::Object(entries) => self.fields(out, layout, entries.iter(), depth),
                 other => problem(format!("expected an object, found {}", other.kind())),
             },
         }
     }
 
-    fn fields(
+    fn fields<'j>(
         &self,
         out: &mut Vec<u8>,
         layout: &Layout,
-        entries: &[(String, Json)],
+        entries: impl Iterator<Item = &'j (String, Json)>,
         depth: usize,
     ) -> Result<()> {
         let (mut seen, mut oneofs) = (HashSet::new(), HashSet::new());
@@ -306,12 +306,8 @@ impl Reader<'_> {
             };
             self.message(&mut bytes, id, value, depth)?;
         } else if let Some(layout) = self.schema.layout(id) {
-            let fields: Vec<_> = entries
-                .iter()
-                .filter(|(key, _)| key != "@type")
-                .cloned()
-                .collect();
-            self.fields(&mut bytes, layout, &fields, depth)?;
+            let fields = entries.iter().filter(|(key, _)| key != "@type");
+            self.fields(&mut bytes, layout, fields, depth)?;
         }
         out.push(0x0A);
         put_delimited(out, url.as_bytes());

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-#[derive(Debug, Clone, PartialEq)]
+/// It cannot be cloned: a copy of every level of a nested message would cost as much as the square of the text's length.
+#[derive(Debug, PartialEq)]
 pub enum Json {
     Null,
     Bool(bool),
