@@ -7,6 +7,7 @@ mod cancellation;
 mod cancellation_tests;
 mod connecting;
 mod hostile;
+mod hostile_broker;
 mod messaging;
 mod recovery;
 mod support;

@@ -132,7 +132,7 @@ impl Driver {
     fn restart_role(&mut self, role: Role, reason: &CloseReason) {
         match role {
             Role::Publisher(publisher) if publisher.go_offline() => {
-                let error = refused("publish".into(), reason);
+                let error = refused(format!("publish on channel {}", publisher.channel), reason);
                 // What is not written yet would be passed over by the broker.
                 publisher.put_back(self.shared.outbox.extract(publisher.channel));
                 publisher.refuse(&error, &reason.text);

@@ -1,0 +1,343 @@
+//! A broker that answers properly but for one answer, which it cuts off, lengthens, replaces, repeats, moves to another channel or
+//! leaves out. On the next connection it behaves.
+//!
+//! Whatever it does, no call waits beyond the heartbeat, every error names what failed, and the connection recovers. By default every
+//! eighth attack is run; `WEFT_HOSTILE=all` runs all of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use weft_core::amqp::{
+    Config, Connection, ConsumeOptions, Error, Host, PublisherOptions, Queue, Topology,
+};
+
+use crate::support::to;
+
+/// Answers of the conversation below, from connection.start to the last channel.close-ok.
+const ANSWERS: usize = 18;
+/// Attacks at the same time: each takes two descriptors on both sides.
+const AT_ONCE: usize = 100;
+
+const METHODS: [(u16, u16); 32] = [
+    (10, 10),
+    (10, 20),
+    (10, 30),
+    (10, 41),
+    (10, 50),
+    (10, 51),
+    (10, 60),
+    (10, 61),
+    (20, 11),
+    (20, 20),
+    (20, 21),
+    (20, 40),
+    (20, 41),
+    (40, 11),
+    (40, 21),
+    (40, 31),
+    (50, 11),
+    (50, 21),
+    (50, 31),
+    (50, 41),
+    (60, 11),
+    (60, 21),
+    (60, 30),
+    (60, 31),
+    (60, 50),
+    (60, 60),
+    (60, 72),
+    (60, 80),
+    (60, 111),
+    (60, 120),
+    (85, 11),
+    (99, 99),
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Attack {
+    /// Sends so many bytes and hangs up.
+    Cut(usize),
+    /// Sends so many bytes and then nothing.
+    Stall(usize),
+    /// Takes so many bytes from the payload's end; the frame is well formed.
+    Shorten(usize),
+    /// Adds so many bytes to the payload; the frame is well formed.
+    Lengthen(usize),
+    Repeat,
+    Channel(u16),
+    Kind(u8),
+    /// Announces a frame of almost 4 GiB.
+    Huge,
+    /// Sends this method instead, with so many bytes of zeros for its arguments.
+    Replace((u16, u16), usize),
+    /// Sends this method first.
+    Precede((u16, u16), usize),
+    /// Damages the byte that ends the frame.
+    NoEnd,
+}
+
+fn attacks() -> Vec<Attack> {
+    let mut all = vec![
+        Attack::Repeat,
+        Attack::Huge,
+        Attack::NoEnd,
+        Attack::Stall(0),
+    ];
+    all.extend([0, 1, 6, 7, 8, 12].map(Attack::Cut));
+    all.extend([3, 9].map(Attack::Stall));
+    all.extend([1, 2, 4].map(Attack::Shorten));
+    all.extend([1, 200].map(Attack::Lengthen));
+    all.extend([0, 1, 2, 3, 9, u16::MAX].map(Attack::Channel));
+    all.extend([0, 2, 3, 4, 8, 255].map(Attack::Kind));
+    for method in METHODS {
+        all.extend([0, 40].map(|zeros| Attack::Replace(method, zeros)));
+        all.push(Attack::Precede(method, 40));
+    }
+    all
+}
+
+fn frame(kind: u8, channel: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![kind];
+    out.extend(channel.to_be_bytes());
+    out.extend((payload.len() as u32).to_be_bytes());
+    out.extend(payload);
+    out.push(0xCE);
+    out
+}
+
+fn method(channel: u16, (class, id): (u16, u16), arguments: &[u8]) -> Vec<u8> {
+    let payload = [&class.to_be_bytes()[..], &id.to_be_bytes(), arguments].concat();
+    frame(1, channel, &payload)
+}
+
+/// The answer as the attack wants it, and whether the socket is closed afterwards or nothing more is sent.
+fn damaged(attack: Attack, answer: &[u8]) -> (Vec<u8>, Fate) {
+    let channel = u16::from_be_bytes([answer[1], answer[2]]);
+    let size = u32::from_be_bytes([answer[3], answer[4], answer[5], answer[6]]) as usize;
+    let (first, rest) = answer.split_at(size + 8);
+    let payload = &first[7..7 + size];
+    let mut out = first.to_vec();
+    match attack {
+        Attack::Cut(length) => return (answer[..length.min(answer.len())].to_vec(), Fate::HangUp),
+        Attack::Stall(length) => {
+            return (answer[..length.min(answer.len())].to_vec(), Fate::Silence);
+        }
+        Attack::Shorten(by) => out = frame(first[0], channel, &payload[..size - by.min(size)]),
+        Attack::Lengthen(by) => out = frame(first[0], channel, &[payload, &vec![7; by]].concat()),
+        Attack::Repeat => out.extend(first),
+        Attack::Channel(other) => out[1..3].copy_from_slice(&other.to_be_bytes()),
+        Attack::Kind(kind) => out[0] = kind,
+        Attack::Huge => out[3..7].copy_from_slice(&(u32::MAX - 8).to_be_bytes()),
+        Attack::Replace(other, zeros) => out = method(channel, other, &vec![0; zeros]),
+        Attack::Precede(other, zeros) => {
+            out = [method(channel, other, &vec![0; zeros]), out].concat();
+        }
+        Attack::NoEnd => *out.last_mut().unwrap() = 0,
+    }
+    out.extend(rest);
+    (out, Fate::GoOn)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    GoOn,
+    Silence,
+    HangUp,
+}
+
+/// Answers one connection until the client ends it.
+struct Session {
+    writer: OwnedWriteHalf,
+    attack: Option<(usize, Attack)>,
+    answered: usize,
+    confirms: u64,
+    silent: bool,
+}
+
+impl Session {
+    async fn run(socket: TcpStream, attack: Option<(usize, Attack)>) -> std::io::Result<()> {
+        let (mut reader, writer) = socket.into_split();
+        let mut session = Self {
+            writer,
+            attack,
+            answered: 0,
+            confirms: 0,
+            silent: false,
+        };
+        reader.read_exact(&mut [0; 8]).await?;
+        let start = [
+            &[0, 9, 0, 0, 0, 0][..],
+            &[0, 0, 0, 5],
+            b"PLAIN",
+            &[0, 0, 0, 5],
+            b"en_US",
+        ];
+        session.answer(method(0, (10, 10), &start.concat())).await?;
+        loop {
+            let mut head = [0; 7];
+            reader.read_exact(&mut head).await?;
+            let size = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
+            let mut payload = vec![0; size + 1];
+            reader.read_exact(&mut payload).await?;
+            let channel = u16::from_be_bytes([head[1], head[2]]);
+            for answer in session.reply(head[0], channel, &payload) {
+                session.answer(answer).await?;
+            }
+        }
+    }
+
+    fn reply(&mut self, kind: u8, channel: u16, payload: &[u8]) -> Vec<Vec<u8>> {
+        if kind == 3 {
+            self.confirms += 1;
+            let arguments = [&self.confirms.to_be_bytes()[..], &[0]].concat();
+            return vec![method(channel, (60, 80), &arguments)];
+        }
+        if kind != 1 {
+            return Vec::new();
+        }
+        let class = u16::from_be_bytes([payload[0], payload[1]]);
+        let id = u16::from_be_bytes([payload[2], payload[3]]);
+        let answer = |id, arguments: &[u8]| vec![method(channel, (class, id), arguments)];
+        match (class, id) {
+            (10, 11) => answer(30, &[0, 10, 0, 0, 16, 0, 0, 1]),
+            (10, 40) => answer(41, &[0]),
+            (10, 50) => answer(51, &[]),
+            (20, 10) => answer(11, &[0; 4]),
+            (20, 40) => answer(41, &[]),
+            (50, 10) => answer(11, b"\x01q\0\0\0\0\0\0\0\0"),
+            (60, 10) => answer(11, &[]),
+            (60, 20) => {
+                let deliver = method(channel, (60, 60), b"\x01t\0\0\0\0\0\0\0\x01\0\0\x01q");
+                let header = [&[0, 60, 0, 0][..], &2u64.to_be_bytes(), &[0, 0]].concat();
+                let content = [
+                    deliver,
+                    frame(2, channel, &header),
+                    frame(3, channel, b"hi"),
+                ];
+                [answer(21, b"\x01t"), content.to_vec()].concat()
+            }
+            (60, 30) => answer(31, b"\x01t"),
+            (85, 10) => answer(11, &[]),
+            _ => Vec::new(),
+        }
+    }
+
+    async fn answer(&mut self, answer: Vec<u8>) -> std::io::Result<()> {
+        let (bytes, fate) = match self.attack {
+            Some((at, attack)) if at == self.answered => damaged(attack, &answer),
+            _ => (answer, Fate::GoOn),
+        };
+        self.answered += 1;
+        if !self.silent {
+            self.writer.write_all(&bytes).await?;
+        }
+        self.silent |= fate != Fate::GoOn;
+        if fate == Fate::HangUp {
+            self.writer.shutdown().await?;
+        }
+        Ok(())
+    }
+}
+
+async fn broker(listener: TcpListener, mut attack: Option<(usize, Attack)>) {
+    let mut sessions = JoinSet::new();
+    loop {
+        let (socket, _) = listener.accept().await.unwrap();
+        sessions.spawn(Session::run(socket, attack.take()));
+    }
+}
+
+/// One of everything. The attack may make any of it fail.
+async fn converse(connection: &Connection) -> Result<(), Error> {
+    let queues = vec![Queue::new("q")];
+    let topology = Topology {
+        queues,
+        ..Topology::default()
+    };
+    connection.declare(topology).await?;
+    let publisher = connection.publisher(PublisherOptions::default()).await?;
+    let message = to("q", b"hello");
+    if let Some(confirm) = publisher.publish(&message).await? {
+        confirm.await?;
+    }
+    let consumer = connection.consume("q", ConsumeOptions::default()).await?;
+    for delivery in consumer.next_batch(1).await? {
+        consumer.ack(delivery.tag());
+    }
+    consumer.flush().await?;
+    consumer.cancel().await?;
+    consumer.close().await?;
+    publisher.flush().await
+}
+
+async fn survives(at: usize, attack: Attack) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let config = Config {
+        hosts: vec![Host {
+            name: "127.0.0.1".into(),
+            port,
+        }],
+        heartbeat: Duration::from_secs(1),
+        connect_timeout: Duration::from_secs(1),
+        ..Config::default()
+    };
+    let serving = tokio::spawn(broker(listener, Some((at, attack))));
+    let connection = match Connection::connect(config.clone()).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            let broker = format!("127.0.0.1:{port}");
+            assert!(error.to_string().contains(&broker), "{error}");
+            Connection::connect(config).await.unwrap()
+        }
+    };
+    if let Err(error) = converse(&connection).await {
+        let text = error.to_string();
+        let named = text.contains("127.0.0.1") || text.contains('"') || text.contains("channel");
+        assert!(named, "{text}");
+    }
+    assert_eq!(
+        connection
+            .queue_state("q")
+            .await
+            .map(|state| state.messages),
+        Ok(0)
+    );
+    connection.close().await;
+    serving.abort();
+}
+
+#[tokio::test]
+async fn whatever_answer_is_damaged_nothing_hangs_and_the_connection_recovers() {
+    let every = if std::env::var("WEFT_HOSTILE").is_ok_and(|value| value == "all") {
+        1
+    } else {
+        8
+    };
+    let attacks = attacks();
+    let cases = (0..ANSWERS).flat_map(|at| attacks.iter().map(move |attack| (at, *attack)));
+    let room = Arc::new(Semaphore::new(AT_ONCE));
+    let mut running = JoinSet::new();
+    for (at, attack) in cases
+        .enumerate()
+        .filter(|(number, _)| number % every == 0)
+        .map(|(_, case)| case)
+    {
+        let permit = Arc::clone(&room).acquire_owned().await.unwrap();
+        running.spawn(async move {
+            let ended = tokio::time::timeout(Duration::from_secs(60), survives(at, attack)).await;
+            assert!(ended.is_ok(), "{attack:?} at answer {at} hangs");
+            drop(permit);
+        });
+    }
+    let mut failed = Vec::new();
+    while let Some(ended) = running.join_next().await {
+        failed.extend(ended.err().map(|error| error.to_string()));
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
