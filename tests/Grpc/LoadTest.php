@@ -49,12 +49,13 @@ final class LoadTest extends TestCase
     /** @dataProvider streams */
     public function testNoNumberOfStreamsOnOneConnectionMakesCallsWaitForATimer(int $streams): void
     {
-        $report = $this->ghz($this->server()->address, 'api.Users.Get', '{"id": 228}', "--concurrency=$streams", '--connections=1', '--total=2000');
-
-        $median = array_column($report['latencyDistribution'], 'latency', 'percentage')[50] / 1e6;
-        self::assertSame(['OK' => 2_000], $report['statusCodeDistribution']);
-        // A delayed acknowledgement is 40 ms.
-        self::assertLessThan(30.0, $median);
+        // A delayed acknowledgement is 40 ms. A timer makes every call wait as long, a busy machine only some, or some of the time.
+        for ($quick = \INF, $tries = 0; $quick >= 30.0 && $tries < 8; $tries++) {
+            $report = $this->ghz($this->server()->address, 'api.Users.Get', '{"id": 228}', "--concurrency=$streams", '--connections=1', '--total=2000');
+            self::assertSame(['OK' => 2_000], $report['statusCodeDistribution']);
+            $quick = array_column($report['latencyDistribution'], 'latency', 'percentage')[10] / 1e6;
+        }
+        self::assertLessThan(30.0, $quick);
     }
 
     /** @return iterable<array{int}> */

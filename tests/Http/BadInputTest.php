@@ -80,7 +80,7 @@ final class BadInputTest extends HttpTestCase
         $response = self::server()->exchange($bytes);
 
         self::assertStringEndsWith("HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 20\r\n\r\n408 Request Timeout\n", $response);
-        self::assertLessThan(2.5, microtime(true) - $from);
+        self::assertLessThan(4.5, microtime(true) - $from);
     }
 
     /** @return iterable<string, array{string}> */
@@ -110,7 +110,7 @@ final class BadInputTest extends HttpTestCase
 
         self::assertSame($answers, substr_count($response, 'HTTP/1.1 200 OK'), $response);
         self::assertStringEndsWith("\r\n\r\n408 Request Timeout\n", $response);
-        self::assertLessThan(2.5, microtime(true) - $from);
+        self::assertLessThan(4.5, microtime(true) - $from);
     }
 
     /** @dataProvider wholes */
@@ -167,7 +167,7 @@ final class BadInputTest extends HttpTestCase
     {
         $from = microtime(true);
         self::assertSame('', self::server()->exchange(''));
-        self::assertLessThan(2.0, microtime(true) - $from);
+        self::assertLessThan(4.5, microtime(true) - $from);
         self::assertSame(1, substr_count(self::server()->exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), 'HTTP/1.1 '), 'kept alive, then idle');
     }
 
@@ -178,7 +178,7 @@ final class BadInputTest extends HttpTestCase
         for ($i = 0; $i < 100 && @fwrite($socket, 'G') !== false && !self::isClosed($socket); $i++) {
             usleep(50_000);
         }
-        self::assertLessThan(2.0, microtime(true) - $from);
+        self::assertLessThan(4.5, microtime(true) - $from);
     }
 
     public function testABodyThatDoesNotArriveInTimeIs408(): void
@@ -191,7 +191,7 @@ final class BadInputTest extends HttpTestCase
     {
         $from = microtime(true);
         self::assertStatus(200, self::server()->exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
-        self::assertLessThan(2.5, microtime(true) - $from);
+        self::assertLessThan(4.5, microtime(true) - $from);
     }
 
     public function testAClientThatReadsNothingIsDisconnected(): void

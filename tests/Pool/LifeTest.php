@@ -56,8 +56,8 @@ final class LifeTest extends PoolTestCase
             self::assertSame(10, $db->stats()['total']);
             // Ten in turn would keep all of them warm if the one used longest ago went first.
             $used = [];
-            $end = \hrtime(true) + 1_200_000_000;
-            while (\hrtime(true) < $end) {
+            $end = \hrtime(true) + 20_000_000_000;
+            while ($db->stats()['total'] > 3 && \hrtime(true) < $end) {
                 $used[$server->session($db)] = true;
                 delay(0.01);
             }
@@ -82,10 +82,10 @@ final class LifeTest extends PoolTestCase
             };
             $db = $server->connect(new PoolOptions(size: 20, minimumIdle: 20, maxLifetime: 3.0), new Hooks(closed: $note));
             $load = new Load($db, 20);
-            self::eventually(static fn (): bool => $db->stats()['total'] === 20, 5.0, 'all are open');
+            self::eventually(static fn (): bool => $db->stats()['total'] === 20, 20.0, 'all are open');
             self::eventually(static function () use (&$closed): bool {
                 return \count($closed) >= 20;
-            }, 6.0, 'all have been renewed');
+            }, 30.0, 'all have been renewed');
             $load->stop();
             self::assertSame([], $load->errors());
             $first = \array_slice($closed, 0, 20);
@@ -101,13 +101,15 @@ final class LifeTest extends PoolTestCase
     public function testWithAMinimumTheFirstStatementAfterTheStartWaitsForNoConnection(Server $server): void
     {
         run(static function () use ($server): void {
-            $db = $server->connect(new PoolOptions(size: 4, minimumIdle: 2), new Hooks(created: static function () use (&$warm): void {
-                delay($warm ? 30.0 : 0.0);
+            $db = $server->connect(new PoolOptions(size: 4, minimumIdle: 2), new Hooks(created: static function () use (&$opening): void {
+                while ($opening) {
+                    delay(0.01);
+                }
             }));
             self::eventually(static fn (): bool => $db->stats()['idle'] === 2, 10.0, 'warm without a borrower');
-            $warm = true;
-            [, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
-            self::assertLessThan(25.0, $seconds, 'it did not wait for a connection');
+            $opening = true;
+            \Weft\timeout(20.0, static fn () => $db->execute('SELECT 1')->rows());
+            $opening = false;
             self::assertSame(2, $db->stats()['created']);
             $db->close();
         });

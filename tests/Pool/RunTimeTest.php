@@ -145,8 +145,14 @@ final class RunTimeTest extends PoolTestCase
             }
             $db->close();
 
-            $slow = $server->connect(new PoolOptions(size: 2, borrowTimeout: 0.1), new \Weft\Pool\Hooks(created: static fn () => delay(30.0)));
+            $opening = true;
+            $slow = $server->connect(new PoolOptions(size: 2, borrowTimeout: 0.1), new \Weft\Pool\Hooks(created: static function () use (&$opening): void {
+                while ($opening) {
+                    delay(0.01);
+                }
+            }));
             self::assertInstanceOf(ConnectionNotReady::class, self::outcome(static fn () => $slow->execute('SELECT 1'))[0]);
+            $opening = false;
             $slow->close();
 
             $nested = $server->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
@@ -193,6 +199,9 @@ final class RunTimeTest extends PoolTestCase
         $run = new Supervised($application->file, ['--workers=3']);
         foreach ([1, 2, 3] as $ignored) {
             $run->wait('is ready');
+        }
+        for ($end = \microtime(true) + 20.0; $server->sessions() < 7; \usleep(10_000)) {
+            self::assertLessThan($end, \microtime(true), 'seven are open');
         }
         self::assertSame(7, $this->mostSessions($server, 0.6));
 
