@@ -57,7 +57,7 @@ final class ServerTest extends TestCase
 
     public function testAChildThatLeftTheSessionCounts(): void
     {
-        $code = 'proc_open(["setsid", "cat"], [["pipe", "r"]], $p);' . self::LISTEN . 'sleep(60);';
+        $code = '$c = proc_open(["setsid", "cat"], [["pipe", "r"]], $p);' . self::LISTEN . 'sleep(60);';
         $this->server = $this->start($code, Port::free());
 
         self::assertCount(2, $this->server->tree->pids());

@@ -158,14 +158,17 @@ final class DutiesTest extends GrpcTestCase
         $server->post(self::LIST, self::EMPTY_MESSAGE);
 
         for ($call = 1; $call <= 5; ++$call) {
-            $answer = $server->post(self::GET, self::USER_228, '-H', 'grpc-timeout: 1m');
+            // A millisecond may be over before the request has arrived; then its stream is reset, and there is no answer to look at.
+            for ($tries = 0, $answer = null; $answer?->status() === null && $tries < 20; $tries++) {
+                $answer = $server->post(self::GET, self::USER_228, '-H', 'grpc-timeout: 1m');
+            }
             self::assertStatus(Status::DeadlineExceeded, $answer, 'the deadline has passed');
             for ($looks = 0; substr_count($server->log(), " ms\n") < $call && $looks < 500; ++$looks) {
                 usleep(10_000);
             }
         }
         preg_match_all('/cancelled after (\d+) ms/', $server->log(), $milliseconds);
-        self::assertCount(5, $milliseconds[1], $server->log());
+        self::assertGreaterThanOrEqual(5, \count($milliseconds[1]), $server->log());
         self::assertLessThanOrEqual(5_000, min(array_map(intval(...), $milliseconds[1])), $server->log());
         $answer = $server->post(self::LIST, self::EMPTY_MESSAGE);
         self::assertStatus(Status::Ok, $answer);

@@ -30,21 +30,30 @@ final class Process
         $files = [['file', '/dev/null', 'r'], ['file', $output, 'w'], ['redirect', 1]];
         $handle = \proc_open(['setsid', ...$command], $files, $pipes, $workingDirectory, $environment);
         $this->handle = $handle ?: throw new \RuntimeException("cannot start {$command[0]}");
-        $this->pid = \proc_get_status($this->handle)['pid'];
+        $status = \proc_get_status($this->handle);
+        $this->pid = $status['pid'];
+        $this->note($status);
         $this->started = \hrtime(true) / 1e9;
     }
 
     /** The exit code, 128 and the signal's number where a signal ended it, or null while it runs. */
     public function code(): ?int
     {
-        if ($this->code === null) {
-            $status = \proc_get_status($this->handle);
-            if (!$status['running']) {
-                $this->code = $status['signaled'] ? 128 + $status['termsig'] : $status['exitcode'];
-            }
-        }
+        $this->code !== null || $this->note(\proc_get_status($this->handle));
 
         return $this->code;
+    }
+
+    /**
+     * PHP tells the exit code once only, so every status must come by here.
+     *
+     * @param array{running: bool, signaled: bool, termsig: int, exitcode: int} $status
+     */
+    private function note(array $status): void
+    {
+        if (!$status['running']) {
+            $this->code = $status['signaled'] ? 128 + $status['termsig'] : $status['exitcode'];
+        }
     }
 
     public function seconds(): float

@@ -18,6 +18,14 @@ final class AdapterTest extends HttpTestCase
         };
         PHP;
 
+    private ?Folder $folder = null;
+
+    protected function tearDown(): void
+    {
+        parent::tearDown();
+        $this->folder?->remove();
+    }
+
     public function testAPsr7ApplicationSeesTheWholeRequestAndItsAnswerIsSent(): void
     {
         $server = $this->serve(self::load('Nyholm/Psr7') . self::PSR . '$routes->post("/people/{id}", new Weft\Http\PsrHandler($echo, $psr17, $psr17));');
@@ -124,11 +132,13 @@ final class AdapterTest extends HttpTestCase
 
     public function testALumenApplicationAnswers(): void
     {
-        $server = $this->serve('error_reporting(E_ALL & ~E_DEPRECATED); foreach (["mbstring", "ctype", "tokenizer"] as $needed) { extension_loaded($needed) || dl($needed); }' . self::load('Laravel/Lumen') . <<<'PHP'
-            $lumen = new Laravel\Lumen\Application(sys_get_temp_dir());
+        $this->folder = new Folder();
+        $server = $this->serve('error_reporting(E_ALL & ~E_DEPRECATED); foreach (["mbstring", "ctype", "tokenizer"] as $needed) { extension_loaded($needed) || dl($needed); }' . self::load('Laravel/Lumen') . str_replace('FOLDER', var_export($this->folder->path, true), <<<'PHP'
+            // It makes a folder for its storage there.
+            $lumen = new Laravel\Lumen\Application(FOLDER);
             $lumen->router->post("/people/{id}", function (Illuminate\Http\Request $request, $id) { delay(0.01); return response()->json([$id, $request->input("name"), $request->query("q"), $request->file("photo")?->getClientOriginalName()], 201); });
             $routes->fallback(new Weft\Http\SymfonyHandler($lumen->handle(...)));
-            PHP, ', limits: new Limits(inFlight: 1)');
+            PHP), ', limits: new Limits(inFlight: 1)');
 
         $response = $server->get('/people/7?q=a', '-F', 'name=Ana', '-F', 'photo=x;filename=a.png');
         self::assertStatus(201, $response);

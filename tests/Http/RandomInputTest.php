@@ -35,7 +35,7 @@ final class RandomInputTest extends HttpTestCase
                 $status = (int) substr($server->exchange($bytes), 9, 3);
                 self::assertContains($status, [200, 206, 301, 304, 400, 404, 405, 412, 413, 414, 415, 416, 431], base64_encode($bytes));
             }
-            self::assertSame('', $server->log());
+            self::assertSame([], preg_grep('/^$|warning HTTP server refused \d+ × \w+, last from /', explode("\n", $server->log()), PREG_GREP_INVERT));
             self::assertSame('contents', self::bodyOf($server->get('/file')));
         } finally {
             $folder->remove();

@@ -117,11 +117,12 @@ final class HooksTest extends PoolTestCase
             $db->execute('SELECT 1');
             $opening = true;
             // The second connection is never ready.
-            timeout(20.0, static fn () => all([
+            [, $value] = timeout(20.0, static fn () => all([
                 static fn () => $db->execute($server->sleepSql, [0.05])->rows(),
-                static fn () => $db->execute('SELECT 2'),
+                static fn () => $db->execute('SELECT 2')->value(),
             ]));
             $opening = false;
+            self::assertSame(2, $value);
             $db->close();
         });
     }

@@ -15,6 +15,9 @@ final class ServerKilled extends TestCase
     {
         $environment = (new Servers((string) \getenv('WEFT_TEST_SERVERS')))->environment();
         \posix_kill((int) $environment['WEFT_MYSQL_PID'], \SIGKILL);
+        for ($tries = 0; (new Servers((string) \getenv('WEFT_TEST_SERVERS')))->down() === [] && $tries < 1_000; $tries++) {
+            \usleep(10_000);
+        }
         self::fail('before the server was started again');
     }
 
