@@ -11,10 +11,11 @@ use Weft\Version;
 // What somebody sees who has forgotten the extension, or has one of another version. No autoloader is asked for a function, so
 // the classes that call one first are refused as well.
 (static function (): void {
-    $problem = match (Version::extension()) {
+    $loaded = Version::extension();
+    $problem = match ($loaded) {
         Version::LIBRARY => null,
         null => 'needs the PHP extension weft, which is not loaded: php -d extension=/path/to/libweft.so, or a line in php.ini (docs/getting-started.md)',
-        default => 'is of version ' . Version::LIBRARY . ', and the PHP extension weft that is loaded of ' . Version::extension() . ': install the same version of both',
+        default => 'is of version ' . Version::LIBRARY . ', and the PHP extension weft that is loaded of ' . $loaded . ': install the same version of both',
     };
     $problem === null || spl_autoload_register(static function (string $class) use ($problem): void {
         if (in_array($class, [Bus::class, Codec::class, Json::class, Scheduler::class], true) || str_starts_with($class, 'Weft\\Native\\')) {

@@ -90,7 +90,7 @@ final class AmqpPublisher
     /**
      * Hands a message to the connection; never waits.
      *
-     * @param array<string, string|int|float|bool|null|list<mixed>|array<string, mixed>> $headers
+     * @param array<string, mixed> $headers null, bool, int, float, string, lists and maps of them
      * @param array{contentType?: string, contentEncoding?: string, priority?: int, correlationId?: string, replyTo?: string, expiration?: string, messageId?: string, timestamp?: int, type?: string, appId?: string} $properties
      * @param bool $mandatory whether a message that reaches no queue is a failure
      * @param bool $watch false: a failure is told by the next {@see flush()} instead of an operation of its own

@@ -38,7 +38,11 @@ final class Pool
     {
     }
 
-    /** @return list<array{string, int|array}> what is to be done: create or abandon a request; check, reset or close a resource; a leak */
+    /**
+     * What is to be done: `create` or `abandon` a request; `check`, `reset` or `close` a resource; `leak`, with a holder as of {@see holders()}.
+     *
+     * @return list<array{string, int|array{?int, float, ?string, int, ?string, ?string}}>
+     */
     public function work(): array
     {
     }

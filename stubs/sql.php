@@ -94,7 +94,7 @@ final class SqlDatabase
      * What there is to do since the last call: a hook to call with a visit (0 when its connection is closed) and the
      * server's number of the session, a visit that is over, or a holder (see above) that is a leak.
      *
-     * @return list<array{string, mixed, 2?: int}> `['created'|'renewed'|'borrowed'|'returned'|'closed', visit, session]`,
+     * @return list<array{string, int|array{?int, float, ?string, int, ?string, ?string}, 2?: int}> `['created'|'renewed'|'borrowed'|'returned'|'closed', visit, session]`,
      *     `['abandon', visit]`, `['leak', holder]`
      */
     public function work(): array
@@ -195,7 +195,11 @@ final class SqlTransaction
     {
     }
 
-    /** The result of a statement that was answered, once; null before that and afterwards. */
+    /**
+     * The result of a statement that was answered, once; null before that and afterwards.
+     *
+     * @return array{list<string>, list<array<string, mixed>>, int, int|null, list<mixed>}|null as of {@see SqlDatabase::execute()}
+     */
     public function result(int $index): ?array
     {
     }

@@ -43,12 +43,15 @@ final class Connection
      */
     public function declare(Exchange|Queue|Binding ...$parts): void
     {
-        $of = static fn(string $class): array => \array_values(\array_filter($parts, static fn(object $part): bool => $part instanceof $class));
-        Scheduler::await($this->native->declare(
-            \array_map(Fields::exchange(...), $of(Exchange::class)),
-            \array_map(Fields::queue(...), $of(Queue::class)),
-            \array_map(Fields::binding(...), $of(Binding::class)),
-        ));
+        $exchanges = $queues = $bindings = [];
+        foreach ($parts as $part) {
+            match (true) {
+                $part instanceof Exchange => $exchanges[] = Fields::exchange($part),
+                $part instanceof Queue => $queues[] = Fields::queue($part),
+                $part instanceof Binding => $bindings[] = Fields::binding($part),
+            };
+        }
+        Scheduler::await($this->native->declare($exchanges, $queues, $bindings));
     }
 
     /**
@@ -96,7 +99,10 @@ final class Connection
      */
     public function queueState(string $queue): QueueState
     {
-        return new QueueState(...Scheduler::await($this->native->queueState($queue)));
+        /** @var array{int, int} $state */
+        $state = Scheduler::await($this->native->queueState($queue));
+
+        return new QueueState($state[0], $state[1]);
     }
 
     /**

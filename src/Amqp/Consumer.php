@@ -39,8 +39,10 @@ final class Consumer implements \IteratorAggregate
             throw new \ValueError("A batch has at least 1 delivery, got a maximum of {$max}");
         }
         $here = $this->native->next($max);
+        /** @var list<array{int, bool, string, string, string, array<string, mixed>|string, array<string, mixed>}> $deliveries */
+        $deliveries = \is_int($here) ? Scheduler::await($here) : $here;
 
-        return \array_map(Fields::delivery(...), \is_int($here) ? Scheduler::await($here) : $here);
+        return \array_map(Fields::delivery(...), $deliveries);
     }
 
     /**

@@ -51,6 +51,7 @@ final class Aggregates
         if ($snapshot === null && $rows === []) {
             return null;
         }
+        /** @var T $aggregate */
         $aggregate = $snapshot === null ? $this->class->blank() : $this->restore($stream, $snapshot);
         foreach (self::living(\array_map($this->store->events()->read(...), $rows)) as $recorded) {
             $this->class->apply($aggregate, $recorded->event);

@@ -95,8 +95,8 @@ final class EventStore
         } catch (UniqueViolation $taken) {
             throw new StreamConflict("Stream \"{$stream}\" was appended to since its version {$expected} was read", $taken);
         }
-        foreach ($context === null ? [] : $events as $event) {
-            $context->publish($event);
+        foreach ($events as $event) {
+            $context?->publish($event);
         }
 
         return $expected + \count($events);

@@ -127,6 +127,7 @@ final class Locks
         }
     }
 
+    /** @return ?positive-int the fence, null while another owner has the lock */
     private function ask(string $name, string $owner): ?int
     {
         try {

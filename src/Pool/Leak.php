@@ -32,7 +32,9 @@ final class Leak implements \Stringable
      */
     public static function of(string $pool, array $holder): self
     {
-        return new self($pool, ...$holder);
+        [$task, $held, $file, $line, $statement, $stack] = $holder;
+
+        return new self($pool, $task, $held, $file, $line, $statement, $stack);
     }
 
     public function __toString(): string

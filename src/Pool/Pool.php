@@ -6,6 +6,7 @@ namespace Weft\Pool;
 
 use Weft\Native;
 use Weft\Pool\Internal\Workshop;
+use Weft\Runtime\Internal\Ending;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
@@ -77,10 +78,12 @@ final class Pool
             $this->bound[$number] = \WeakReference::create($lease);
         }
         if ($task !== null && $this->options->autoReturn) {
-            $task->endings[\spl_object_id($lease)] = \WeakReference::create($lease);
+            /** @var \WeakReference<Ending> $ending */
+            $ending = \WeakReference::create($lease);
+            $task->endings[\spl_object_id($lease)] = $ending;
         }
         if ($this->hooks->borrowed !== null) {
-            $this->callBorrowed($lease);
+            $this->callBorrowed($lease, $this->hooks->borrowed);
         }
 
         return $lease;
@@ -145,7 +148,12 @@ final class Pool
         return \array_map(fn (array $holder): Leak => Leak::of($this->name, $holder), $this->native->holders());
     }
 
-    /** Changes the sizes. What is too much is closed when it is idle. */
+    /**
+     * Changes the sizes. What is too much is closed when it is idle.
+     *
+     * @param positive-int $size
+     * @param non-negative-int $minimumIdle
+     */
     public function resize(int $size, int $minimumIdle = 0): void
     {
         new PoolOptions(size: $size, minimumIdle: $minimumIdle);
@@ -231,12 +239,15 @@ final class Pool
         }
     }
 
-    /** @param Lease<T> $lease */
-    private function callBorrowed(Lease $lease): void
+    /**
+     * @param Lease<T> $lease
+     * @param \Closure(mixed): void $borrowed
+     */
+    private function callBorrowed(Lease $lease, \Closure $borrowed): void
     {
         $kept = false;
         try {
-            ($this->hooks->borrowed)($lease->resource());
+            $borrowed($lease->resource());
             $kept = true;
         } finally {
             if (!$kept && $lease->isOpen()) {

@@ -166,7 +166,12 @@ final class Database implements Connection
         return \array_map(fn (array $holder): Leak => Leak::of($this->name, $holder), $this->native->holders());
     }
 
-    /** Changes the most and the least connections. What is too much is closed when it is idle. */
+    /**
+     * Changes the most and the least connections. What is too much is closed when it is idle.
+     *
+     * @param positive-int $size
+     * @param non-negative-int $minimumIdle
+     */
     public function resize(int $size, int $minimumIdle = 0): void
     {
         new PoolOptions(size: $size, minimumIdle: $minimumIdle);

@@ -41,9 +41,9 @@ final class Listener implements \IteratorAggregate
         while ($this->ready === []) {
             Scheduler::await($this->native->wait());
             $news = \array_map(
-                static fn (array $fields): Notification|NotificationsMissed => \count($fields) === 1
-                    ? new NotificationsMissed(...$fields)
-                    : new Notification(...$fields),
+                static fn (array $fields): Notification|NotificationsMissed => isset($fields[1], $fields[2])
+                    ? new Notification($fields[0], $fields[1], $fields[2])
+                    : new NotificationsMissed($fields[0]),
                 $this->native->take(),
             );
             // Somebody else may have waited too, and have taken meanwhile.

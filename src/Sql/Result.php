@@ -77,7 +77,10 @@ final class Result implements \IteratorAggregate, \Countable
     /** @return list<self> what a statement with several results returned after the first, as `CALL` in MySQL */
     public function further(): array
     {
-        return \array_map(static fn (array $fields): self => new self($fields), $this->fields()[4]);
+        /** @var list<array{list<string>, list<array<string, mixed>>, int, int|null, list<mixed>}> $further */
+        $further = $this->fields()[4];
+
+        return \array_map(static fn (array $fields): self => new self($fields), $further);
     }
 
     public function count(): int

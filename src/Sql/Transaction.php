@@ -59,6 +59,7 @@ final class Transaction implements Connection
             // So that its errors are not taken for an item's.
             $this->flush();
         }
+        /** @var list<list<int>> $affected */
         $affected = [];
         $first = $count = $done = 0;
         foreach ($items as $params) {
@@ -81,6 +82,7 @@ final class Transaction implements Connection
             $affected[] = $this->await($this->native->flushItems($first, $count, $done));
         }
 
+        /** @var list<int> */
         return \array_merge(...$affected);
     }
 

@@ -18,13 +18,13 @@ final class Sightings
     /**
      * @internal made by {@see TestBus}
      *
-     * @param class-string<T> $class
-     * @param list<T>         $messages
-     * @param string          $all      what else there was, for messages
-     * @param string          $verb     completes "Ship was …"
+     * @param string  $what     the class, for messages
+     * @param list<T> $messages
+     * @param string  $all      what else there was, for messages
+     * @param string  $verb     completes "Ship was …"
      */
     public function __construct(
-        private readonly string $class,
+        private readonly string $what,
         private readonly array $messages,
         private readonly string $all,
         private readonly string $verb,
@@ -50,7 +50,7 @@ final class Sightings
     {
         $found = \count($this->messages);
 
-        return $this->check($found === $count, "{$this->class} was to be {$this->verb} " . self::count($count) . ', it was ' . self::count($found));
+        return $this->check($found === $count, "{$this->what} was to be {$this->verb} " . self::count($count) . ', it was ' . self::count($found));
     }
 
     /**
@@ -62,9 +62,9 @@ final class Sightings
     public function with(mixed ...$values): static
     {
         $fitting = \array_values(\array_filter($this->messages, static fn(object $message): bool => self::fits($message, $values)));
-        $this->check($fitting !== [], "No {$this->class} that was {$this->verb} has " . self::text($values));
+        $this->check($fitting !== [], "No {$this->what} that was {$this->verb} has " . self::text($values));
 
-        return new self($this->class, $fitting, $this->all, $this->verb);
+        return new self($this->what, $fitting, $this->all, $this->verb);
     }
 
     /**
@@ -74,7 +74,7 @@ final class Sightings
      */
     public function first(): object
     {
-        $this->check($this->messages !== [], "{$this->class} was to be {$this->verb}, it was not");
+        $this->check($this->messages !== [], "{$this->what} was to be {$this->verb}, it was not");
 
         return $this->messages[0];
     }

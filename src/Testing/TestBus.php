@@ -18,6 +18,7 @@ use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport\Memory;
+use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
 use Weft\Testing\Internal\Simulated;
 
@@ -165,7 +166,9 @@ final class TestBus
             $this->run();
             delay(0.001);
         }
-        [$answer, $failed] = $asking->await();
+        /** @var array{mixed, BusException|null} $outcome */
+        $outcome = $asking->await();
+        [$answer, $failed] = $outcome;
 
         return $failed === null ? $answer : throw $failed;
     }
@@ -220,8 +223,10 @@ final class TestBus
         $messages = [];
         foreach ($this->broker->published as $message) {
             if ($message->type === $known->type) {
+                /** @var T $decoded */
+                $decoded = $known->decode($message->body);
                 // What is sent again after a crash is the same message.
-                $messages[$message->headers[Header::MESSAGE_ID]] ??= $known->decode($message->body);
+                $messages[$message->headers[Header::MESSAGE_ID]] ??= $decoded;
             }
         }
 
@@ -245,7 +250,9 @@ final class TestBus
         $messages = [];
         foreach ($this->letters() as $letter) {
             if ($letter->type === $known->type && ($because === null || \is_a($letter->errorClass(), $because, true))) {
-                $messages[] = $known->decode($letter->body);
+                /** @var T $decoded */
+                $decoded = $known->decode($letter->body);
+                $messages[] = $decoded;
             }
         }
 
@@ -295,6 +302,6 @@ final class TestBus
 
     private function last(int $count): string
     {
-        return \implode(', ', \array_map(static fn(object $message): string => $message->type, \array_slice($this->broker->published, -$count)));
+        return \implode(', ', \array_map(static fn(Outgoing $message): string => $message->type, \array_slice($this->broker->published, -$count)));
     }
 }

@@ -19,30 +19,42 @@ final class Fields
 {
     private const MILLISECONDS = 1_000;
 
-    /** @return array<string, mixed> */
+    /** @return array{name: string, kind: string, durable: bool, autoDelete: bool, internal: bool, passive: bool, arguments: array<string, mixed>} */
     public static function exchange(Exchange $exchange): array
     {
-        return \get_object_vars($exchange);
-    }
-
-    /** @return array<string, mixed> */
-    public static function queue(Queue $queue): array
-    {
-        return \get_object_vars($queue);
-    }
-
-    /** @return array<string, mixed> */
-    public static function binding(Binding $binding): array
-    {
         return [
-            'exchange' => $binding->exchange,
-            $binding->toExchange ? 'toExchange' : 'queue' => $binding->destination,
-            'routingKey' => $binding->routingKey,
-            'arguments' => $binding->arguments,
+            'name' => $exchange->name,
+            'kind' => $exchange->kind,
+            'durable' => $exchange->durable,
+            'autoDelete' => $exchange->autoDelete,
+            'internal' => $exchange->internal,
+            'passive' => $exchange->passive,
+            'arguments' => $exchange->arguments,
         ];
     }
 
-    /** @return array<string, string|int> */
+    /** @return array{name: string, durable: bool, exclusive: bool, autoDelete: bool, passive: bool, arguments: array<string, mixed>} */
+    public static function queue(Queue $queue): array
+    {
+        return [
+            'name' => $queue->name,
+            'durable' => $queue->durable,
+            'exclusive' => $queue->exclusive,
+            'autoDelete' => $queue->autoDelete,
+            'passive' => $queue->passive,
+            'arguments' => $queue->arguments,
+        ];
+    }
+
+    /** @return array{exchange: string, queue?: string, toExchange?: string, routingKey: string, arguments: array<string, mixed>} */
+    public static function binding(Binding $binding): array
+    {
+        $fields = ['exchange' => $binding->exchange, 'routingKey' => $binding->routingKey, 'arguments' => $binding->arguments];
+
+        return $fields + ($binding->toExchange ? ['toExchange' => $binding->destination] : ['queue' => $binding->destination]);
+    }
+
+    /** @return array{contentType?: string, contentEncoding?: string, priority?: int, correlationId?: string, replyTo?: string, expiration?: string, messageId?: string, timestamp?: int, type?: string, appId?: string} */
     public static function properties(Message $message): array
     {
         $properties = \get_object_vars($message);
@@ -51,6 +63,7 @@ final class Fields
             $properties['expiration'] = (string) (int) \round($message->expiration * self::MILLISECONDS);
         }
 
+        /** @var array{contentType?: string, contentEncoding?: string, priority?: int, correlationId?: string, replyTo?: string, expiration?: string, messageId?: string, timestamp?: int, type?: string, appId?: string} */
         return \array_filter($properties, static fn(mixed $value): bool => $value !== null);
     }
 
@@ -68,7 +81,7 @@ final class Fields
         if (($properties['timestamp'] ?? 0) < 0) {
             unset($properties['timestamp']);
         }
-        $message = new Message($body, $malformed === null ? $headers : [], ...$properties);
+        $message = new Message($body, \is_string($headers) ? [] : $headers, ...$properties);
 
         return new Delivery($tag, $redelivered, $exchange, $routingKey, $message, $userId, $malformed);
     }

@@ -98,6 +98,7 @@ final class AggregateClass
      */
     private static function appliers(\ReflectionClass $reflection): array
     {
+        /** @var array<class-string, \Closure(object, object): void> $appliers */
         $appliers = [];
         foreach ($reflection->getMethods() as $method) {
             if ($method->getAttributes(Applies::class) === []) {
@@ -107,11 +108,14 @@ final class AggregateClass
             if (!$type instanceof \ReflectionNamedType || $type->isBuiltin() || $method->isStatic()) {
                 throw new InvalidAggregate("Method {$method->class}::{$method->name}() cannot apply an event: it is static or has not exactly one parameter of an event's class");
             }
-            if (isset($appliers[$type->getName()])) {
-                throw new InvalidAggregate("Two methods of {$reflection->name} apply {$type->getName()}, {$method->name}() is one");
+            $event = $type->getName();
+            if (isset($appliers[$event])) {
+                throw new InvalidAggregate("Two methods of {$reflection->name} apply {$event}, {$method->name}() is one");
             }
             $name = $method->name;
-            $appliers[$type->getName()] = \Closure::bind(static fn(object $aggregate, object $event) => $aggregate->$name($event), null, $method->class);
+            /** @var \Closure(object, object): void $applier */
+            $applier = \Closure::bind(static fn(object $aggregate, object $event) => $aggregate->$name($event), null, $method->class);
+            $appliers[$event] = $applier;
         }
 
         return $appliers;

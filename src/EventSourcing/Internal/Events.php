@@ -39,7 +39,7 @@ final class Events
         try {
             $event = $class->decode($row['body'], $row['schema_version'] === $class->version
                 ? null
-                : fn(array $data): array => $this->upcasters->bring($class, $data, $row['schema_version']));
+                : /** @param array<string, mixed> $data */ fn(array $data): array => $this->upcasters->bring($class, $data, $row['schema_version']));
         } catch (MessageDecodingFailed $failed) {
             throw new EventInvalid("{$what}, version {$row['schema_version']} of \"{$row['type']}\", does not fit {$class->class}: {$failed->getMessage()}", $failed);
         }

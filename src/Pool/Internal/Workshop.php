@@ -51,14 +51,16 @@ final class Workshop implements Servant
     public function serve(?Scheduler $scheduler = null): void
     {
         foreach ($this->native->work() as [$kind, $subject]) {
-            if ($kind === 'leak') {
+            if (\is_array($subject)) {
                 $this->report(Leak::of($this->name, $subject));
             } elseif ($kind === 'abandon') {
                 ($this->creating[$subject] ?? null)?->cancel('the factory took longer than createTimeout');
             } elseif ($scheduler === null) {
                 $this->{$kind}($subject);
             } else {
-                $task = $scheduler->orphans->start([$this, $kind], [$subject]);
+                /** @var callable $work */
+                $work = [$this, $kind];
+                $task = $scheduler->orphans->start($work, [$subject]);
                 if ($kind === 'create') {
                     $this->creating[$subject] = $task;
                 } elseif ($kind === 'close') {

@@ -108,17 +108,25 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
 
     public function printed(Coroutine $task, string $text): void
     {
+        /** @var int $id */
         [, $id] = $task->args;
         $this->printed[$id] = \substr(($this->printed[$id] ?? '') . $text, 0, self::OUTPUT);
     }
 
     public function nameOf(Coroutine $task): string
     {
-        return $this->handler->describe($task->args[0]);
+        /** @var object $arrival */
+        [$arrival] = $task->args;
+
+        return $this->handler->describe($arrival);
     }
 
     public function ended(Coroutine $child): void
     {
+        /**
+         * @var object $arrival
+         * @var int $id
+         */
         [$arrival, $id] = $child->args;
         unset($this->tasks[$id]);
         if (\ob_get_level() > 1 || $this->printed !== []) {
@@ -147,6 +155,10 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
     /** Its task will never go on. */
     public function condemn(Coroutine $task, bool $isCulprit): void
     {
+        /**
+         * @var object $arrival
+         * @var int $id
+         */
         [$arrival, $id] = $task->args;
         unset($this->tasks[$id]);
         $this->handler->condemn($arrival, $isCulprit);

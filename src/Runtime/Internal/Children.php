@@ -58,7 +58,7 @@ final class Children implements Group, Wait
     public function ended(Coroutine $child): void
     {
         unset($this->members[$child->id]);
-        if ($child->outcome === TaskState::Failed) {
+        if ($child->outcome === TaskState::Failed && $child->error !== null) {
             $this->fail($child->error, "task $child failed");
         }
         if ($this->joining && $this->members === []) {
@@ -94,10 +94,10 @@ final class Children implements Group, Wait
         if ($this->closed) {
             return;
         }
-        $this->cancellation ??= new Cancellation($reason, $cause);
-        $this->cancelMembers($this->cancellation);
+        $cancellation = $this->cancellation ??= new Cancellation($reason, $cause);
+        $this->cancelMembers($cancellation);
         if (!$this->joining) {
-            $this->owner->interrupt($this->cancellation, $this->depth);
+            $this->owner->interrupt($cancellation, $this->depth);
         }
     }
 
@@ -126,7 +126,7 @@ final class Children implements Group, Wait
         if ($this->expired !== null && $this->failure === $this->expired && !$this->cancellation?->wasFelt) {
             $this->failure = \array_shift($this->suppressed);
         }
-        if ($this->suppressed !== []) {
+        if ($this->failure !== null && $this->suppressed !== []) {
             Suppressed::attach($this->failure, $this->suppressed);
         }
 
@@ -141,8 +141,9 @@ final class Children implements Group, Wait
     public function describe(): string
     {
         $count = \count($this->members);
+        $first = \reset($this->members);
 
-        return $count === 1 ? 'the end of task ' . \reset($this->members) : "the end of $count tasks of its scope";
+        return $count === 1 && $first !== false ? "the end of task $first" : "the end of $count tasks of its scope";
     }
 
     public function abandon(Coroutine $task): void
@@ -150,7 +151,11 @@ final class Children implements Group, Wait
         $this->joining = false;
     }
 
-    /** A cancellation is not a failure: it comes from this scope or goes on to the one that asked for it. */
+    /**
+     * A cancellation is not a failure: it comes from this scope or goes on to the one that asked for it.
+     *
+     * @assert-if-false CancelledException $thrown
+     */
     private function isFailure(\Throwable $thrown): bool
     {
         return !($thrown instanceof CancelledException)
@@ -159,10 +164,12 @@ final class Children implements Group, Wait
 
     private function isAsked(Cancellation $cancellation): bool
     {
-        for ($scope = $this->outer; $scope !== null; $scope = $scope->outer) {
+        $scope = $this->outer;
+        while ($scope !== null) {
             if ($scope->cancellation === $cancellation) {
                 return true;
             }
+            $scope = $scope->outer;
         }
 
         return false;

@@ -61,6 +61,7 @@ final class Competition
             $failures[$key] = $failure;
         }
 
+        /** @var non-empty-array<array-key, \Throwable> $failures there is at least one contender */
         throw new AllFailed($failures);
     }
 

@@ -179,6 +179,7 @@ final class Coroutine implements Task, \Stringable
     /** The interruption to throw now: `throw $task->interruption()`. */
     public function interruption(): CancelledException
     {
+        /** @var Cancellation $cancellation whoever calls this has seen one of the two */
         $cancellation = $this->thrown ?? $this->interrupt;
         $this->thrown === null ? $this->interrupt = null : $this->thrown = null;
 
@@ -242,7 +243,7 @@ final class Coroutine implements Task, \Stringable
 
     public function origin(): string
     {
-        return Places::originOf($this->main);
+        return $this->main === null ? 'internal code' : Places::originOf($this->main);
     }
 
     private function exception(Cancellation $cancellation): CancelledException

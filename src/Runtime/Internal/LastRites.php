@@ -31,7 +31,7 @@ final class LastRites
         \register_shutdown_function(static function (): void {
             $scheduler = Scheduler::$current;
             $servers = \array_values(\array_filter($scheduler?->groups ?? [], static fn(Group $group): bool => $group instanceof Arrivals));
-            if (self::members($servers) !== []) {
+            if ($scheduler !== null && self::members($servers) !== []) {
                 (new self($scheduler, $servers))->give();
             }
         });
@@ -50,9 +50,14 @@ final class LastRites
             \ini_set('memory_limit', (string) (\memory_get_usage(true) + self::RESERVE));
         }
         $culprit = $this->culprit();
-        $culprit?->group->condemn($culprit, true);
-        $name = $culprit?->group->nameOf($culprit) ?? 'Code outside any request';
-        ($culprit->group ?? $this->servers[0])->logger->critical('{culprit} {deed}: this process ends, {others} other requests are {fate}', [
+        /** @var Arrivals|null $server */
+        $server = $culprit?->group;
+        $name = 'Code outside any request';
+        if ($culprit !== null && $server !== null) {
+            $server->condemn($culprit, true);
+            $name = $server->nameOf($culprit);
+        }
+        ($server ?? $this->servers[0])->logger->critical('{culprit} {deed}: this process ends, {others} other requests are {fate}', [
             'culprit' => $name,
             'deed' => $fatal === null ? 'called exit()' : "failed: $fatal",
             'others' => \count(self::members($this->servers)),

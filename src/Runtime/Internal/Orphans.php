@@ -26,7 +26,7 @@ final class Orphans implements Group
      * @param callable $main
      * @param array<mixed> $args
      */
-    public function start(mixed $main, array $args): Task
+    public function start(mixed $main, array $args): Coroutine
     {
         $orphan = $this->scheduler->start($main, $args, $this, $this->scheduler->running);
         $this->members[$orphan->id] = $orphan;
@@ -36,9 +36,9 @@ final class Orphans implements Group
 
     public function ended(Coroutine $child): void
     {
-        if ($child->outcome === TaskState::Failed) {
+        if ($child->outcome === TaskState::Failed && $child->error !== null) {
             // The handler may wait: run() does not end before it.
-            $this->report($child);
+            $this->report($child, $child->error);
         }
         unset($this->members[$child->id]);
     }
@@ -56,16 +56,16 @@ final class Orphans implements Group
         }
     }
 
-    private function report(Coroutine $child): void
+    private function report(Coroutine $child, \Throwable $error): void
     {
         try {
             if ($this->uncaught !== null) {
-                ($this->uncaught)($child->error, $child);
+                ($this->uncaught)($error, $child);
             } else {
-                \trigger_error("Uncaught exception in detached task $child: $child->error", \E_USER_WARNING);
+                \trigger_error("Uncaught exception in detached task $child: $error", \E_USER_WARNING);
             }
-        } catch (\Throwable $error) {
-            $this->scheduler->fail($error);
+        } catch (\Throwable $thrown) {
+            $this->scheduler->fail($thrown);
         }
     }
 }

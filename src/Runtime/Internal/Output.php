@@ -43,7 +43,7 @@ final class Output
     {
         $text = '';
         while (self::$base !== null && \ob_get_level() > self::$base) {
-            $text = \ob_get_clean() . $text;
+            $text = (string) \ob_get_clean() . $text;
         }
 
         return $text;

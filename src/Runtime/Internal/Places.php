@@ -24,7 +24,7 @@ final class Places
         $function = self::reflect($main);
         $file = $function->getFileName();
 
-        return $file === false ? 'internal code' : \basename($file) . ':' . $function->getStartLine();
+        return $file === false ? 'internal code' : \basename($file) . ':' . (int) $function->getStartLine();
     }
 
     /**
@@ -48,13 +48,14 @@ final class Places
     }
 
     /**
-     * @param list<array<string, mixed>> $trace
+     * @param array<array-key, mixed> $trace as `debug_backtrace()` returns it
      *
      * @return array{?string, string}
      */
     private static function firstOutside(array $trace): array
     {
         $library = \dirname(__DIR__, 2) . '/';
+        /** @var array<string, mixed> $frame */
         foreach ($trace as $frame) {
             if (isset($frame['file']) && !\str_starts_with($frame['file'], $library)) {
                 $call = ($frame['class'] ?? '') . ($frame['type'] ?? '') . $frame['function'] . '()';
@@ -66,7 +67,8 @@ final class Places
         return [null, 'a line of Weft itself'];
     }
 
-    private static function reflect(callable $main): \ReflectionFunctionAbstract
+    /** @param mixed $main a callable */
+    private static function reflect(mixed $main): \ReflectionFunctionAbstract
     {
         return match (true) {
             \is_array($main) => new \ReflectionMethod($main[0], $main[1]),

@@ -18,7 +18,7 @@ final class Report
     public static function of(Coroutine $task): TaskInfo
     {
         $state = $task->state();
-        if ($state === TaskState::Ready && $task->fiber->isSuspended() && !\in_array($task, [...$task->scheduler->woken, ...$task->scheduler->turn], true)) {
+        if ($state === TaskState::Ready && $task->fiber?->isSuspended() === true && !\in_array($task, [...$task->scheduler->woken, ...$task->scheduler->turn], true)) {
             $state = TaskState::Waiting;
         }
         [$call, $place] = $state === TaskState::Waiting ? Places::waitOf($task) : [null, null];

@@ -108,7 +108,7 @@ final class Scheduler
             return $task;
         }
 
-        self::$current->refuseForeignFiber();
+        $task->scheduler->refuseForeignFiber();
 
         return null;
     }
@@ -128,18 +128,18 @@ final class Scheduler
             return Blocking::await($op);
         }
         if ($task->fiber !== \Fiber::getCurrent()) {
-            return self::$current->awaitInOtherFiber($op);
+            return $task->scheduler->awaitInOtherFiber($op);
         }
         if ($task->interrupt !== null) {
             Native\cancel($op);
             throw $task->interruption();
         }
         $task->wait = $op;
-        self::$current->waiting[$op] = $task;
+        $task->scheduler->waiting[$op] = $task;
         try {
             \Fiber::suspend();
         } catch (\FiberError $refused) {
-            return self::$current->awaitWhereRefused($task, $op, $refused);
+            return $task->scheduler->awaitWhereRefused($task, $op, $refused);
         }
         if ($task->thrown !== null) {
             throw $task->interruption();
@@ -428,6 +428,7 @@ final class Scheduler
     /** The life of a pooled fiber: one task after the other, without going back to the loop in between. */
     private function work(): void
     {
+        /** @var \Fiber $fiber */
         $fiber = \Fiber::getCurrent();
         do {
             while ($this->budget-- > 0 && ($task = $this->fresh[$this->head] ?? null) !== null) {

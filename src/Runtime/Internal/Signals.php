@@ -16,10 +16,9 @@ final class Signals
     public static function first(int ...$signals): int
     {
         $ops = \array_map(Native\signal(...), $signals);
-        $task = Scheduler::task();
-        $scheduler = $task?->scheduler;
+        $scheduler = Scheduler::task()?->scheduler;
         try {
-            $first = $task === null ? Blocking::awaitFirst(...$ops) : self::park($scheduler, $ops, $signals);
+            $first = $scheduler === null ? Blocking::awaitFirst(...$ops) : self::park($scheduler, $ops, $signals);
         } finally {
             foreach ($ops as $op) {
                 if ($op !== ($first ?? null)) {

@@ -50,17 +50,18 @@ final class Attendant implements Servant
     public function serve(?Scheduler $scheduler = null): void
     {
         foreach ($this->native->work() as $work) {
-            if ($work[0] === 'abandon') {
-                ($this->working[$work[1]] ?? null)?->cancel('nobody waits for the hook any more');
+            [$kind, $subject] = $work;
+            if ($kind === 'abandon' && \is_int($subject)) {
+                ($this->working[$subject] ?? null)?->cancel('nobody waits for the hook any more');
             } elseif ($scheduler === null) {
-                $this->work($work);
+                $this->work($kind, $subject, $work[2] ?? 0);
             } else {
                 // In a task of its own: what the user does may wait, and an error handler may throw.
-                $task = $scheduler->orphans->start($this->work(...), [$work]);
-                if ($work[0] === 'closed') {
+                $task = $scheduler->orphans->start($this->work(...), [$kind, $subject, $work[2] ?? 0]);
+                if ($kind === 'closed') {
                     $this->parting[$task->id()] = $task;
-                } elseif ($work[0] !== 'leak') {
-                    $this->working[$work[1]] = $task;
+                } elseif (\is_int($subject)) {
+                    $this->working[$subject] = $task;
                 }
             }
         }
@@ -78,14 +79,17 @@ final class Attendant implements Servant
         }
     }
 
-    /** @param array{string, mixed, 2?: int} $work */
-    private function work(array $work): void
+    /**
+     * @param int|array{?int, float, ?string, int, ?string, ?string} $subject a visit, or the holder of a leak
+     * @param int $session the server's number of it; 0 for a leak
+     */
+    private function work(string $kind, int|array $subject, int $session): void
     {
-        if ($work[0] === 'leak') {
-            $leak = Leak::of($this->pool, $work[1]);
+        if (\is_array($subject)) {
+            $leak = Leak::of($this->pool, $subject);
             $this->hooks->leaked === null ? \trigger_error((string) $leak, \E_USER_WARNING) : ($this->hooks->leaked)($leak);
         } else {
-            $this->call(...$work);
+            $this->call($kind, $subject, $session);
         }
     }
 
@@ -93,8 +97,10 @@ final class Attendant implements Servant
     private function call(string $moment, int $visit, int $session): void
     {
         $hook = $moment === 'renewed' ? 'created' : $moment;
+        /** @var \Closure(mixed): void $call the extension asks for hooks that there are */
+        $call = $this->hooks->{$hook};
         try {
-            ($this->hooks->{$hook})(new Session($this->native, $visit, $session));
+            $call(new Session($this->native, $visit, $session));
         } catch (\Throwable $thrown) {
             $message = \sprintf('pool "%s": the hook "%s" threw %s: %s', $this->pool, $hook, $thrown::class, $thrown->getMessage());
             $this->native->hookThrew($visit, Thrown::keep($thrown), $message);

@@ -66,6 +66,7 @@ final class Copy
     public static function out(SqlCopyOut $copy, ?Attendant $attendant): \Generator
     {
         try {
+            /** @var string|null $chunk */
             while (($chunk = Attendant::through($attendant, $copy->next())) !== null) {
                 yield $chunk;
             }

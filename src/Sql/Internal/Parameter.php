@@ -50,7 +50,7 @@ final class Parameter
     private static function document(mixed $value): array
     {
         try {
-            return ['json', \json_encode($value, self::JSON)];
+            return ['json', (string) \json_encode($value, self::JSON)];
         } catch (\JsonException $failure) {
             return ['refused', 'cannot be encoded as JSON: ' . \lcfirst($failure->getMessage())];
         }

@@ -18,6 +18,7 @@ final class Rows
     {
         try {
             $key = 0;
+            /** @var list<array<string, mixed>> $rows */
             while (($rows = Attendant::through($attendant, $cursor->next())) !== []) {
                 foreach ($rows as $row) {
                     yield $key++ => $row;

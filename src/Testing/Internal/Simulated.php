@@ -38,7 +38,7 @@ final class Simulated implements Surroundings
 
     public function next(int $ready): int
     {
-        return $this->falls($this->faults->reorder) ? $this->dice->getInt(0, $ready - 1) : 0;
+        return $this->falls($this->faults->reorder) ? \max(0, $this->dice->getInt(0, $ready - 1)) : 0;
     }
 
     public function crashes(): bool
