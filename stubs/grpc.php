@@ -150,6 +150,12 @@ class GrpcCall
      *
      * @internal
      *
+     * @template T of object
+     *
+     * @param class-string<T> $class
+     *
+     * @return T
+     *
      * @throws \Weft\Protobuf\DecodingFailed if the bytes are no such message
      */
     public function request(string $class): object

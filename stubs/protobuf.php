@@ -20,7 +20,11 @@ function protobufEncode(object $message): string
  * A new message with what the bytes hold; `Weft\Protobuf\Codec::decode()` for messages of `Weft\Protobuf\Message` only. No
  * constructor runs. Messages may be nested 100 deep.
  *
- * @param string $class name of a generated class
+ * @template T of object
+ *
+ * @param class-string<T> $class a generated class
+ *
+ * @return T
  *
  * @throws \Weft\Protobuf\DecodingFailed if the bytes are no such message
  * @throws \Weft\Protobuf\InvalidSchema if the class is no generated one, or was changed since
@@ -42,8 +46,12 @@ function protobufToJson(object $message): string
 /**
  * A new message with what the JSON says; `Weft\Protobuf\Json::decode()` for messages of `Weft\Protobuf\Message` only.
  *
- * @param string $class name of a generated class
+ * @template T of object
+ *
+ * @param class-string<T> $class a generated class
  * @param bool $lenient whether keys and names of enum values that are not known are passed over
+ *
+ * @return T
  *
  * @throws \Weft\Protobuf\DecodingFailed if the JSON is no such message
  * @throws \Weft\Protobuf\InvalidSchema if the class is no generated one, or was changed since

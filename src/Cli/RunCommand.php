@@ -74,20 +74,24 @@ final class RunCommand extends Command
             throw new InvalidOptionException("there is no file \"$file\" to run");
         }
         $option = static fn(string $name): ?string => $input->getOption($name);
+        // Those that have a default.
+        $given = static fn(string $name): string => (string) $input->getOption($name);
+        /** @var list<string> $arguments */
+        $arguments = $input->getArgument('arguments');
         $hang = Quantity::seconds('hang-timeout', $option('hang-timeout'));
         $block = Quantity::seconds('block-warning', $option('block-warning')) ?? ($input->getOption('watch') ? 0.1 : 0.0);
 
         return new Plan(
-            command: [\PHP_BINARY, ...Interpreter::options(), $file, ...$input->getArgument('arguments')],
-            workers: $option('workers') === 'auto' ? Quantity::processors() : Quantity::positive('workers', $option('workers')),
+            command: [\PHP_BINARY, ...Interpreter::options(), $file, ...$arguments],
+            workers: $given('workers') === 'auto' ? Quantity::processors() : Quantity::positive('workers', $given('workers')),
             maxRequests: Quantity::positive('max-requests', $option('max-requests')),
             maxMemory: Quantity::bytes('max-memory', $option('max-memory')),
             maxAge: Quantity::seconds('max-age', $option('max-age')),
-            hangTimeout: $hang > 0.0 ? $hang : null,
+            hangTimeout: $hang !== null && $hang > 0.0 ? $hang : null,
             blockWarning: $block > 0.0 ? $block : null,
-            startTimeout: Quantity::seconds('start-timeout', $option('start-timeout')),
-            drainTimeout: Quantity::seconds('drain-timeout', $option('drain-timeout')),
-            maxCrashes: Quantity::positive('max-crashes', $option('max-crashes')),
+            startTimeout: Quantity::seconds('start-timeout', $given('start-timeout')),
+            drainTimeout: Quantity::seconds('drain-timeout', $given('drain-timeout')),
+            maxCrashes: Quantity::positive('max-crashes', $given('max-crashes')),
             watch: self::folders($input, $file),
             metrics: $option('metrics'),
             pidFile: $option('pid-file'),
@@ -98,6 +102,7 @@ final class RunCommand extends Command
     /** @return list<string> */
     private static function folders(InputInterface $input, string $application): array
     {
+        /** @var list<string> $folders */
         $folders = $input->getOption('watch-folder');
         foreach ($folders as $folder) {
             if (!\is_dir($folder)) {

@@ -63,11 +63,11 @@ final class Call extends GrpcCall
      */
     public function telemetry(): array
     {
-        [$service, $method] = \explode('/', \substr($this->method(), 1), 2) + [1 => ''];
+        $parts = \explode('/', \substr($this->method(), 1), 2);
         $peer = (string) $this->peer();
         $colon = (int) \strrpos($peer, ':');
 
-        return ['rpc.system' => 'grpc', 'rpc.service' => $service, 'rpc.method' => $method] + ($peer === '' ? [] : [
+        return ['rpc.system' => 'grpc', 'rpc.service' => $parts[0], 'rpc.method' => $parts[1] ?? ''] + ($peer === '' ? [] : [
             'client.address' => \trim(\substr($peer, 0, $colon), '[]'),
             'client.port' => (int) \substr($peer, $colon + 1),
         ]);

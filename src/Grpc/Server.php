@@ -187,6 +187,7 @@ final class Server
 
     private function native(): GrpcServer
     {
+        /** @var array<string, mixed> $limits */
         $limits = ['webOrigins' => $this->webOrigins, 'gates' => $this->table->gates] + \get_object_vars($this->limits);
 
         return $this->native ??= GrpcServer::open($this->table->methods, $this->bindings?->rules ?? [], $limits);

@@ -42,8 +42,10 @@ final class Codec
     {
         // Asked for first: a class that does not exist would be looked for at every call.
         if (\is_subclass_of($class, Message::class) || !\is_subclass_of($class, GoogleMessage::class)) {
+            /** @var T */
             return protobufDecode($class, $bytes);
         }
+        /** @var T&GoogleMessage $message */
         $message = new $class;
         try {
             $message->mergeFromString($bytes);

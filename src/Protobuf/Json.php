@@ -39,8 +39,10 @@ final class Json
     {
         // Asked for first: a class that does not exist would be looked for at every call.
         if (\is_subclass_of($class, Message::class) || !\is_subclass_of($class, GoogleMessage::class)) {
+            /** @var T */
             return protobufFromJson($class, $json, $ignoreUnknown);
         }
+        /** @var T&GoogleMessage $message */
         $message = new $class;
         try {
             $message->mergeFromJsonString($json, $ignoreUnknown);

@@ -86,7 +86,7 @@ final class Worker
         }
         $own = \Weft\current()?->id();
         \Weft\detach(static function () use ($own): void {
-            $ignored = [$own, \Weft\current()?->id];
+            $ignored = [$own, \Weft\current()?->id()];
             while (true) {
                 $running = \array_filter(\Weft\tasks(), static fn(TaskInfo $task): bool => !\in_array($task->id, $ignored, true));
                 self::tell(['type' => 'draining', 'tasks' => \array_map(\strval(...), \array_slice(\array_values($running), 0, 20))]);

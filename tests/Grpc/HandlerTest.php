@@ -6,6 +6,7 @@ namespace Weft\Tests\Grpc;
 
 use Weft\Grpc\Rpc\Status as RpcStatus;
 use Weft\Grpc\Status;
+use Weft\Grpc\StatusException;
 use Weft\Protobuf\Codec;
 
 /** What becomes of what a handler does. */
@@ -66,6 +67,14 @@ final class HandlerTest extends GrpcTestCase
 
         self::assertStatus(Status::Unknown, $server->post(self::GET, self::USER_228), 'the handler failed');
         self::assertTrue($server->awaitLog('ValueError: A call that ends with Ok has not failed: return its answer instead of throwing "fine"'));
+    }
+
+    public function testADetailThatIsNoMessageIsNamedWhereTheStatusIsMade(): void
+    {
+        $this->expectException(\TypeError::class);
+        $this->expectExceptionMessage('A detail of a status must be a Weft\Protobuf\Message, got stdClass');
+
+        new StatusException(Status::NotFound, details: [new \stdClass()]);
     }
 
     public function testAnythingElseThrownIsUnknownWithALogLineAndNothingOfItForTheClient(): void

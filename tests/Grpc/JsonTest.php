@@ -157,6 +157,7 @@ final class JsonTest extends TestCase
         yield 'a bool that is none' => [400, '"inStock" must be true or false, got "maybe"', 'GET', '/v1/search?inStock=maybe'];
         yield 'a message in a query' => [400, '"author" is a message', 'GET', '/v1/search?author=x'];
         yield 'a field of a list' => [400, 'no field "words.x"', 'GET', '/v1/search?words.x=x'];
+        yield 'a field of what is one value' => [400, '"since.seconds" is a field of google.protobuf.Timestamp, which is one value in JSON', 'GET', '/v1/search?since=2026-01-02T03:04:05Z&since.seconds=1'];
         yield 'a path into a path' => [400, 'no field "a..b"', 'GET', '/v1/search?a..b=x'];
         yield 'no JSON' => [400, '', 'POST', '/v1/shelves/1/books', '{"title": '];
         yield 'more than the body' => [400, 'The body is no JSON', 'POST', '/v1/shelves/1/books', '{}, "shelf": "2"'];

@@ -21,7 +21,7 @@ final class UsersFile implements \Weft\Protobuf\File
 
     public static function descriptor(): string
     {
-        return \base64_decode(<<<'BASE64'
+        return (string) \base64_decode(<<<'BASE64'
             Cgt1c2Vycy5wcm90bxIDYXBpIiAKDkdldFVzZXJSZXF1ZXN0Eg4KAmlkGAEgASgDUgJpZCIRCg9MaXN0VXNlclJlcXVlc3QiJQoNSW1wb3J0U3Vt
             bWFyeRIUCgVjb3VudBgBIAEoBVIFY291bnQiWAoEVXNlchIOCgJpZBgBIAEoA1ICaWQSFAoFZW1haWwYAiABKAlSBWVtYWlsEhIKBG5hbWUYAyAB
             KAlSBG5hbWUSFgoGcmF0aW5nGAQgASgBUgZyYXRpbmcysgEKBVVzZXJzEiUKA0dldBITLmFwaS5HZXRVc2VyUmVxdWVzdBoJLmFwaS5Vc2VyEikK

@@ -38,7 +38,11 @@ abstract class BusCommand extends Command
     /** @return int the exit code */
     abstract protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int;
 
-    /** @throws InvalidArgumentException when it is not a number from `$least` on */
+    /**
+     * @return ($least is positive-int ? ?positive-int : ?int)
+     *
+     * @throws InvalidArgumentException when it is not a number from `$least` on
+     */
     protected static function number(InputInterface $input, string $option, int $least = 1): ?int
     {
         $value = $input->getOption($option);

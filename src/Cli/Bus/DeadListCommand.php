@@ -22,7 +22,7 @@ final class DeadListCommand extends DeadCommand
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
         $letters = $bus->deadLetters($input->getArgument('queue'));
-        $found = $letters->peek((int) self::number($input, 'limit'), self::filter($input));
+        $found = $letters->peek(self::number($input, 'limit') ?? 100, self::filter($input));
         self::print($output, ...$found);
         $output->writeln(\count($found) . ' of ' . $letters->count() . ' dead letters');
 

@@ -25,7 +25,9 @@ final class QueuesCommand extends BusCommand
     {
         $table = new Table($output);
         $table->setHeaders(['queue', 'ready', 'dead letters']);
-        foreach ($input->getArgument('queues') as $queue) {
+        /** @var list<string> $queues */
+        $queues = $input->getArgument('queues');
+        foreach ($queues as $queue) {
             $table->addRow([self::cell($queue), $bus->depth($queue), $bus->deadLetters($queue)->count()]);
         }
         $table->render();

@@ -22,7 +22,7 @@ final class SagasListCommand extends BusCommand
     {
         parent::configure();
         $this->addArgument('saga', InputArgument::OPTIONAL, 'Name of the saga; all without');
-        $this->addOption('status', null, InputOption::VALUE_REQUIRED, \implode(', ', \array_column(SagaStatus::cases(), 'value')));
+        $this->addOption('status', null, InputOption::VALUE_REQUIRED, self::statuses());
         $this->addOption('limit', null, InputOption::VALUE_REQUIRED, 'How many at most', '100');
     }
 
@@ -41,9 +41,14 @@ final class SagasListCommand extends BusCommand
         return self::SUCCESS;
     }
 
+    private static function statuses(): string
+    {
+        return \implode(', ', \array_map(static fn(SagaStatus $status): string => $status->value, SagaStatus::cases()));
+    }
+
     private static function status(?string $name): ?SagaStatus
     {
         return $name === null ? null : SagaStatus::tryFrom($name)
-            ?? throw new InvalidArgumentException("--status must be one of " . \implode(', ', \array_column(SagaStatus::cases(), 'value')) . ", got \"{$name}\".");
+            ?? throw new InvalidArgumentException("--status must be one of " . self::statuses() . ", got \"{$name}\".");
     }
 }

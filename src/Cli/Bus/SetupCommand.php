@@ -25,7 +25,9 @@ final class SetupCommand extends BusCommand
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int
     {
-        foreach ($input->getArgument('queues') as $queue) {
+        /** @var list<string> $queues */
+        $queues = $input->getArgument('queues');
+        foreach ($queues as $queue) {
             foreach ($bus->plan($queue) as $step) {
                 $output->writeln(self::cell($step));
             }

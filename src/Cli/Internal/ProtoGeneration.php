@@ -113,7 +113,7 @@ final class ProtoGeneration
     {
         $protoc = \getenv('PROTOC') ?: 'protoc';
         $process = @\proc_open([$protoc, ...$arguments], [1 => ['redirect', 2], 2 => ['pipe', 'w']], $pipes);
-        if ($process === false) {
+        if ($process === false || !isset($pipes[2])) {
             throw self::notFound($protoc);
         }
         $said = \trim((string) \stream_get_contents($pipes[2]));

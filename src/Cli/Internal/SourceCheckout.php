@@ -32,7 +32,7 @@ final class SourceCheckout
             return null;
         }
         $builds = \array_filter(["$root/target/release/libweft.so", "$root/target/debug/libweft.so"], \is_file(...));
-        \usort($builds, static fn(string $a, string $b): int => \filemtime($b) <=> \filemtime($a));
+        \usort($builds, static fn(string $a, string $b): int => (int) \filemtime($b) <=> (int) \filemtime($a));
 
         return $builds[0] ?? null;
     }

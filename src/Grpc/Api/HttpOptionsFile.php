@@ -23,7 +23,7 @@ final class HttpOptionsFile implements \Weft\Protobuf\File
 
     public static function descriptor(): string
     {
-        return \base64_decode(<<<'BASE64'
+        return (string) \base64_decode(<<<'BASE64'
             Chx3ZWZ0L2dycGMvaHR0cF9vcHRpb25zLnByb3RvEgl3ZWZ0LmdycGMaFWdvb2dsZS9hcGkvaHR0cC5wcm90byI6CgtIdHRwT3B0aW9ucxIrCgRo
             dHRwGLDKvCIgASgLMhQuZ29vZ2xlLmFwaS5IdHRwUnVsZVIEaHR0cEIQygINV2VmdFxHcnBjXEFwaWIGcHJvdG8z
             BASE64);

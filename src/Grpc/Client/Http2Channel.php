@@ -77,7 +77,7 @@ final class Http2Channel implements Channel
         $native = GrpcChannel::open(
             \array_map(self::server(...), (array) $addresses ?: throw new \ValueError('A channel needs the address of one server at least')),
             $config->balancing === Balancing::RoundRobin,
-            $tls === null ? null : \get_object_vars($tls),
+            $tls?->native(),
             $options + ['encoding' => $compression?->value, 'streamWindow' => $streamWindow],
         );
 
@@ -117,7 +117,14 @@ final class Http2Channel implements Channel
         return $this->stream($this->ask($method, $metadata, $attempts, $bytes), $method, $metadata, $attempts, $bytes, $response);
     }
 
-    /** @return \Generator<int, object> */
+    /**
+     * @template T of object
+     *
+     * @param array<string, string|list<string>> $metadata
+     * @param class-string<T> $response
+     *
+     * @return \Generator<int, T>
+     */
     private function stream(GrpcClientCall $call, string $method, array $metadata, Attempts $attempts, string $bytes, string $response): \Generator
     {
         while (true) {
@@ -197,6 +204,13 @@ final class Http2Channel implements Channel
         $call->end();
     }
 
+    /**
+     * @template T of object
+     *
+     * @param class-string<T> $response
+     *
+     * @return T
+     */
     private static function only(GrpcClientCall $call, string $response): object
     {
         try {
@@ -206,7 +220,13 @@ final class Http2Channel implements Channel
         }
     }
 
-    /** @return \Generator<int, object> */
+    /**
+     * @template T of object
+     *
+     * @param class-string<T> $response
+     *
+     * @return \Generator<int, T>
+     */
     private static function messages(GrpcClientCall $call, string $response, ?Task $sender, ?Unheard $unheard = null): \Generator
     {
         try {
@@ -230,6 +250,13 @@ final class Http2Channel implements Channel
         }
     }
 
+    /**
+     * @template T of object
+     *
+     * @param class-string<T> $class
+     *
+     * @return T
+     */
     private static function decode(string $class, string $message): object
     {
         try {

@@ -24,4 +24,20 @@ final class Tls
             throw new \ValueError('A certificate needs its key and a key its certificate: give both or none');
         }
     }
+
+    /**
+     * @internal as the extension takes it
+     *
+     * @return array{caFile: ?string, certFile: ?string, keyFile: ?string, serverName: ?string, verify: bool}
+     */
+    public function native(): array
+    {
+        return [
+            'caFile' => $this->caFile,
+            'certFile' => $this->certFile,
+            'keyFile' => $this->keyFile,
+            'serverName' => $this->serverName,
+            'verify' => $this->verify,
+        ];
+    }
 }

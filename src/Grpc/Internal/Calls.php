@@ -26,6 +26,8 @@ use Weft\Runtime\Internal\Scheduler;
 /**
  * The calls of a server.
  *
+ * @implements ArrivalHandler<Call>
+ *
  * @internal
  */
 final class Calls implements ArrivalHandler
@@ -50,7 +52,7 @@ final class Calls implements ArrivalHandler
         try {
             $this->arrivals->serve($scheduler, static fn() => null);
         } finally {
-            $scheduler->unwatch($this->refusals);
+            $this->refusals === null || $scheduler->unwatch($this->refusals);
         }
     }
 
@@ -59,7 +61,9 @@ final class Calls implements ArrivalHandler
     {
         $this->refusals = $this->native->refusals();
         $scheduler->watch($this->refusals, function (int $op) use ($scheduler): void {
-            foreach (Native\take($op) as [$cause, $count, $peer, $message]) {
+            /** @var list<array{string, int, ?string, string}> $refusals */
+            $refusals = Native\take($op);
+            foreach ($refusals as [$cause, $count, $peer, $message]) {
                 $this->logger->warning('gRPC calls refused ({cause}): {count}, the last from {peer}: {message}', [
                     'cause' => $cause,
                     'count' => $count,
@@ -110,7 +114,13 @@ final class Calls implements ArrivalHandler
         }
     }
 
-    /** @return \Generator<int, object> */
+    /**
+     * @template T of object
+     *
+     * @param class-string<T> $class
+     *
+     * @return \Generator<int, T>
+     */
     private static function messages(Call $call, string $class): \Generator
     {
         while (true) {
@@ -140,6 +150,13 @@ final class Calls implements ArrivalHandler
         }
     }
 
+    /**
+     * @template T of object
+     *
+     * @param class-string<T> $class
+     *
+     * @return T
+     */
     private static function decode(string $class, string $message): object
     {
         try {

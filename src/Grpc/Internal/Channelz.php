@@ -81,7 +81,7 @@ final class Channelz implements V1\Channelz
         }
         \ksort($refs);
 
-        return new GetServerSocketsResponse(\array_slice($refs, 0, $max), \count($refs) <= $max);
+        return new GetServerSocketsResponse(\array_values(\array_slice($refs, 0, $max)), \count($refs) <= $max);
     }
 
     public function getChannel(GetChannelRequest $request, Call $call): GetChannelResponse
@@ -158,7 +158,7 @@ final class Channelz implements V1\Channelz
 
     private static function time(?float $seconds): ?\DateTimeImmutable
     {
-        return $seconds === null ? null : \DateTimeImmutable::createFromFormat('U.u', \sprintf('%.6F', $seconds));
+        return $seconds === null ? null : (\DateTimeImmutable::createFromFormat('U.u', \sprintf('%.6F', $seconds)) ?: null);
     }
 
     private static function mustBeServer(int $id): void

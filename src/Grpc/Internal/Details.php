@@ -8,6 +8,7 @@ use Weft\Grpc\Rpc\Status as RpcStatus;
 use Weft\Grpc\StatusException;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\DecodingFailed;
+use Weft\Protobuf\Message;
 use Weft\Protobuf\WellKnown\Any;
 
 /**
@@ -21,7 +22,7 @@ final class Details
 
     public static function encode(StatusException $exception): string
     {
-        $details = \array_map(static fn(object $detail): Any => $detail instanceof Any ? $detail : Any::pack($detail), $exception->details);
+        $details = \array_map(static fn(Message $detail): Any => $detail instanceof Any ? $detail : Any::pack($detail), $exception->details);
 
         // Bytes that are no UTF-8 are replaced, as in `grpc-message`.
         $message = (string) \json_decode((string) \json_encode($exception->getMessage(), \JSON_INVALID_UTF8_SUBSTITUTE));

@@ -55,15 +55,17 @@ final class MethodTable
     private static function row(Method $method, array $limits, array $gates): array
     {
         [$service, $name] = self::names($method);
-        $of = static fn(string $property): mixed => ($limits[$name] ?? null)?->$property ?? ($limits[$service] ?? null)?->$property;
+        $own = $limits[$name] ?? null;
+        $all = $limits[$service] ?? null;
+        /** @var list<int> $queues the narrower one first: who waits there does not take the place of other methods meanwhile */
+        $queues = \array_values(\array_filter([$gates[$name] ?? null, $gates[$service] ?? null], \is_int(...)));
 
         return [
             $method->path,
             $method->clientStreams,
-            $of('messageBytes'),
-            $of('timeout'),
-            // The narrower one first: who waits there does not take the place of other methods meanwhile.
-            \array_values(\array_filter([$gates[$name] ?? null, $gates[$service] ?? null], \is_int(...))),
+            $own->messageBytes ?? $all?->messageBytes,
+            $own->timeout ?? $all?->timeout,
+            $queues,
             self::lane($method),
         ];
     }

@@ -55,9 +55,9 @@ final class Reflection
      */
     public function answers(iterable $requests, string $response): \Generator
     {
-        $this->symbols ??= new Symbols($this->files);
+        $symbols = $this->symbols ??= new Symbols($this->files);
         foreach ($requests as $request) {
-            [$name, $answer] = $this->answer($request, $this->symbols);
+            [$name, $answer] = $this->answer($request, $symbols);
             yield new $response(...['validHost' => $request->host, 'originalRequest' => $request, $name => $answer]);
         }
     }

@@ -104,7 +104,7 @@ final class ServiceConfigReader
                 return $status;
             }
         }
-        throw self::wrong($place, 'has no status ' . \json_encode($name));
+        throw self::wrong($place, 'has no status ' . (string) \json_encode($name));
     }
 
     /** `"1.5s"` */
@@ -112,21 +112,21 @@ final class ServiceConfigReader
     {
         return \is_string($text) && \preg_match('/^(\d+(?:\.\d{1,9})?)s$/', $text, $seconds) === 1
             ? (float) $seconds[1]
-            : throw self::wrong($place, 'must be seconds such as "0.1s", got ' . \json_encode($text));
+            : throw self::wrong($place, 'must be seconds such as "0.1s", got ' . (string) \json_encode($text));
     }
 
     private static function number(mixed $given, string $name, string $place): float
     {
         $number = $given[$name] ?? null;
 
-        return \is_int($number) || \is_float($number) ? (float) $number : throw self::wrong("$place.$name", 'must be a number, got ' . \json_encode($number));
+        return \is_int($number) || \is_float($number) ? (float) $number : throw self::wrong("$place.$name", 'must be a number, got ' . (string) \json_encode($number));
     }
 
     /** @return list<mixed> */
     private static function list(mixed $given, string $name): array
     {
         if (!\is_array($given)) {
-            throw new \ValueError('The service config must be made of objects, got ' . \json_encode($given));
+            throw new \ValueError('The service config must be made of objects, got ' . (string) \json_encode($given));
         }
         $list = $given[$name] ?? [];
 

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Internal;
 
+use Weft\Grpc\Call;
 use Weft\Grpc\InvalidService;
+use Weft\Protobuf\File;
 
 /**
  * What the generated interfaces of some objects say they serve.
@@ -39,9 +41,10 @@ final class Services
         $this->methods = $methods;
     }
 
-    /** @return list<class-string> the files that describe the services, where that is known */
+    /** @return list<class-string<File>> the files that describe the services, where that is known */
     public function files(): array
     {
+        /** @var list<class-string<File>> $files */
         $files = [];
         foreach ($this->interfaces as $interface) {
             if (\defined("$interface::FILE")) {
@@ -49,16 +52,20 @@ final class Services
             }
         }
 
+        /** @var list<class-string<File>> */
         return \array_values(\array_unique($files));
     }
 
     /** @return non-empty-array<string, class-string> */
     private static function interfacesOf(object $object): array
     {
+        /** @var array<string, class-string> $interfaces */
         $interfaces = [];
-        foreach (\class_implements($object) as $interface) {
+        foreach ((new \ReflectionClass($object))->getInterfaceNames() as $interface) {
             if (\defined("$interface::SERVICE") && \defined("$interface::METHODS")) {
-                $interfaces[$interface::SERVICE] = $interface;
+                /** @var string $service */
+                $service = $interface::SERVICE;
+                $interfaces[$service] = $interface;
             }
         }
         if ($interfaces === []) {
@@ -68,12 +75,20 @@ final class Services
         return $interfaces;
     }
 
-    /** @return list<Method> */
+    /**
+     * @param class-string $interface
+     *
+     * @return list<Method>
+     */
     private static function methodsOf(object $object, string $service, string $interface): array
     {
         $methods = [];
-        foreach ($interface::METHODS as $name => [$function, $request, $response, $clientStreams, $serverStreams]) {
-            $methods[] = new Method("/$service/$name", $object->$function(...), $request, $response, $clientStreams, $serverStreams);
+        /** @var array<string, array{string, class-string, class-string, bool, bool}> $table */
+        $table = $interface::METHODS;
+        foreach ($table as $name => [$function, $request, $response, $clientStreams, $serverStreams]) {
+            /** @var callable(mixed, Call): mixed $handler */
+            $handler = [$object, $function];
+            $methods[] = new Method("/$service/$name", \Closure::fromCallable($handler), $request, $response, $clientStreams, $serverStreams);
         }
 
         return $methods;

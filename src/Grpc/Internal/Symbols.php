@@ -85,10 +85,10 @@ final class Symbols
             $this->indexMessage($message, $prefix, $file);
         }
         foreach ($descriptor->enumType as $enum) {
-            $this->symbols[$prefix . $enum->name] = $file;
+            $this->symbols[$prefix . (string) $enum->name] = $file;
         }
         foreach ($descriptor->service as $service) {
-            $this->symbols[$prefix . $service->name] = $file;
+            $this->symbols[$prefix . (string) $service->name] = $file;
             foreach ($service->method as $method) {
                 $this->symbols["$prefix$service->name.$method->name"] = $file;
             }
@@ -98,7 +98,7 @@ final class Symbols
 
     private function indexMessage(DescriptorProto $message, string $prefix, string $file): void
     {
-        $name = $prefix . $message->name;
+        $name = $prefix . (string) $message->name;
         $this->symbols[$name] = $file;
         foreach ($message->field as $field) {
             $this->symbols["$name.$field->name"] = $file;
@@ -116,7 +116,7 @@ final class Symbols
     private function indexExtensions(array $extensions, string $prefix, string $file): void
     {
         foreach ($extensions as $extension) {
-            $this->symbols[$prefix . $extension->name] = $file;
+            $this->symbols[$prefix . (string) $extension->name] = $file;
             $this->extensions[\ltrim((string) $extension->extendee, '.')][(int) $extension->number] = $file;
         }
     }

@@ -23,7 +23,7 @@ final class PluginFile implements \Weft\Protobuf\File
 
     public static function descriptor(): string
     {
-        return \base64_decode(<<<'BASE64'
+        return (string) \base64_decode(<<<'BASE64'
             CiVnb29nbGUvcHJvdG9idWYvY29tcGlsZXIvcGx1Z2luLnByb3RvEhhnb29nbGUucHJvdG9idWYuY29tcGlsZXIaIGdvb2dsZS9wcm90b2J1Zi9k
             ZXNjcmlwdG9yLnByb3RvImMKB1ZlcnNpb24SFAoFbWFqb3IYASABKAVSBW1ham9yEhQKBW1pbm9yGAIgASgFUgVtaW5vchIUCgVwYXRjaBgDIAEo
             BVIFcGF0Y2gSFgoGc3VmZml4GAQgASgJUgZzdWZmaXgizwIKFENvZGVHZW5lcmF0b3JSZXF1ZXN0EigKEGZpbGVfdG9fZ2VuZXJhdGUYASADKAlS

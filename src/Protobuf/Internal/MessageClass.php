@@ -13,6 +13,7 @@ namespace Weft\Protobuf\Internal;
 final class MessageClass
 {
     /**
+     * @param class-string $class
      * @param list<array{string, string}> $fields name and PHP type of every field
      *
      * @return list<string>|string the name of each field's property, or what is wrong
@@ -38,15 +39,20 @@ final class MessageClass
         return $names;
     }
 
-    /** @return array<int, string>|string the name of the first case of every number, or what is wrong */
+    /**
+     * @param class-string<\BackedEnum> $enum
+     *
+     * @return array<int, string>|string the name of the first case of every number, or what is wrong
+     */
     public static function cases(string $enum): array|string
     {
         if (!\enum_exists($enum) || (string) (new \ReflectionEnum($enum))->getBackingType() !== 'int') {
             return "{$enum} must be an enum backed by int, as it was generated";
         }
+        /** @var array<int, string> $cases */
         $cases = [];
         foreach ($enum::cases() as $case) {
-            $cases[$case->value] = $case->name;
+            $cases[(int) $case->value] = $case->name;
         }
 
         return $cases;

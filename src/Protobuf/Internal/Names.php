@@ -27,7 +27,7 @@ final class Names
     /** `email_address` is `emailAddress`, as in JSON. */
     public static function property(string $field): string
     {
-        $name = \preg_replace_callback('/_+(.?)/', static fn(array $m): string => \strtoupper($m[1]), $field);
+        $name = (string) \preg_replace_callback('/_+(.?)/', static fn(array $m): string => \strtoupper($m[1]), $field);
 
         return match (true) {
             $name === 'this', $name === 'GLOBALS', $name === 'unknownFields' => "{$name}_",
@@ -66,13 +66,17 @@ final class Names
     /** `api/user_accounts.proto` is `UserAccountsFile`. */
     public static function file(string $path): string
     {
-        return self::pascal(\preg_replace('/[^A-Za-z0-9]+/', '_', \basename($path, '.proto'))) . 'File';
+        return self::pascal((string) \preg_replace('/[^A-Za-z0-9]+/', '_', \basename($path, '.proto'))) . 'File';
     }
 
-    /** @return array<string, string> from the names of an enum's values to those of its cases: without the prefix they share */
+    /**
+     * @param list<string> $values
+     *
+     * @return array<string, string> from the names of an enum's values to those of its cases: without the prefix they share
+     */
     public static function cases(string $enum, array $values): array
     {
-        $prefix = \strtoupper(\preg_replace('/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/', '_', $enum)) . '_';
+        $prefix = \strtoupper((string) \preg_replace('/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/', '_', $enum)) . '_';
         foreach ($values as $value) {
             if (!\str_starts_with($value, $prefix) || !\preg_match('/^[A-Za-z_]/', \substr($value, \strlen($prefix)))) {
                 $prefix = '';

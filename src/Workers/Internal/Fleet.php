@@ -224,7 +224,7 @@ final class Fleet
     {
         foreach ($this->slots as $slot) {
             $process = $slot->current;
-            if ($process?->state !== State::Ready) {
+            if ($process === null || $process->state !== State::Ready) {
                 continue;
             }
             $memory = $process->memory();
@@ -241,7 +241,10 @@ final class Fleet
     /** @return array<string, int> how many processes are in each state */
     public function states(): array
     {
-        $states = \array_fill_keys(\array_column(State::cases(), 'value'), 0);
+        $states = [];
+        foreach (State::cases() as $state) {
+            $states[$state->value] = 0;
+        }
         foreach ($this->processes as $process) {
             $states[$process->state->value]++;
         }
@@ -302,7 +305,7 @@ final class Fleet
         }
         $slot = \array_shift($this->toReplace);
         $current = $slot->current;
-        if ($current === null || $current->startedAt > $this->reloadSince) {
+        if ($current === null || $this->reloadSince === null || $current->startedAt > $this->reloadSince) {
             // What the turn before has started is as new as it can be.
             return;
         }

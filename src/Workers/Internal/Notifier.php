@@ -32,7 +32,7 @@ final class Notifier
 
     public function ready(): void
     {
-        $this->say("READY=1\nMAINPID=" . \getmypid());
+        $this->say("READY=1\nMAINPID=" . (string) \getmypid());
     }
 
     public function reloading(): void

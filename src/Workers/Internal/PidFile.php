@@ -39,7 +39,7 @@ final class PidFile
             }
             if (self::isAt($path, $file)) {
                 \ftruncate($file, 0);
-                \fwrite($file, \getmypid() . "\n");
+                \fwrite($file, (string) \getmypid() . "\n");
                 \fflush($file);
 
                 return new self($path, $file);
@@ -115,6 +115,9 @@ final class PidFile
     /** The user this process runs as; the extension posix is optional. */
     private static function user(): int
     {
-        return \stat('/proc/self')['uid'] ?? \getmyuid();
+        $self = @\stat('/proc/self');
+        $user = $self === false ? \getmyuid() : $self['uid'];
+
+        return $user === false ? throw new SupervisorFailed('a PID file cannot be written: /proc does not say which user this process runs as') : $user;
     }
 }

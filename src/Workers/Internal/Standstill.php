@@ -19,7 +19,10 @@ final class Standstill
     /** @param array<string, mixed> $message as the worker sent it */
     public static function of(array $message): self
     {
-        return new self((float) $message['seconds'], (array) $message['trace']);
+        /** @var list<string> $trace */
+        $trace = (array) $message['trace'];
+
+        return new self((float) $message['seconds'], $trace);
     }
 
     /** @return array{seconds: float, function: string, stack: string} */

@@ -151,11 +151,11 @@ final class Supervisor
         $this->fleet->stop('giving up', $now);
     }
 
-    /** @param list<mixed> $event as {@see Native\Supervisor::wait()} returns it */
+    /** @param array{'signal', int}|array{'exited', int, ?int, ?int}|array{'message', int, string}|array{'changed', string} $event as {@see Native\Supervisor::wait()} returns it */
     private function handle(array $event, float $now): void
     {
         match ($event[0]) {
-            'signal' => $this->signalled(Signal::from($event[1]), $now),
+            'signal' => $this->signalled(Signal::from((int) $event[1]), $now),
             'exited' => $this->fleet->ended($event[1], $event[2], $event[3], $now),
             'message' => $this->heard($event[1], $event[2], $now),
             'changed' => $this->changed($event[1], $now),
@@ -191,6 +191,7 @@ final class Supervisor
     private function heard(int $pid, string $text, float $now): void
     {
         $process = $this->fleet->processes[$pid] ?? null;
+        /** @var array{type?: string, addresses: list<string>, done: int, tasks: list<string>, seconds: float, trace: list<string>}|null $message each type has its own */
         $message = \json_decode($text, true);
         if ($process === null || !\is_array($message)) {
             return;

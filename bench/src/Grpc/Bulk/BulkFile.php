@@ -21,7 +21,7 @@ final class BulkFile implements \Weft\Protobuf\File
 
     public static function descriptor(): string
     {
-        return \base64_decode(<<<'BASE64'
+        return (string) \base64_decode(<<<'BASE64'
             CgpidWxrLnByb3RvEgViZW5jaCIbCgVDaHVuaxISCgRkYXRhGAEgASgMUgRkYXRhIh0KBVRvdGFsEhQKBWJ5dGVzGAEgASgDUgVieXRlczJYCgRC
             dWxrEiYKBlVwbG9hZBIMLmJlbmNoLkNodW5rGgwuYmVuY2guVG90YWwoARIoCghEb3dubG9hZBIMLmJlbmNoLlRvdGFsGgwuYmVuY2guQ2h1bmsw
             AUIXygIUV2VmdFxCZW5jaFxHcnBjXEJ1bGtiBnByb3RvMw==

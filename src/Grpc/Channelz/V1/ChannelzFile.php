@@ -25,7 +25,7 @@ final class ChannelzFile implements \Weft\Protobuf\File
 
     public static function descriptor(): string
     {
-        return \base64_decode(<<<'BASE64'
+        return (string) \base64_decode(<<<'BASE64'
             Ch9ncnBjL2NoYW5uZWx6L3YxL2NoYW5uZWx6LnByb3RvEhBncnBjLmNoYW5uZWx6LnYxGhlnb29nbGUvcHJvdG9idWYvYW55LnByb3RvGh9nb29n
             bGUvcHJvdG9idWYvdGltZXN0YW1wLnByb3RvGh5nb29nbGUvcHJvdG9idWYvd3JhcHBlcnMucHJvdG8irwIKB0NoYW5uZWwSLgoDcmVmGAEgASgL
             MhwuZ3JwYy5jaGFubmVsei52MS5DaGFubmVsUmVmUgNyZWYSMQoEZGF0YRgCIAEoCzIdLmdycGMuY2hhbm5lbHoudjEuQ2hhbm5lbERhdGFSBGRh

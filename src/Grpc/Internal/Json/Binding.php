@@ -79,7 +79,7 @@ final class Binding
         $field = $this->messages->path($message::typeName(), $this->responseBody)[0] ?? null;
         $whole = \json_decode(Json::encode($message), flags: \JSON_BIGINT_AS_STRING | \JSON_THROW_ON_ERROR);
 
-        return (string) \json_encode($whole->{$field?->jsonName} ?? null, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION);
+        return (string) \json_encode($whole->{(string) $field?->jsonName} ?? null, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION);
     }
 
     /** One of the answers of a method that streams: a line. */

@@ -11,6 +11,7 @@ use Weft\Grpc\InvalidService;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\Descriptor\FileDescriptorProto;
 use Weft\Protobuf\Descriptor\MethodOptions;
+use Weft\Protobuf\Message;
 use Weft\Grpc\Api\HttpOptions;
 
 /**
@@ -46,7 +47,7 @@ final class Bindings
 
     private static function binding(HttpRule $rule, Method $method, Messages $messages): Binding
     {
-        if (!$method->coded) {
+        if (!\is_subclass_of($method->request, Message::class) || !\is_subclass_of($method->response, Message::class)) {
             throw new InvalidService("$method->path cannot be called with JSON: $method->request is no class that Weft has generated");
         }
         [$verb, $path] = match ($rule->patternCase()) {
@@ -58,7 +59,7 @@ final class Bindings
             'custom' => [$rule->custom?->kind, $rule->custom?->path],
             default => throw new InvalidService("google.api.http of $method->path has no path"),
         };
-        $fields = \preg_match_all('/\{([\w.]+)/', (string) $path, $found) > 0 ? $found[1] : [];
+        $fields = (int) \preg_match_all('/\{([\w.]+)/', (string) $path, $found) > 0 ? $found[1] : [];
         if ($rule->body !== '' && $rule->body !== '*') {
             $fields[] = $rule->body;
         }

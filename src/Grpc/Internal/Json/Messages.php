@@ -45,18 +45,19 @@ final class Messages
     public function path(string $message, string $path): ?array
     {
         $fields = [];
+        $last = null;
         foreach (\explode('.', $path) as $name) {
-            if ($fields !== []) {
-                $last = \end($fields);
+            if ($last !== null) {
                 if ($last->type !== Type::MESSAGE || $last->label === Label::REPEATED) {
                     return null;
                 }
                 $message = \ltrim((string) $last->typeName, '.');
             }
-            $fields[] = $this->fields[$message][$name] ?? null;
-            if (\end($fields) === null) {
+            $last = $this->fields[$message][$name] ?? null;
+            if ($last === null) {
                 return null;
             }
+            $fields[] = $last;
         }
 
         return $fields;
@@ -64,7 +65,7 @@ final class Messages
 
     private function add(string $prefix, DescriptorProto $message): void
     {
-        $name = $prefix . $message->name;
+        $name = $prefix . (string) $message->name;
         $this->fields[$name] = [];
         foreach ($message->field as $field) {
             $this->fields[$name][(string) $field->jsonName] = $field;

@@ -43,6 +43,9 @@ final class Parameters
         $this->paths[$path] = $fields;
         $tree = &$this->tree;
         foreach (\array_slice($fields, 0, -1) as $field) {
+            if (\in_array($field->typeName, self::VALUES, true)) {
+                throw new StatusException(Status::InvalidArgument, "\"$path\" is a field of " . \ltrim((string) $field->typeName, '.') . ', which is one value in JSON');
+            }
             $tree[(string) $field->jsonName] ??= [];
             $tree = &$tree[(string) $field->jsonName];
         }
@@ -59,9 +62,9 @@ final class Parameters
     public function addQuery(string $query): void
     {
         foreach ($query === '' ? [] : \explode('&', $query) as $pair) {
-            [$name, $value] = \explode('=', $pair, 2) + [1 => ''];
-            if ($name !== '') {
-                $this->add(\urldecode($name), \urldecode($value));
+            $parts = \explode('=', $pair, 2);
+            if ($parts[0] !== '') {
+                $this->add(\urldecode($parts[0]), \urldecode($parts[1] ?? ''));
             }
         }
     }

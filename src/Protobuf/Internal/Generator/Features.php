@@ -33,14 +33,17 @@ final class Features
 
     public function with(?FeatureSet $overrides): self
     {
+        $presence = $overrides?->fieldPresence;
+        $enums = $overrides?->enumType;
+
         return new self(
-            match ($overrides?->fieldPresence) {
+            match ($presence) {
                 null, FieldPresence::FIELD_PRESENCE_UNKNOWN => $this->implicitPresence,
-                default => $overrides->fieldPresence === FieldPresence::IMPLICIT,
+                default => $presence === FieldPresence::IMPLICIT,
             },
-            match ($overrides?->enumType) {
+            match ($enums) {
                 null, EnumType::ENUM_TYPE_UNKNOWN => $this->openEnums,
-                default => $overrides->enumType === EnumType::OPEN,
+                default => $enums === EnumType::OPEN,
             },
         );
     }

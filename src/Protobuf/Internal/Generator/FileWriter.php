@@ -46,7 +46,7 @@ final class FileWriter
 
                 public static function descriptor(): string
                 {
-                    return \base64_decode(<<<'BASE64'
+                    return (string) \base64_decode(<<<'BASE64'
                         {$bytes}
                         BASE64);
                 }

@@ -83,8 +83,8 @@ final class Plugin
     {
         $root = '';
         foreach (\array_filter(\explode(',', $parameter), static fn(string $part): bool => $part !== '') as $option) {
-            [$name, $value] = \explode('=', $option, 2) + [1 => ''];
-            $root = $name === 'psr4' ? \trim($value, '\\') : throw new GenerationFailed("unknown option \"{$option}\"; there is psr4=NAMESPACE");
+            $parts = \explode('=', $option, 2);
+            $root = $parts[0] === 'psr4' ? \trim($parts[1] ?? '', '\\') : throw new GenerationFailed("unknown option \"{$option}\"; there is psr4=NAMESPACE");
         }
 
         return $root;

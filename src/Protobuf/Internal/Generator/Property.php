@@ -151,7 +151,7 @@ final class Property
         \assert($type->descriptor instanceof EnumDescriptorProto);
         $cases = EnumWriter::cases($type->descriptor);
 
-        return $code->name($type->class) . '::' . \reset($cases);
+        return $code->name($type->class) . '::' . (string) \reset($cases);
     }
 
     private static function comment(Type $message, FieldDescriptorProto $field, int $index): string

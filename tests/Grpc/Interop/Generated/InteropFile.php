@@ -21,7 +21,7 @@ final class InteropFile implements \Weft\Protobuf\File
 
     public static function descriptor(): string
     {
-        return \base64_decode(<<<'BASE64'
+        return (string) \base64_decode(<<<'BASE64'
             Cg1pbnRlcm9wLnByb3RvEgxncnBjLnRlc3RpbmciBwoFRW1wdHkiIQoJQm9vbFZhbHVlEhQKBXZhbHVlGAEgASgIUgV2YWx1ZSJMCgdQYXlsb2Fk
             Ei0KBHR5cGUYASABKA4yGS5ncnBjLnRlc3RpbmcuUGF5bG9hZFR5cGVSBHR5cGUSEgoEYm9keRgCIAEoDFIEYm9keSI6CgpFY2hvU3RhdHVzEhIK
             BGNvZGUYASABKAVSBGNvZGUSGAoHbWVzc2FnZRgCIAEoCVIHbWVzc2FnZSKLAwoOVGVzdE9yY2FSZXBvcnQSJwoPY3B1X3V0aWxpemF0aW9uGAEg

@@ -23,7 +23,7 @@ final class OrcaFile implements \Weft\Protobuf\File
 
     public static function descriptor(): string
     {
-        return \base64_decode(<<<'BASE64'
+        return (string) \base64_decode(<<<'BASE64'
             CgpvcmNhLnByb3RvEhN4ZHMuc2VydmljZS5vcmNhLnYzGh5nb29nbGUvcHJvdG9idWYvZHVyYXRpb24ucHJvdG8iiQEKFU9yY2FMb2FkUmVwb3J0
             UmVxdWVzdBJCCg9yZXBvcnRfaW50ZXJ2YWwYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25SDnJlcG9ydEludGVydmFsEiwKEnJlcXVl
             c3RfY29zdF9uYW1lcxgCIAMoCVIQcmVxdWVzdENvc3ROYW1lcyKTAwoOT3JjYUxvYWRSZXBvcnQSJwoPY3B1X3V0aWxpemF0aW9uGAEgASgBUg5j

@@ -21,7 +21,7 @@ final class LegacyFile implements \Weft\Protobuf\File
 
     public static function descriptor(): string
     {
-        return \base64_decode(<<<'BASE64'
+        return (string) \base64_decode(<<<'BASE64'
             CgxsZWdhY3kucHJvdG8SBmxlZ2FjeSLjAQoGTGVnYWN5Eg4KAmlkGAEgAigFUgJpZBIaCgRuYW1lGAIgASgJOgZub2JvZHlSBG5hbWUSIwoFbGV2
             ZWwYAyABKA4yDS5sZWdhY3kuTGV2ZWxSBWxldmVsEhQKBWxvb3NlGAQgAygFUgVsb29zZRIaCgZwYWNrZWQYBSADKAVCAhABUgZwYWNrZWQSMAoH
             ZGV0YWlscxgGIAEoCjIWLmxlZ2FjeS5MZWdhY3kuRGV0YWlsc1IHZGV0YWlscxodCgdEZXRhaWxzEhIKBHRleHQYASABKAlSBHRleHQqBQhkEMgB
