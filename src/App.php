@@ -35,7 +35,7 @@ final class App
     /** @var list<array{string, GrpcServer, Limits|null, Tls|null}> */
     private array $grpc = [];
     private ?MetricsEndpoint $endpoint = null;
-    /** @var list<array{Bus, string, int|null}> */
+    /** @var list<array{Bus, string, positive-int|null}> */
     private array $consumers = [];
 
     /**
@@ -139,7 +139,7 @@ final class App
      */
     public function reloadCertificates(): void
     {
-        foreach ([...$this->servers, ...\array_column($this->grpc, 1)] as $server) {
+        foreach ($this->everyServer() as $server) {
             $server->reloadCertificates();
         }
     }
@@ -171,7 +171,7 @@ final class App
             foreach ($this->consumers as [$bus, $queue, $concurrency]) {
                 async(static fn() => $bus->consume($queue, concurrency: $concurrency, signals: false))->named("consumer of $queue");
             }
-            $addresses = \array_merge([], ...\array_map(static fn(Server|GrpcServer $server) => $server->addresses(), [...$this->servers, ...\array_column($this->grpc, 1)]));
+            $addresses = \array_merge([], ...\array_map(static fn(Server|GrpcServer $server) => $server->addresses(), $this->everyServer()));
             $started === null ? $this->announce($addresses) : $started($addresses);
             $this->endpoint?->update(true, false);
             Worker::untilStopped();
@@ -215,8 +215,14 @@ final class App
     {
         // Beside each other: a broker that does not answer keeps no server open.
         $buses = \array_map(fn(array $consumer) => fn() => $consumer[0]->stop($this->grace), $this->consumers);
-        // Those of gRPC stop the servers they share.
-        $servers = [...\array_column($this->grpc, 1), ...$this->servers];
-        all([...$buses, ...\array_map(fn(Server|GrpcServer $server) => fn() => $server->stop($this->grace), $servers)]);
+        // Those of gRPC stop the servers they share, and come first.
+        $servers = \array_map(fn(Server|GrpcServer $server) => fn() => $server->stop($this->grace), \array_reverse($this->everyServer()));
+        all([...$buses, ...$servers]);
+    }
+
+    /** @return list<Server|GrpcServer> those of HTTP, then those of gRPC */
+    private function everyServer(): array
+    {
+        return [...\array_values($this->servers), ...\array_map(static fn(array $grpc): GrpcServer => $grpc[1], $this->grpc)];
     }
 }

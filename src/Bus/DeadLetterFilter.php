@@ -28,10 +28,12 @@ final class DeadLetterFilter
 
     public function fits(DeadLetter $letter): bool
     {
+        $handler = $this->handler;
+
         return ($this->id === null || $letter->messageId() === $this->id)
             && ($this->type === null || $letter->type === $this->type)
             && ($this->error === null || $this->fitsError($letter))
-            && ($this->handler === null || \array_filter($letter->failedHandlers(), fn(string $name): bool => \str_ends_with($name, $this->handler)) !== []);
+            && ($handler === null || \array_filter($letter->failedHandlers(), static fn(string $name): bool => \str_ends_with($name, $handler)) !== []);
     }
 
     private function fitsError(DeadLetter $letter): bool

@@ -135,7 +135,7 @@ final class DeadLetters
         try {
             // Those that are there now and no more: a letter that is edited or fails again comes to the end.
             while ($seen < $total && $found < ($limit ?? \PHP_INT_MAX)) {
-                $deliveries = Leftovers::next($consumer, \min($total - $seen, $prefetch, self::CHUNK), self::LINGER);
+                $deliveries = Leftovers::next($consumer, \max(1, \min($total - $seen, $prefetch, self::CHUNK)), self::LINGER);
                 if ($deliveries === []) {
                     break;
                 }

@@ -16,6 +16,6 @@ final class InvalidMessage extends BusException implements Unrecoverable, Public
     /** @param non-empty-list<Violation> $violations */
     public static function because(object $message, array $violations): self
     {
-        return new self($message::class . ' is invalid: ' . \implode('; ', $violations), $violations);
+        return new self($message::class . ' is invalid: ' . \implode('; ', \array_map(static fn(Violation $violation): string => (string) $violation, $violations)), $violations);
     }
 }

@@ -45,6 +45,7 @@ final class Retry
         if (\is_nan($delay + $max + $multiplier + $jitter) || $delay < 0.0 || $max < 0.0 || $multiplier < 1.0 || $jitter < 0.0 || $jitter > 1.0) {
             throw new \ValueError("A retry has a delay and a maximum of at least 0 seconds, a multiplier of at least 1 and a jitter of 0 to 1, got {$delay}, {$max}, {$multiplier} and {$jitter}");
         }
+        /** @var string $class */
         foreach ($on as $class) {
             \is_a($class, \Throwable::class, true) || \interface_exists($class) || throw new \ValueError("A retry is on exceptions, and \"{$class}\" is none");
         }

@@ -33,7 +33,7 @@ final class Compression
         }
         $unknown = \array_diff($codings, ['zstd', 'br', 'gzip']);
         if ($unknown !== [] || $codings === []) {
-            throw new \ValueError('The codings there are: zstd, br and gzip, got ' . \json_encode($codings));
+            throw new \ValueError('The codings there are: zstd, br and gzip, got ' . (string) \json_encode($codings));
         }
     }
 
@@ -74,9 +74,13 @@ final class Compression
             $headers['etag'] = "W/$tag";
         }
 
-        return new Response($response->status, $headers, self::body($response->body, $coding));
+        /** @var string|iterable<string>|\Closure(BodyWriter): void $body suits() has refused others */
+        $body = $response->body;
+
+        return new Response($response->status, $headers, self::body($body, $coding));
     }
 
+    /** @param string|iterable<string>|\Closure(BodyWriter): void $body */
     private static function body(string|iterable|\Closure $body, string $coding): string|\Closure
     {
         if (\is_string($body)) {

@@ -90,6 +90,7 @@ final class PsrHandler
             $file = $factory->createUploadedFile($stream, $file->size, \UPLOAD_ERR_OK, $file->name, $file->type);
         });
 
+        /** @var array<array-key, mixed> $files */
         return $files;
     }
 

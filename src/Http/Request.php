@@ -88,6 +88,7 @@ final class Request extends HttpRequest
      */
     public function pieces(): \Generator
     {
+        /** @var string $piece */
         while (($piece = Scheduler::await($this->nextPiece())) !== '') {
             yield $piece;
         }

@@ -148,7 +148,7 @@ final class Response
     /** Adds a Set-Cookie field. */
     public function withCookie(Cookie $cookie): self
     {
-        $cookies = [...(array) ($this->headers['set-cookie'] ?? []), (string) $cookie];
+        $cookies = [...\array_map(\strval(...), \array_values((array) ($this->headers['set-cookie'] ?? []))), (string) $cookie];
 
         return $this->withHeader('set-cookie', $cookies);
     }

@@ -38,7 +38,9 @@ final class Server
         bool $debug = false,
         bool $cancelOnDisconnect = true,
     ) {
-        $this->native = HttpServer::open(\get_object_vars($limits ?? new Limits()));
+        /** @var array<string, int|float|null> $bounds */
+        $bounds = \get_object_vars($limits ?? new Limits());
+        $this->native = HttpServer::open($bounds);
         $handler = $handler instanceof Router ? $handler->handler() : $handler;
         $this->requests = new Requests($this->native, $handler, $logger ?? StreamLogger::ofEnvironment(), $debug, $cancelOnDisconnect);
     }

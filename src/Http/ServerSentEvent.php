@@ -23,7 +23,7 @@ final class ServerSentEvent implements \Stringable
     ) {
         foreach (['type' => $event, 'id' => $id ?? ''] as $what => $value) {
             if (\strpbrk($value, "\r\n") !== false || \str_contains($value, "\0") || \preg_match('//u', $value) !== 1) {
-                throw new \ValueError("The $what of an event is UTF-8 without line breaks and zero bytes, got " . \json_encode($value, \JSON_INVALID_UTF8_SUBSTITUTE));
+                throw new \ValueError("The $what of an event is UTF-8 without line breaks and zero bytes, got " . (string) \json_encode($value, \JSON_INVALID_UTF8_SUBSTITUTE));
             }
         }
         if (\preg_match('//u', $data) !== 1) {
@@ -40,6 +40,6 @@ final class ServerSentEvent implements \Stringable
         return ($this->id === null ? '' : "id: $this->id\n")
             . ($this->event === '' ? '' : "event: $this->event\n")
             . ($this->retry === null ? '' : 'retry: ' . (int) \round($this->retry * 1000) . "\n")
-            . 'data: ' . \preg_replace('/\r\n|\r|\n/', "\ndata: ", $this->data) . "\n\n";
+            . 'data: ' . (string) \preg_replace('/\r\n|\r|\n/', "\ndata: ", $this->data) . "\n\n";
     }
 }

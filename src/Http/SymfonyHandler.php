@@ -85,12 +85,17 @@ final class SymfonyHandler
         return $response;
     }
 
-    /** Refuses a factory that returns one kernel twice, which two requests would share. */
+    /**
+     * Refuses a factory that returns one kernel twice, which two requests would share.
+     *
+     * @return \Closure(): (HttpKernelInterface|\Closure)
+     */
     private static function fresh(\Closure $factory): \Closure
     {
         $made = new \WeakMap();
 
         return static function () use ($factory, $made): HttpKernelInterface|\Closure {
+            /** @var HttpKernelInterface|\Closure $kernel */
             $kernel = $factory();
             if (isset($made[$kernel])) {
                 throw new \Error('The factory of SymfonyHandler::pool() returned a kernel again that it had returned before: it must make a new one');
@@ -128,6 +133,7 @@ final class SymfonyHandler
             $file = new UploadedFile($file->path(), $file->name, $file->type, \UPLOAD_ERR_OK, true);
         });
 
+        /** @var array<array-key, mixed> $files */
         return $files;
     }
 
@@ -137,14 +143,16 @@ final class SymfonyHandler
         $headers = $answer->headers->all();
         unset($headers['transfer-encoding']);
 
+        /** @var array<string, list<?string>> $headers */
         return \array_map(static fn(array $values): array => \array_map(\strval(...), $values), $headers);
     }
 
     /** What a streamed answer prints becomes pieces of the body. */
     private static function body(SymfonyResponse $answer): string|\Closure
     {
-        if (!$answer instanceof StreamedResponse && $answer->getContent() !== false) {
-            return $answer->getContent();
+        $content = $answer instanceof StreamedResponse ? false : $answer->getContent();
+        if ($content !== false) {
+            return $content;
         }
 
         return static function (BodyWriter $writer) use ($answer): void {

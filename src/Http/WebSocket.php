@@ -28,9 +28,10 @@ final class WebSocket implements \IteratorAggregate
     /** Waits for the next message; null once the conversation has ended, see `closeCode()`. */
     public function receive(): ?WebSocketMessage
     {
+        /** @var array{string, bool}|null $message */
         $message = Scheduler::await($this->native->receive());
 
-        return $message === null ? null : new WebSocketMessage(...$message);
+        return $message === null ? null : new WebSocketMessage($message[0], $message[1]);
     }
 
     public function getIterator(): \Generator

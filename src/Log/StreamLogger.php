@@ -67,7 +67,7 @@ final class StreamLogger extends AbstractLogger
     /**
      * @param mixed $level
      * @param string|\Stringable $message
-     * @param array<string, mixed> $context
+     * @param array<array-key, mixed> $context
      */
     public function log($level, $message, array $context = []): void
     {

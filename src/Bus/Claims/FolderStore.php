@@ -44,6 +44,7 @@ final class FolderStore implements ClaimStore
     {
         $before = \time() - (int) $seconds;
         $deleted = 0;
+        /** @var \SplFileInfo $file */
         foreach (new \FilesystemIterator($this->folder) as $file) {
             // Another process may be deleting the same ones.
             $kept = \str_starts_with($file->getFilename(), 'claim-') ? @\filemtime($file->getPathname()) : false;

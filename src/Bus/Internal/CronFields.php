@@ -118,6 +118,7 @@ final class CronFields
         if (\preg_match('~^(?:\*|(\d{1,9})(?:-(\d{1,9}))?)(?:/(\d{1,9}))?$~D', $numbers, $match, \PREG_UNMATCHED_AS_NULL) !== 1) {
             return self::isSpecial($numbers, $index) ? [$numbers] : throw new \ValueError($refused);
         }
+        /** @var array{string, ?string, ?string, ?string} $match */
         [, $first, $last, $step] = $match;
         $from = (int) ($first ?? $least);
         $to = (int) ($last ?? ($first !== null && $step === null ? $first : $most));

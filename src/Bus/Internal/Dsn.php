@@ -20,14 +20,16 @@ final class Dsn
 {
     public static function connect(string $dsn, ?Database $database): Transport
     {
-        return match (\strstr($dsn, ':', true)) {
+        $scheme = \strstr($dsn, ':', true);
+
+        return match ($scheme) {
             'amqp', 'amqps' => RabbitMq::connect($dsn),
             'postgres', 'postgresql', 'pgsql' => Postgres::connect($dsn),
             'sqlite' => Sqlite::connect($dsn, $database),
             'memory' => new Memory(),
             // Only the scheme is repeated: the rest may hold a password.
             false => throw new \ValueError('The DSN of a bus starts with amqp:, amqps:, postgres:, sqlite: or memory:, got one without a scheme'),
-            default => throw new \ValueError('The DSN of a bus starts with amqp:, amqps:, postgres:, sqlite: or memory:, got ' . \strstr($dsn, ':', true) . ':'),
+            default => throw new \ValueError('The DSN of a bus starts with amqp:, amqps:, postgres:, sqlite: or memory:, got ' . $scheme . ':'),
         };
     }
 }

@@ -79,7 +79,10 @@ final class Gauges
             return;
         }
         foreach ($this->transport->status() as $purpose => $status) {
-            foreach ($status === null ? [] : self::STATES as $state) {
+            if ($status === null) {
+                continue;
+            }
+            foreach (self::STATES as $state) {
                 Native\setGauge('weft_bus_connection', 'State of a connection to the broker: 1 for the one it has.', ['purpose' => $purpose, 'state' => $state], (float) ($status[0] === $state));
             }
         }

@@ -24,7 +24,7 @@ final class GuardedLogger extends AbstractLogger
     /**
      * @param mixed $level
      * @param string|\Stringable $message
-     * @param array<string, mixed> $context
+     * @param array<array-key, mixed> $context
      */
     public function log($level, $message, array $context = []): void
     {

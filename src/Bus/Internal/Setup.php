@@ -97,7 +97,9 @@ final class Setup
         $this->inTurn = new KeyedMutex();
         $this->answers = new Answers($this->envelopes, $transport, $this->logger);
         $this->progress = new Progress();
-        $this->current = new Local();
+        /** @var Local<Context|null> $current */
+        $current = new Local();
+        $this->current = $current;
         $this->retries = new RetryPolicy($retry);
         $ledgers = $database ?? ($transport instanceof DatabaseTransport ? $transport->database() : null);
         $this->ledger = $ledgers === null ? null : new Ledger($ledgers, $transport, $this->envelopes, $recording, $this->logger);

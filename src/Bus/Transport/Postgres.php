@@ -96,6 +96,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
         if ($database->driver() !== Driver::Postgres) {
             throw new \ValueError("The PostgreSQL transport needs a PostgreSQL database, got one of {$database->driver()->name}");
         }
+        /** @var int $size */
         $size = $database->stats()['size'] ?? self::LEAST_CONNECTIONS;
         if ($size < self::LEAST_CONNECTIONS) {
             throw new \ValueError('The PostgreSQL transport needs a pool of at least ' . self::LEAST_CONNECTIONS . " connections, got one of {$size}");

@@ -179,7 +179,10 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     {
         $options = $this->optionsOf($queue);
         $subscription = new Subscription(
-            fn(): AmqpConsumer => Scheduler::await($this->consuming()->consume($queue, $prefetch, false, $options->consuming())),
+            function () use ($queue, $prefetch, $options): AmqpConsumer {
+                /** @var AmqpConsumer */
+                return Scheduler::await($this->consuming()->consume($queue, $prefetch, false, $options->consuming()));
+            },
             function () use ($queue): bool {
                 $known = $this->declared[$queue] ?? null;
                 $known === null || $this->declare($queue, \array_map(strval(...), \array_keys($known)));
@@ -201,7 +204,9 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     public function depth(string $queue): int
     {
         try {
-            [$ready] = Scheduler::await(($this->consuming ?? $this->connection)->queueState($queue));
+            /** @var array{int, int} $state */
+            $state = Scheduler::await(($this->consuming ?? $this->connection)->queueState($queue));
+            $ready = $state[0];
         } catch (AmqpException $exception) {
             throw self::failed($queue, $exception);
         }
@@ -254,7 +259,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
 
     /**
      * @param array<string, mixed> $arguments
-     * @param list<array<string, mixed>> $bindings
+     * @param list<array{exchange: string, queue: string, routingKey: string, arguments?: array<string, mixed>}> $bindings
      */
     private function declareQueue(string $queue, array $arguments, array $bindings): void
     {
@@ -263,7 +268,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
             Scheduler::await($this->consuming()->declare([...self::EXCHANGES, ...Ladder::ARRIVALS], [['name' => $queue, 'durable' => true, 'arguments' => $arguments]], $bindings));
         } catch (AmqpException $exception) {
             if ($exception instanceof Refused && $exception->getCode() === self::PRECONDITION_FAILED) {
-                throw new TopologyConflict("Queue \"{$queue}\" exists with other arguments than " . \json_encode(['durable' => true] + $arguments, \JSON_UNESCAPED_SLASHES)
+                throw new TopologyConflict("Queue \"{$queue}\" exists with other arguments than " . (string) \json_encode(['durable' => true] + $arguments, \JSON_UNESCAPED_SLASHES)
                     . ": {$exception->getMessage()}", $exception);
             }
             throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);

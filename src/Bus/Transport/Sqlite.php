@@ -42,7 +42,7 @@ final class Sqlite implements DatabaseTransport, TemporaryQueues
     {
         $own = Database::connect($dsn);
         $file = Store::fileOf($own);
-        if ($database?->driver() === Driver::Sqlite && $file !== '' && Store::fileOf($database) === $file) {
+        if ($database !== null && $database->driver() === Driver::Sqlite && $file !== '' && Store::fileOf($database) === $file) {
             $own->close();
 
             return self::on($database);

@@ -12,8 +12,9 @@ final class Cookies
     {
         $cookies = [];
         foreach (\explode(';', $header) as $pair) {
-            [$name, $value] = \explode('=', $pair, 2) + [1 => null];
-            $name = \trim($name);
+            $parts = \explode('=', $pair, 2);
+            $name = \trim($parts[0]);
+            $value = $parts[1] ?? null;
             if ($value !== null && $name !== '') {
                 $cookies[$name] ??= \rawurldecode(\trim($value, " \t\""));
             }

@@ -32,7 +32,11 @@ final class Form
             return new self(self::values($request->body(), 'form'), []);
         }
         $pairs = $uploads = [];
-        foreach (Scheduler::await($request->readForm(\get_object_vars($limits), $limits->folder)) as [$name, $value]) {
+        /** @var array<string, int|string> $bounds */
+        $bounds = \get_object_vars($limits);
+        /** @var list<array{string, string|HttpUpload}> $fields */
+        $fields = Scheduler::await($request->readForm($bounds, $limits->folder));
+        foreach ($fields as [$name, $value]) {
             if ($value instanceof HttpUpload) {
                 $uploads[] = new Upload($value, $name);
             } else {
@@ -73,6 +77,7 @@ final class Form
             $index = $this->uploads[(int) $index];
         });
 
+        /** @var array<array-key, mixed> $tree */
         return $tree;
     }
 

@@ -61,7 +61,7 @@ final class HandlerCall
         $type = (string) ($parameter->getType() ?? 'string');
 
         return match (\ltrim($type, '?')) {
-            'int' => static fn(Request $request): int => self::number($request, $name, \FILTER_VALIDATE_INT),
+            'int' => static fn(Request $request): int => (int) self::number($request, $name, \FILTER_VALIDATE_INT),
             'float' => static fn(Request $request): float => self::number($request, $name, \FILTER_VALIDATE_FLOAT),
             'string', 'mixed' => static fn(Request $request): string => $request->parameters[$name],
             default => throw new \ValueError("The handler of \"$path\" wants \$$name to be $type: a name in a path is a string, an int or a float"),

@@ -26,7 +26,9 @@ final class Refusals
     {
         $this->waiting = $this->native->refused();
         $scheduler->listenTo($this->waiting, function (int $op) use ($scheduler): void {
-            foreach (Native\take($op) as [$cause, $count, $peer, $detail]) {
+            /** @var list<array{string, int, ?string, string}> $refusals */
+            $refusals = Native\take($op);
+            foreach ($refusals as [$cause, $count, $peer, $detail]) {
                 $this->log($cause, $count, $peer, $detail);
             }
             $this->watch($scheduler);

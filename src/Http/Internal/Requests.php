@@ -25,6 +25,8 @@ use function Weft\scope;
 /**
  * The requests of a server.
  *
+ * @implements ArrivalHandler<Request>
+ *
  * @internal
  */
 final class Requests implements ArrivalHandler
@@ -206,7 +208,7 @@ final class Requests implements ArrivalHandler
     {
         if ($request->isOpen()) {
             $page = $isCulprit ? ErrorPage::plain(500) : ErrorPage::unavailable();
-            $request->respond($page->status, $page->headers, $page->body);
+            $request->respond($page->status, $page->headers, \is_string($page->body) ? $page->body : '');
         }
     }
 

@@ -72,6 +72,7 @@ final class RouteTable
         $all = \array_map(static fn(\Closure $handler) => [$handler, [], $path], $this->fixed[$path] ?? []);
         foreach ($this->named as $key => [$names, $handlers, $route]) {
             $expression = self::expressionOf($key);
+            $values = [];
             if (\preg_match("~^$expression$~D", $path, $values) === 1) {
                 $parameters = self::parameters($names, \array_slice($values, 1));
                 $all += \array_map(static fn(\Closure $handler) => [$handler, $parameters, $route], $handlers);
@@ -93,7 +94,7 @@ final class RouteTable
 
     private static function expressionOf(string $key): string
     {
-        return \strstr($key, self::BEFORE_NAMES, true);
+        return (string) \strstr($key, self::BEFORE_NAMES, true);
     }
 
     /**
@@ -114,6 +115,7 @@ final class RouteTable
         $names = [];
         $end = 0;
         \preg_match_all(self::NAME, $path, $found, \PREG_SET_ORDER | \PREG_OFFSET_CAPTURE);
+        /** @var array{array{string, int}, array{string, int}, 2?: array{string, int}} $match */
         foreach ($found as $match) {
             [$whole, $start] = $match[0];
             $names[] = $match[1][0];

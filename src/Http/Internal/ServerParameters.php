@@ -41,6 +41,7 @@ final class ServerParameters
             $parameters['HTTPS'] = 'on';
         }
 
+        /** @var array<string, string|int|float> $parameters */
         return $parameters + self::fields($request);
     }
 
@@ -66,15 +67,16 @@ final class ServerParameters
     /** @return array<string, string> as PHP itself reads Basic (RFC 7617) and Digest (RFC 7616) */
     private static function authentication(string $header): array
     {
-        [$scheme, $credentials] = \explode(' ', $header, 2) + [1 => ''];
-        $scheme = \strtolower($scheme);
+        $parts = \explode(' ', $header, 2);
+        $scheme = \strtolower($parts[0]);
+        $credentials = $parts[1] ?? '';
         if ($scheme === 'digest') {
             return ['PHP_AUTH_DIGEST' => $credentials];
         }
         $decoded = $scheme === 'basic' ? (string) \base64_decode($credentials) : '';
-        [$user, $password] = \explode(':', $decoded, 2) + [1 => null];
+        $parts = \explode(':', $decoded, 2);
 
-        return $password === null ? [] : ['PHP_AUTH_USER' => $user, 'PHP_AUTH_PW' => $password];
+        return isset($parts[1]) ? ['PHP_AUTH_USER' => $parts[0], 'PHP_AUTH_PW' => $parts[1]] : [];
     }
 
     /** @return array<string, string> */

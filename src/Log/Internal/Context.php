@@ -87,6 +87,7 @@ final class Context
             $this->left -= \strlen($text);
         });
 
+        /** @var array<string, mixed> $fields */
         return $fields;
     }
 

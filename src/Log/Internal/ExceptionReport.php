@@ -57,6 +57,7 @@ final class ExceptionReport
             $previous = $previous === null ? $fields : $fields + ['previous' => $previous];
         }
 
+        /** @var array<string, mixed> $previous a chain has one exception at least */
         return $previous;
     }
 
@@ -74,6 +75,7 @@ final class ExceptionReport
     /** @return list<string> */
     private static function stack(\Throwable $error): array
     {
+        /** @var list<array<string, mixed>> $frames */
         $frames = $error->getTrace();
         $application = \array_filter($frames, static fn(array $frame): bool => !self::isOwn($frame));
         $folded = $application === [] ? 0 : \count($frames) - \count($application);
@@ -102,6 +104,7 @@ final class ExceptionReport
         return (!isset($frame['file']) || self::isWeft($frame['file'])) && (isset($frame['class']) ? self::isOwnClass($frame['class']) : self::isOwnFunction($frame['function']));
     }
 
+    /** @param class-string $class */
     private static function isOwnClass(string $class): bool
     {
         // Those of PHP and of the extension have no file.

@@ -31,10 +31,10 @@ final class Message
         $filled = [];
         $template = Printable::cut($template, self::BYTES);
         // Every second part is a placeholder.
-        foreach ((array) \preg_split('/(\{[^{}\s]{1,100}\})/', $template, -1, \PREG_SPLIT_DELIM_CAPTURE) as $at => $part) {
+        foreach (\preg_split('/(\{[^{}\s]{1,100}\})/', $template, -1, \PREG_SPLIT_DELIM_CAPTURE) ?: [] as $at => $part) {
             $name = $at % 2 === 1 ? \substr($part, 1, -1) : null;
             $value = $name === null ? null : self::value($context[$name] ?? null);
-            if ($value !== null) {
+            if ($name !== null && $value !== null) {
                 $filled[$name] = true;
             }
             $text .= $value ?? $part;

@@ -48,7 +48,7 @@ final class BatchDispatcher
         $done = $this->attempt($handler, $deliveries, $worker, $failed, $publish);
         $worker->free($deliveries[0]);
         if ($this->shared !== null && $handler->transactional) {
-            \array_walk($done, fn(Delivery $delivery) => $this->shared->settled($delivery));
+            \array_walk($done, $this->shared->settled(...));
         } else {
             $done = $this->settle($handler, $done, $publish, $failed);
         }
@@ -96,7 +96,9 @@ final class BatchDispatcher
                     continue;
                 }
                 if (\count($deliveries) > 1) {
-                    foreach (\array_chunk($deliveries, \intdiv(\count($deliveries) + 1, 2)) as $half) {
+                    /** @var list<non-empty-list<Delivery>> $halves */
+                    $halves = \array_chunk($deliveries, \max(1, \intdiv(\count($deliveries) + 1, 2)));
+                    foreach ($halves as $half) {
                         \array_push($done, ...$this->attempt($handler, $half, $worker, $failed, $publish));
                     }
 

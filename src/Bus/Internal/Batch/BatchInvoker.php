@@ -108,23 +108,26 @@ final class BatchInvoker
 
     private function call(Handler $handler, Settled $settled, ?Transaction $transaction, ?float $limit): void
     {
-        foreach ($transaction === null ? [] : $settled->items as $item) {
-            $item->context->joins($transaction);
+        if ($transaction !== null) {
+            foreach ($settled->items as $item) {
+                $item->context->joins($transaction);
+            }
         }
         $items = self::admitted($handler, $settled);
         if ($items === []) {
             return;
         }
+        $invoke = $handler->invoke;
         if ($limit === null) {
-            ($handler->invoke)($items, $transaction);
+            $invoke($items, $transaction);
 
             return;
         }
         $inner = null;
         try {
-            timeout($limit, static function () use ($handler, $items, $transaction, &$inner): void {
+            timeout($limit, static function () use ($invoke, $items, $transaction, &$inner): void {
                 try {
-                    ($handler->invoke)($items, $transaction);
+                    $invoke($items, $transaction);
                     $transaction?->isOpen() && $transaction->flush();
                 } catch (\Throwable $thrown) {
                     $inner = $thrown;

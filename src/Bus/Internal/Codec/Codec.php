@@ -51,6 +51,7 @@ final class Codec
         return \array_values($this->byClass);
     }
 
+    /** @param class-string $class */
     private function learn(string $class): MessageClass
     {
         $shape = $this->compiler->shape($class);

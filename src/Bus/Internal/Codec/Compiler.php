@@ -162,7 +162,7 @@ final class Compiler
             'bool' => Scalar::Bool,
             'mixed' => new Anything(),
             'self', 'static' => $this->instance($scope->name),
-            'parent' => $this->instance((string) $scope->getParentClass()?->name),
+            'parent' => $this->instance((string) ($scope->getParentClass() ?: null)?->name),
             'datetimeimmutable', 'datetimeinterface' => new DateTime(),
             'datetime' => throw new Unsupported('is a mutable DateTime; use DateTimeImmutable'),
             'array' => throw new Unsupported('is or contains a plain array; say what it holds with @var list<T> or array<string, T>'),
@@ -225,6 +225,7 @@ final class Compiler
         }
         foreach ($comments as [$comment, $tag]) {
             $ofParameter = \str_contains($tag, 'param') ? '\s+\$' . $property->name . '\b' : '';
+            $part = [];
             if (\preg_match("/{$tag}(" . self::DOC_TYPE . "){$ofParameter}/", self::flattened($comment), $part) === 1) {
                 return $part[1];
             }

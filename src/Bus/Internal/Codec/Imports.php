@@ -25,8 +25,9 @@ final class Imports
         if ($name[0] === '\\') {
             return \substr($name, 1);
         }
-        [$first, $rest] = \explode('\\', $name, 2) + [1 => null];
-        $imported = self::of((string) $scope->getFileName())[\strtolower($first)] ?? null;
+        $parts = \explode('\\', $name, 2);
+        $rest = $parts[1] ?? null;
+        $imported = self::of((string) $scope->getFileName())[\strtolower($parts[0])] ?? null;
         if ($imported !== null) {
             return $rest === null ? $imported : "{$imported}\\{$rest}";
         }
@@ -37,6 +38,7 @@ final class Imports
     /** @return array<string, string> class by lower-case alias */
     private static function of(string $file): array
     {
+        /** @var array<string, string> */
         return self::$byFile[$file] ??= self::read($file);
     }
 
@@ -76,9 +78,9 @@ final class Imports
         [$prefix, $members] = \preg_match('/^(.*\\\\)\{(.*)\}$/', $statement, $part) === 1 ? [$part[1], $part[2]] : ['', $statement];
         $imports = [];
         foreach (\array_filter(\explode(',', $members)) as $member) {
-            [$name, $alias] = \explode(' as ', $member) + [1 => null];
-            $class = \ltrim($prefix . $name, '\\');
-            $imports[\strtolower($alias ?? \basename(\strtr($class, '\\', '/')))] = $class;
+            $parts = \explode(' as ', $member);
+            $class = \ltrim($prefix . $parts[0], '\\');
+            $imports[\strtolower($parts[1] ?? \basename(\strtr($class, '\\', '/')))] = $class;
         }
 
         return $imports;

@@ -31,6 +31,7 @@ final class Instance implements Type
         if (!\is_array($value) || ($value !== [] && \array_is_list($value))) {
             throw Mismatch::of($this->name(), $value);
         }
+        /** @var array<string, mixed> $value */
 
         return ($this->shape ??= $this->compiler->shape($this->class))->decode($value);
     }

@@ -45,6 +45,7 @@ final class MessageClass
         if (!\is_array($data) || ($data !== [] && \array_is_list($data))) {
             throw $this->notAnObject($data);
         }
+        /** @var array<string, mixed> $data */
         if ($upcast !== null) {
             $data = $upcast($data);
         }

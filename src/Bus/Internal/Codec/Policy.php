@@ -111,11 +111,12 @@ final class Policy
         $fits = $type instanceof \ReflectionNamedType
             && (\in_array($type->getName(), ['string', 'int'], true) || \is_subclass_of($type->getName(), \BackedEnum::class));
         if (!$fits) {
-            throw InvalidMessageClass::because($class->name, "#[{$name}] names the property \${$property} of type " . ($type ?? 'none') . '; a key is a string, an int or a backed enum');
+            throw InvalidMessageClass::because($class->name, "#[{$name}] names the property \${$property} of type " . (string) ($type ?? 'none') . '; a key is a string, an int or a backed enum');
         }
 
         $longest = self::KEY_BYTES;
 
+        /** @var \Closure(object): ?string */
         return \Closure::bind(static function (object $message) use ($property, $prefix, $longest): ?string {
             $value = $message->$property;
             if ($value === null) {

@@ -31,8 +31,12 @@ final class Shape
         private readonly array $fieldsByClass,
     ) {
         $this->prototype = $class->hasMethod('__clone') ? null : $class->newInstanceWithoutConstructor();
-        $this->writers = \array_map(self::writer(...), \array_keys($fieldsByClass), $fieldsByClass);
-        $this->readers = \array_map(self::reader(...), \array_keys($fieldsByClass), $fieldsByClass);
+        /** @var non-empty-list<\Closure(object, array): void> $writers */
+        $writers = \array_map(self::writer(...), \array_keys($fieldsByClass), $fieldsByClass);
+        /** @var non-empty-list<\Closure(object): array> $readers */
+        $readers = \array_map(self::reader(...), \array_keys($fieldsByClass), $fieldsByClass);
+        $this->writers = $writers;
+        $this->readers = $readers;
     }
 
     /**
@@ -65,6 +69,7 @@ final class Shape
             $data += $read($object);
         }
 
+        /** @var array<string, mixed> $data */
         return $data === [] ? new \stdClass() : $data;
     }
 

@@ -14,6 +14,7 @@ use Weft\Bus\Internal\Flow\Gradient;
  */
 final class Consumption
 {
+    /** @var positive-int */
     public readonly int $prefetch;
 
     /**
@@ -36,10 +37,11 @@ final class Consumption
         public readonly ?float $grace = null,
     ) {
         self::vetGrace($grace);
-        $this->prefetch = $prefetch ?? 2 * ($concurrency ?? Gradient::MOST);
-        if (($concurrency ?? 1) < 1 || $this->prefetch < 1 || ($limit ?? 1) < 1) {
-            throw new \ValueError('concurrency, prefetch and limit must be at least 1, got ' . ($concurrency ?? 'none') . ", {$this->prefetch}" . ($limit === null ? '' : " and {$limit}"));
+        $prefetch ??= 2 * ($concurrency ?? Gradient::MOST);
+        if (($concurrency ?? 1) < 1 || $prefetch < 1 || ($limit ?? 1) < 1) {
+            throw new \ValueError('concurrency, prefetch and limit must be at least 1, got ' . ($concurrency ?? 'none') . ", {$prefetch}" . ($limit === null ? '' : " and {$limit}"));
         }
+        $this->prefetch = $prefetch;
     }
     /** @throws \ValueError when it is below 0 */
     public static function vetGrace(?float $grace): void

@@ -90,7 +90,7 @@ final class Handling
             if ($this->metrics !== null) {
                 $handled ? $this->metrics->handled($delivery->type, (\hrtime(true) - $started) / 1e9) : $this->metrics->count('failed', $delivery->type);
             }
-            $this->observer === null || $this->tell(fn() => $this->observer->handled($delivery->type, (\hrtime(true) - $started) / 1e9));
+            $this->observer === null || $this->tell(fn() => $this->observer?->handled($delivery->type, (\hrtime(true) - $started) / 1e9));
 
             $worker->places->breaker?->succeeded($delivery->tag);
 
@@ -154,7 +154,9 @@ final class Handling
                 $worker->places->breaker?->failed($tag, $failure->error);
                 $this->fail($delivery, $failure);
             }
-            $this->tellOfBatch($deliveries, \array_column($failed, 0), (\hrtime(true) - $started) / 1e9);
+            /** @var list<Delivery> $lost */
+            $lost = \array_column($failed, 0);
+            $this->tellOfBatch($deliveries, $lost, (\hrtime(true) - $started) / 1e9);
         } catch (Interrupted) {
             $worker->free($deliveries[0]);
             \array_walk($deliveries, $this->consumer->requeue(...));
@@ -202,7 +204,8 @@ final class Handling
         $later = [];
         $dead = [];
         foreach ($failure->parts() as $part) {
-            $this->delays !== null && $part->retry !== null && self::rounds($delivery) < $part->retry->delayed ? $later[] = $part : $dead[] = $part;
+            $retry = $this->delays === null ? null : $part->retry;
+            $retry !== null && self::rounds($delivery) < $retry->delayed ? $later[] = $part : $dead[] = $part;
         }
         $this->report($delivery, $failure, $dead === []);
         if ($dead !== [] && isset($delivery->headers[Header::REPLY_TO])) {
@@ -228,9 +231,10 @@ final class Handling
         ]);
     }
 
+    /** @return non-negative-int */
     private static function rounds(Delivery $delivery): int
     {
-        return (int) ($delivery->headers[Header::RETRIES] ?? 0);
+        return \max(0, (int) ($delivery->headers[Header::RETRIES] ?? 0));
     }
 
     /**

@@ -115,9 +115,10 @@ final class Invoker
     /** Messages that are to leave later wait in the handler's own database. */
     private function putOff(Transaction $transaction, Outbox $outbox): void
     {
-        \assert($this->delays instanceof Delayed || $outbox->putOff() === []);
+        /** @var Delayed $delays a bus without them refuses what is to leave later */
+        $delays = $this->delays;
         foreach ($outbox->putOff() as [$message, $due]) {
-            $this->delays->add($transaction, $message, $due);
+            $delays->add($transaction, $message, $due);
         }
     }
 

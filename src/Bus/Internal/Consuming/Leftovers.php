@@ -20,6 +20,7 @@ final class Leftovers
     /**
      * As {@see Consumer::next()}, but for a broker that is slow to answer.
      *
+     * @param positive-int $max
      * @param float $linger seconds
      * @return list<Delivery> empty when the broker has nothing for this consumer
      */

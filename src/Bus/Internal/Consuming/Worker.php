@@ -121,7 +121,7 @@ final class Worker
         $this->until = $until;
         $this->limit?->cancel();
         $this->limit = detach(function () use ($grace): void {
-            delay($grace);
+            delay((float) $grace);
             $this->tasks === [] || $this->logger->warning('Messages of queue {queue} still in flight after a grace of {seconds} seconds: {count}; they are cancelled and go back to the queue', [
                 'count' => \count($this->tasks),
                 'queue' => $this->queue,
@@ -220,7 +220,7 @@ final class Worker
         }
         $this->tasks["key {$key}"] = $this->task(function () use ($key): void {
             try {
-                $this->order->replay($key, $this);
+                $this->order?->replay($key, $this);
             } catch (Unordered) {
                 // The next worker does.
             } finally {

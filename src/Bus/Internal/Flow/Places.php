@@ -30,7 +30,7 @@ final class Places
 
     public function isFree(): bool
     {
-        return \count($this->taken) < ($this->concurrency ?? $this->gradient?->limit) && ($this->breaker === null || !$this->breaker->holds());
+        return \count($this->taken) < ($this->concurrency ?? $this->gradient->limit ?? 0) && ($this->breaker === null || !$this->breaker->holds());
     }
 
     /** Seconds after which a place may be free without a handler having ended; null when there is no such time. */

@@ -53,13 +53,15 @@ final class SharedRate
     {
         // Those that wait have come before.
         return $this->taking->synchronized(function (): float {
-            while (($turn = $this->next()) === null) {
+            while (true) {
+                $turn = $this->next();
+                if ($turn !== null) {
+                    return $turn;
+                }
                 $early = $this->last - self::ADVANCE - Clock::monotonic();
                 $early > 0.0 && delay($early);
                 $this->take();
             }
-
-            return $turn;
         });
     }
 
@@ -82,8 +84,10 @@ final class SharedRate
         $count = (int) \max(1, \ceil($this->limit->perSecond * self::ADVANCE));
         $step = 1e6 / $this->limit->perSecond;
         $reserve = fn(Transaction $transaction): ?int => $this->reserve($transaction, (int) \round($count * $step), (int) (($this->limit->burst - 1) * $step));
-        while (($ahead = $this->database->transaction($reserve)) === null) {
+        $ahead = $this->database->transaction($reserve);
+        while ($ahead === null) {
             $this->begin();
+            $ahead = $this->database->transaction($reserve);
         }
         $first = Clock::monotonic() + $ahead / 1e6;
         for ($turn = 0; $turn < $count; $turn++) {
@@ -124,6 +128,6 @@ final class SharedRate
     {
         return $this->dialect->hasServer()
             ? $connection->execute("SELECT {$this->dialect->microseconds()}")->value()
-            : \intdiv(\hrtime(true), 1_000);
+            : \intdiv((int) \hrtime(true), 1_000);
     }
 }

@@ -17,7 +17,7 @@ final class Handler
     /**
      * @param string                                                                $name          `Class::method`
      * @param bool                                                                  $transactional whether it takes a Transaction
-     * @param \Closure(object, \Weft\Bus\Context, ?\Weft\Sql\Transaction): mixed $invoke of a batch handler it takes a
+     * @param \Closure $invoke takes the message, the Context and a Transaction or null; of a batch handler it takes a
      *        list of \Weft\Bus\BatchItem and the transaction
      * @param (\Closure(object, array<string, string>): ?string)|null $turn names what its messages are about: this process handles
      *        those of one name one at a time
@@ -32,7 +32,6 @@ final class Handler
         public readonly ?\Closure $turn = null,
     ) {}
 
-    /** @param \Closure(object, \Weft\Bus\Context, ?\Weft\Sql\Transaction): mixed $invoke */
     public function invokedBy(\Closure $invoke): self
     {
         return new self($this->name, $this->kind, $this->message, $this->transactional, $invoke, $this->attributes, $this->turn);

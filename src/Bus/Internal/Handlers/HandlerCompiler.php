@@ -66,7 +66,7 @@ final class HandlerCompiler
     private function handler(object $service, \ReflectionMethod $method, Kind $kind): Handler
     {
         Parameters::check($method);
-        $parameters = $method->getParameters();
+        $parameters = \array_values($method->getParameters());
         $batch = $method->getAttributes(Batch::class) !== [];
         if ($batch && $kind === Kind::Query) {
             throw Parameters::invalid($method, 'takes batches and is a query handler; each query has an answer of its own');

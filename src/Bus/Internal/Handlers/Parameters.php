@@ -60,6 +60,7 @@ final class Parameters
         if ($problem !== null) {
             throw self::invalid($method, $problem);
         }
+        /** @var \ReflectionNamedType $type */
 
         return $type->getName() === 'self' ? $method->class : $type->getName();
     }
@@ -122,12 +123,14 @@ final class Parameters
      */
     private function byType(\ReflectionMethod $method, string $class, array $given): string|\Closure|null
     {
+        [$database, $container] = [$this->database, $this->container];
+
         return match (true) {
-            $class === Transaction::class && $this->database === null
+            $class === Transaction::class && $database === null
                 => throw self::invalid($method, 'asks for a Transaction, but the bus was connected without a database'),
             \in_array($class, $given, true) => $class,
-            $class === Database::class && $this->database !== null => fn(): Database => $this->database,
-            $this->container?->has($class) ?? false => fn(): mixed => $this->container->get($class),
+            $class === Database::class && $database !== null => static fn(): Database => $database,
+            $container !== null && $container->has($class) => static fn(): mixed => $container->get($class),
             $class === LoggerInterface::class => fn(): LoggerInterface => $this->logger,
             default => null,
         };

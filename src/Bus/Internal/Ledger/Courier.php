@@ -103,8 +103,10 @@ final class Courier
         try {
             return $this->publish($this->database, $rows);
         } catch (\Throwable $thrown) {
-            [$among, $ids] = $this->dialect->among('id', \array_column($rows, 'id'));
-            $this->database->execute("UPDATE {$this->table} SET due = abs(due) WHERE {$among}", $ids);
+            /** @var non-empty-list<string> $ids */
+            $ids = \array_column($rows, 'id');
+            [$among, $parameters] = $this->dialect->among('id', $ids);
+            $this->database->execute("UPDATE {$this->table} SET due = abs(due) WHERE {$among}", $parameters);
             throw $thrown;
         }
     }
@@ -121,7 +123,9 @@ final class Courier
         }
         $sent = \array_diff(\array_column($rows, 'id'), \array_column($stuck, 'id'));
         if ($sent !== []) {
-            [$among, $parameters] = $this->dialect->among('id', \array_values($sent));
+            /** @var non-empty-list<string> $ids */
+            $ids = \array_values($sent);
+            [$among, $parameters] = $this->dialect->among('id', $ids);
             $connection->execute("DELETE FROM {$this->table} WHERE {$among}", $parameters);
         }
 
@@ -179,6 +183,7 @@ final class Courier
             $groups[$row['queue'] ?? ''][] = $row;
         }
 
+        /** @var array<string, list<array<string, mixed>>> $groups */
         return $groups;
     }
 

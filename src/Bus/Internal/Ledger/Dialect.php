@@ -128,11 +128,11 @@ final class Dialect
         $indexes = ['weft_inbox' => 'handled_at', 'weft_attempts' => 'noted_at', 'weft_delayed' => 'due', 'weft_waiting' => 'queue, order_key, place'];
         $statements = $this->driver === self::POSTGRES ? ["SELECT pg_advisory_xact_lock(hashtext('weft tables'))"] : [];
         foreach ($tables as $table) {
-            $name = \strstr($table, ' ', true);
+            $name = (string) \strstr($table, ' ', true);
             $inline = isset($indexes[$name]) && !$this->indexesByName() ? ", INDEX ({$indexes[$name]})" : '';
             $statements[] = 'CREATE TABLE IF NOT EXISTS ' . $this->columns($table) . "{$inline})";
             if (isset($indexes[$name]) && $this->indexesByName()) {
-                $first = \strtok($indexes[$name], ',');
+                $first = (string) \strtok($indexes[$name], ',');
                 $statements[] = "CREATE INDEX IF NOT EXISTS {$name}_{$first} ON {$name} {$this->indexOf($name, $indexes[$name])}";
             }
         }

@@ -91,7 +91,7 @@ final class Entries
         for ($count = self::ROWS; $left > 0; $count = \intdiv($count, 2)) {
             while ($left >= $count) {
                 $tuple = '(' . \implode(', ', \array_fill(0, \count($rows[0]), '?')) . ')';
-                $transaction->execute($statement . \implode(', ', \array_fill(0, $count, $tuple)), \array_merge(...\array_slice($rows, $from, $count)));
+                $transaction->execute($statement . \implode(', ', \array_fill(0, \max(1, $count), $tuple)), \array_merge(...\array_slice($rows, $from, $count)));
                 $from += $count;
                 $left -= $count;
             }

@@ -62,8 +62,10 @@ final class Erasure
             return;
         }
         $this->erasing = true;
+        $keys = [];
         try {
             while ($this->keys !== []) {
+                /** @var non-empty-list<string> $keys */
                 $keys = \array_splice($this->keys, 0, self::BATCH);
                 shield(fn() => $this->erase($keys));
             }
@@ -94,8 +96,9 @@ final class Erasure
     {
         [$among, $parameters] = $this->dialect->among($this->column, $keys);
         $this->database->transaction(function (Transaction $transaction) use ($among, $parameters): void {
-            if ($this->dialect->commitsLazily() !== null) {
-                $transaction->execute($this->dialect->commitsLazily());
+            $lazily = $this->dialect->commitsLazily();
+            if ($lazily !== null) {
+                $transaction->execute($lazily);
             }
             $transaction->execute("DELETE FROM {$this->table} WHERE {$among}", $parameters);
         });

@@ -60,6 +60,7 @@ final class Keys
             $state[$row['order_key']] = ['head' => $row['head'], 'released' => $row['released'] === 1];
         }
 
+        /** @var array<string, array{head: string, released: bool}> */
         return $state;
     }
 
@@ -106,7 +107,7 @@ final class Keys
         $rows = $this->database->execute('SELECT place, type, headers, body FROM weft_waiting WHERE queue = ? AND order_key = ? ORDER BY place LIMIT ' . self::ROWS, [$queue, $key])->rows();
 
         return \array_map(static fn(array $row): Delivery => new Delivery(
-            -$row['place'],
+            -(int) $row['place'],
             $row['type'],
             $row['body'],
             [Header::ORDER_KEY => $key] + Headers::decode($row['headers']),

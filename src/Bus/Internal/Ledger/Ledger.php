@@ -75,19 +75,19 @@ final class Ledger
     public function backlog(): array
     {
         return [
-            'outbox' => $this->database->execute('SELECT count(*) FROM weft_outbox')->value(),
-            'put off' => $this->database->execute('SELECT count(*) FROM weft_delayed')->value(),
+            'outbox' => (int) $this->database->execute('SELECT count(*) FROM weft_outbox')->value(),
+            'put off' => (int) $this->database->execute('SELECT count(*) FROM weft_delayed')->value(),
         ];
     }
 
     /** @return array{int, float, int} how many messages are in the outbox, how many seconds the oldest is there, and how many are to leave later */
     public function waiting(): array
     {
-        $count = fn(string $table): int => $this->database->execute("SELECT count(*) FROM (SELECT 1 FROM {$table} LIMIT " . self::COUNTED . ') AS counted')->value();
+        $count = fn(string $table): int => (int) $this->database->execute("SELECT count(*) FROM (SELECT 1 FROM {$table} LIMIT " . self::COUNTED . ') AS counted')->value();
         $outbox = $count('weft_outbox');
         $first = $outbox === 0 ? null : $this->database->execute('SELECT min(id) FROM weft_outbox')->value();
         // The bus's ids are UUIDs of version 7, which begin with their time in milliseconds.
-        $written = $first === null ? null : \hexdec(\substr(\str_replace('-', '', $first), 0, 12)) / 1000;
+        $written = $first === null ? null : \hexdec(\substr(\str_replace('-', '', (string) $first), 0, 12)) / 1000;
 
         return [$outbox, $written === null ? 0.0 : \max(0.0, \microtime(true) - $written), $count('weft_delayed')];
     }

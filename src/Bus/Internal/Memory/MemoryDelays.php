@@ -51,7 +51,7 @@ final class MemoryDelays implements Delays
     /** When the next one is due, as {@see Clock::now()} has it; null when nothing waits. */
     public function next(): ?float
     {
-        return $this->waiting === [] ? null : \min(\array_column($this->waiting, 0));
+        return $this->waiting === [] ? null : (float) \min(\array_map(static fn(array $waiting): float => $waiting[0], $this->waiting));
     }
 
     /** Sends what is due. */

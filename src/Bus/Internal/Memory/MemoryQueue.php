@@ -42,8 +42,8 @@ final class MemoryQueue
     public function take(int $max): array
     {
         $taken = [];
-        while ($max-- > 0 && !$this->ready->isEmpty()) {
-            $index = $this->surroundings?->next(\count($this->ready)) ?? 0;
+        while ($max-- > 0 && ($ready = \count($this->ready)) > 0) {
+            $index = $this->surroundings?->next($ready) ?? 0;
             if ($index === 0) {
                 $taken[] = $this->ready->shift();
                 continue;

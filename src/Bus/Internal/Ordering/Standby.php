@@ -48,7 +48,7 @@ final class Standby
         // A lock's name has at most 200 bytes, a queue's 250.
         $this->name = 'queue ' . (\strlen($queue) <= 190 ? $queue : \hash('sha256', $queue));
         // For people who look: which process of which machine.
-        $this->owner = \substr((string) \gethostname(), 0, 30) . ' ' . \getmypid() . ' ' . \bin2hex(\random_bytes(8));
+        $this->owner = \substr((string) \gethostname(), 0, 30) . ' ' . (string) \getmypid() . ' ' . \bin2hex(\random_bytes(8));
     }
 
     /** @return bool false when it was told to stop before */

@@ -125,6 +125,7 @@ final class Settlements
     private function next(): void
     {
         $isAck = $this->acks !== [];
+        /** @var int $consumer one has settlements: it is called where some wait */
         $consumer = \array_key_first($isAck ? $this->acks : $this->returns);
         $ids = $isAck ? $this->acks[$consumer] : $this->returns[$consumer];
         $isAck ? $this->store->delete($consumer, $ids) : $this->store->giveBack($consumer, $ids);

@@ -130,6 +130,7 @@ final class Store
      */
     public function claim(int $queue, int $consumer, int $max, ?int $first): array
     {
+        /** @var list<array{id: int, type: string, headers: string, body: string, redelivered: bool}> */
         return $this->lazily(fn(Transaction $transaction): array
             => $transaction->execute(self::CLAIM, [$consumer, ...Queues::range($queue), $max, $consumer, $first, $consumer])->rows());
     }
@@ -193,6 +194,7 @@ final class Store
     public function releaseDead(): int
     {
         return $this->lazily(static function (Transaction $transaction): int {
+            /** @var list<int> $dead */
             $dead = $transaction->execute('SELECT id FROM weft_consumers WHERE ' . Presence::isDead('id'))->column();
             if ($dead !== []) {
                 self::releaseIn($transaction, $dead);

@@ -76,8 +76,12 @@ final class Ladder implements Delays
     {
         $targets = [self::toQueue($queue), ...\array_map(self::toType(...), $types)];
 
-        return \array_map(static fn(string $target): array
-            => ['exchange' => self::DUE, 'queue' => $queue, 'routingKey' => "#.{$target}"], $targets);
+        $bindings = [];
+        foreach ($targets as $target) {
+            $bindings[] = ['exchange' => self::DUE, 'queue' => $queue, 'routingKey' => "#.{$target}"];
+        }
+
+        return $bindings;
     }
 
     public function keep(Outgoing $message, float $due): void

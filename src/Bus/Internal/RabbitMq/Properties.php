@@ -49,7 +49,7 @@ final class Properties
     /**
      * Of a message that goes through the exchange of its kind, routed by its type.
      *
-     * @return array{array<string, string>, array<string, string|int>} headers and properties
+     * @return array{array<string, mixed>, array<string, string|int>} headers and properties
      */
     public static function routed(Outgoing $message): array
     {
@@ -68,7 +68,11 @@ final class Properties
     public static function direct(Outgoing $message, array $extra = []): array
     {
         $headers = $message->headers;
-        foreach ($extra['headers'] ?? [] as $name => $value) {
+        /** @var array<string, mixed> $foreign */
+        $foreign = $extra['headers'] ?? [];
+        /** @var array<string, string|int> $kept */
+        $kept = $extra['properties'] ?? [];
+        foreach ($foreign as $name => $value) {
             // Unless it was replaced, or left out.
             if (($headers[$name] ?? null) === self::text($value)) {
                 $headers[$name] = $value;
@@ -76,7 +80,7 @@ final class Properties
         }
         [$headers, $properties] = self::split($headers);
 
-        return [$headers, ['type' => $message->type] + $properties + ($extra['properties'] ?? [])];
+        return [$headers, ['type' => $message->type] + $properties + $kept];
     }
 
     /**
@@ -129,6 +133,7 @@ final class Properties
             $headers[Header::KIND] = Kind::Command->value;
         }
 
+        /** @var array<string, string> $headers */
         return new Delivery($tag, $properties['type'] ?? $key, $body, $headers, $redelivered, $extra);
     }
 
@@ -156,6 +161,7 @@ final class Properties
             }
         }
 
+        /** @var array<string, string|int> $properties */
         return [$headers, $properties];
     }
 

@@ -181,11 +181,12 @@ final class Publishing
     }
 
     /**
-     * @param array{array<string, string>, array<string, string>} $envelope headers and properties
+     * @param array{array<string, mixed>, array<string, string|int>} $envelope headers and properties
      * @return int the operation that ends with the confirmation, if it is watched
      */
     private function hand(AmqpPublisher $publisher, string $exchange, string $key, Outgoing $message, array $envelope, bool $persistent, bool $watch): int
     {
+        /** @var array{contentType?: string, contentEncoding?: string, priority?: int, correlationId?: string, replyTo?: string, expiration?: string, messageId?: string, timestamp?: int, type?: string, appId?: string} $properties */
         [$headers, $properties] = $envelope;
         do {
             $operation = $publisher->publish($exchange, $key, $message->body, $headers, $properties, $persistent, $message->mustRoute, $watch);

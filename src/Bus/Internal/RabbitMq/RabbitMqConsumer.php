@@ -62,8 +62,10 @@ final class RabbitMqConsumer implements DistantConsumer
         $until = $wait === null ? null : Clock::monotonic() + $wait;
         while (!$this->stopped) {
             if ($this->again !== []) {
+                /** @var list<Delivery> */
                 return \array_splice($this->again, 0, $max);
             }
+            /** @var list<array{int, bool, string, string, string, array<string, mixed>|string, array<string, mixed>}> $fields */
             $fields = $this->fetched !== [] ? \array_splice($this->fetched, 0, $max) : $this->fetch($max);
             if ($fields !== []) {
                 return $this->subscription->number === 1
@@ -176,7 +178,9 @@ final class RabbitMqConsumer implements DistantConsumer
      */
     private static function reduced(array $headers): array
     {
-        $own = \array_flip((new \ReflectionClass(Header::class))->getConstants());
+        /** @var array<string, string> $names */
+        $names = (new \ReflectionClass(Header::class))->getConstants();
+        $own = \array_flip($names);
         $kept = \array_filter(\array_intersect_key($headers, $own), static fn(string $value): bool => \strlen($value) <= self::SHORT);
 
         return $kept + [Header::LEFT_OUT => (string) (\count($headers) - \count($kept))];

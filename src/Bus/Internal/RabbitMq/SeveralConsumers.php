@@ -91,9 +91,9 @@ final class SeveralConsumers implements DistantConsumer
     {
         $count = \count($this->consumers);
         $deliveries = [];
-        for ($turn = 0; $turn < $count && \count($deliveries) < $max; $turn++) {
+        for ($turn = 0; $turn < $count && ($room = $max - \count($deliveries)) > 0; $turn++) {
             $index = ($this->first + $turn) % $count;
-            foreach ($this->consumers[$index]->next($max - \count($deliveries), 0.0) as $delivery) {
+            foreach ($this->consumers[$index]->next($room, 0.0) as $delivery) {
                 $deliveries[] = self::tagged($delivery, $delivery->tag * $count + $index);
             }
         }

@@ -156,6 +156,7 @@ final class Requests
             $this->listening = detach($this->listen(...), $this->consumer);
         }
 
+        /** @var string what is opened names it */
         return $this->queue;
     }
 

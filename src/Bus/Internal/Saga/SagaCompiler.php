@@ -46,6 +46,7 @@ final class SagaCompiler
     ) {}
 
     /**
+     * @param class-string $class
      * @return list<Handler>
      * @throws InvalidHandler
      * @throws \Weft\Bus\InvalidMessageClass when a property cannot be stored
@@ -96,14 +97,14 @@ final class SagaCompiler
 
     private function define(string $class): Definition
     {
-        $attribute = \class_exists($class) ? (new \ReflectionClass($class))->getAttributes(Saga::class)[0] ?? null : null;
-        $options = $attribute?->newInstance();
+        $reflection = \class_exists($class) ? new \ReflectionClass($class) : null;
+        $options = ($reflection?->getAttributes(Saga::class)[0] ?? null)?->newInstance();
         $name = $options?->name ?? $class;
         $problem = match (true) {
-            !\class_exists($class) => 'does not exist',
+            $reflection === null => 'does not exist',
             $options === null => 'is not marked with #[Saga]; an object with handlers is registered itself, not by its class',
             $this->store === null => 'needs a database for its state: give Bus::connect() one',
-            (new \ReflectionClass($class))->getConstructor()?->getNumberOfRequiredParameters() > 0 => 'has a constructor that needs arguments; what its methods need, they ask for by parameter',
+            ($reflection->getConstructor()?->getNumberOfRequiredParameters() ?? 0) > 0 => 'has a constructor that needs arguments; what its methods need, they ask for by parameter',
             isset($this->definitions[$class]) => 'is registered twice',
             isset($this->definitions[$name]) => "has the name \"{$name}\" of another saga",
             \strlen($name) > 100 => 'has a name of more than 100 bytes: give it one with #[Saga(name: …)]',
@@ -112,6 +113,7 @@ final class SagaCompiler
         if ($problem !== null) {
             throw new InvalidHandler("Class {$class} cannot be registered as a saga: it {$problem}");
         }
+        /** @var Saga $options */
 
         return new Definition($options, new MessageClass($class, $name, $options->version, (new Compiler())->shape($class)));
     }
@@ -133,7 +135,9 @@ final class SagaCompiler
         $arguments = $this->parameters->others($method, [SagaContext::class, Context::class, Transaction::class]);
         $acts = \in_array(Transaction::class, $arguments, true) || self::takesDatabase($method);
         $correlation = self::correlation($method, $mark, $definition->options, $message);
-        $step = new Step($definition, self::role($mark, $definition->options), $correlation, $this->store, self::call($method, $arguments), $acts);
+        /** @var Store $store define() has asked for it */
+        $store = $this->store;
+        $step = new Step($definition, self::role($mark, $definition->options), $correlation, $store, self::call($method, $arguments), $acts);
 
         return new Handler(
             "{$method->class}::{$method->name}",
@@ -141,7 +145,7 @@ final class SagaCompiler
             $this->codec->of($message),
             true,
             $step(...),
-            Attributes::of($method, (new \ReflectionClass($method->class))->newInstanceWithoutConstructor(), $message, $this->validator),
+            Attributes::of($method, $method->getDeclaringClass()->newInstanceWithoutConstructor(), $message, $this->validator),
             static fn(object $message, array $headers): string => "{$definition->name}\0{$correlation->key($message, $headers)}",
         );
     }
@@ -149,7 +153,8 @@ final class SagaCompiler
     private static function takesDatabase(\ReflectionMethod $method): bool
     {
         foreach ($method->getParameters() as $parameter) {
-            if ($parameter->getType() instanceof \ReflectionNamedType && $parameter->getType()->getName() === Database::class) {
+            $type = $parameter->getType();
+            if ($type instanceof \ReflectionNamedType && $type->getName() === Database::class) {
                 return true;
             }
         }

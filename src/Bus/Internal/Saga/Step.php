@@ -73,7 +73,7 @@ final class Step
         };
     }
 
-    /** @param class-string<Unrecoverable> $class */
+    /** @param class-string<SagaNotFound|SagaExists|SagaOver> $class */
     private static function refuse(Unmatched $answer, Context $context, string $why, string $class): null
     {
         return match ($answer) {

@@ -31,8 +31,8 @@ final class Comparison
     }
 
     /**
-     * @param array{version: int, fields: array<string, mixed>, upcasts?: list<int>} $old
-     * @param array{version: int, fields: array<string, mixed>, upcasts?: list<int>} $new
+     * @param array{class: string, version: int, fields: array<string, array{type: mixed, optional: bool}>, upcasts: list<int>} $old
+     * @param array{class: string, version: int, fields: array<string, array{type: mixed, optional: bool}>, upcasts: list<int>} $new
      */
     private function message(string $type, array $old, array $new): void
     {
@@ -94,12 +94,16 @@ final class Comparison
             return;
         }
         $kind = \is_array($old) && \is_array($new) && \array_keys($old) === \array_keys($new) ? \array_key_first($old) : null;
+        /** @var array{object: array<string, array{type: mixed, optional: bool}>|string, list: mixed, map: mixed, nullable: mixed, enum: list<string|int>} $was of the kind in question */
+        $was = $old;
+        /** @var array{object: array<string, array{type: mixed, optional: bool}>|string, list: mixed, map: mixed, nullable: mixed, enum: list<string|int>} $is */
+        $is = $new;
         match (true) {
-            $kind === 'object' && \is_array($old['object']) && \is_array($new['object']) => self::fields($at, $old['object'], $new['object'], $breaking, $compatible),
-            $kind === 'list' => self::type("{$at}[*]", $old['list'], $new['list'], $breaking, $compatible),
-            $kind === 'map' => self::type("{$at}[*]", $old['map'], $new['map'], $breaking, $compatible),
-            $kind === 'nullable' => self::type($at, $old['nullable'], $new['nullable'], $breaking, $compatible),
-            $kind === 'enum' && \array_diff($old['enum'], $new['enum']) === [] => $compatible[] = "{$at} may also be " . \implode(', ', \array_diff($new['enum'], $old['enum'])),
+            $kind === 'object' && \is_array($was['object']) && \is_array($is['object']) => self::fields($at, $was['object'], $is['object'], $breaking, $compatible),
+            $kind === 'list' => self::type("{$at}[*]", $was['list'], $is['list'], $breaking, $compatible),
+            $kind === 'map' => self::type("{$at}[*]", $was['map'], $is['map'], $breaking, $compatible),
+            $kind === 'nullable' => self::type($at, $was['nullable'], $is['nullable'], $breaking, $compatible),
+            $kind === 'enum' && \array_diff($was['enum'], $is['enum']) === [] => $compatible[] = "{$at} may also be " . \implode(', ', \array_diff($is['enum'], $was['enum'])),
             default => $breaking[] = "{$at} was " . self::text($old) . ' and is ' . self::text($new),
         };
     }

@@ -13,7 +13,7 @@ use Weft\Bus\Internal\Codec\Codec;
  */
 final class Schema
 {
-    /** @param array<string, array{class: string, version: int, upcasts: list<int>, fields: array<string, mixed>}> $messages by type */
+    /** @param array<string, array{class: string, version: int, upcasts: list<int>, fields: array<string, array{type: mixed, optional: bool}>}> $messages by type */
     private function __construct(public readonly array $messages) {}
 
     public static function of(Codec $codec, Upcasters $upcasters): self
@@ -29,6 +29,7 @@ final class Schema
         }
         \ksort($messages);
 
+        /** @var array<string, array{class: string, version: int, upcasts: list<int>, fields: array<string, array{type: mixed, optional: bool}>}> $messages */
         return new self($messages);
     }
 
@@ -40,7 +41,10 @@ final class Schema
             throw new \ValueError('it is not one that weft schema:check has written');
         }
 
-        return new self($data['messages']);
+        /** @var array<string, array{class: string, version: int, fields: array<string, array{type: mixed, optional: bool}>, upcasts: list<int>}> $messages */
+        $messages = $data['messages'];
+
+        return new self($messages);
     }
 
     public function json(): string

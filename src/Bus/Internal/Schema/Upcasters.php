@@ -63,6 +63,7 @@ final class Upcasters
             }
         }
 
+        /** @var array<string, mixed> $data */
         return $data;
     }
 
@@ -88,6 +89,7 @@ final class Upcasters
     private static function step(\Closure $step, MessageClass $class, array $data, int $version): array
     {
         try {
+            /** @var mixed $data an application may return anything */
             $data = $step($data);
         } catch (\Throwable $thrown) {
             throw MessageDecodingFailed::notUpcast($class->class, $version, $thrown->getMessage(), $thrown);

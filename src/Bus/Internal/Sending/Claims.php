@@ -56,6 +56,6 @@ final class Claims
 
     public function forget(): int
     {
-        return $this->check?->store->forget($this->check->keep) ?? 0;
+        return $this->check === null ? 0 : $this->check->store->forget($this->check->keep);
     }
 }

@@ -62,6 +62,7 @@ final class Options
     {
         static $reserved = null;
 
+        /** @var list<string> */
         return $reserved ??= \array_values((new \ReflectionClass(Header::class))->getConstants());
     }
 }

@@ -9,6 +9,7 @@ use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Kind;
 use Weft\Bus\Internal\Memory\MemoryDelays;
 use Weft\Bus\Internal\Setup;
+use Weft\Bus\Transport\Outgoing;
 
 /**
  * Sends and publishes: inside a handler what it leads to is kept until its effects are certain, elsewhere it leaves at once.
@@ -64,7 +65,9 @@ final class Sender
                 $this->setup->progress->sent++;
             }
         };
-        $this->setup->transport->publish($wrapped(), $confirmed);
+        /** @var iterable<Outgoing> $outgoing */
+        $outgoing = $wrapped();
+        $this->setup->transport->publish($outgoing, $confirmed);
 
         return $sent;
     }

@@ -166,6 +166,7 @@ final class SqliteConsumer implements TransactionalConsumer
             $this->claim($room);
         }
 
+        /** @var list<Delivery> */
         return \array_splice($this->ahead, 0, $room);
     }
 

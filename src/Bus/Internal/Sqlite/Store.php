@@ -335,6 +335,7 @@ final class Store
             WHERE c.consumer_id = ? AND c.batch = ? ORDER BY m.id', [$consumer, $batch]);
         $transaction->commit();
 
+        /** @var list<array{id: int, type: string, redelivered: int, headers: string, body: string, claim: int}> */
         return $claimed->rows();
     }
 
@@ -379,6 +380,7 @@ final class Store
     /** @return array<int, string> lock files by consumer */
     private function consumers(): array
     {
+        /** @var array<int, string> */
         return \array_column($this->database->execute('SELECT id, lock FROM weft_consumers')->rows(), 'lock', 'id');
     }
 

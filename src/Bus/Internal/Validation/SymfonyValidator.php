@@ -47,7 +47,7 @@ final class SymfonyValidator implements Validator
     /** Whether a property on the way is encrypted, or where the way cannot be followed. */
     private static function isSecret(mixed $value, string $path): bool
     {
-        foreach (\preg_split('/[.\[\]]+/', $path, flags: \PREG_SPLIT_NO_EMPTY) as $name) {
+        foreach (\preg_split('/[.\[\]]+/', $path, flags: \PREG_SPLIT_NO_EMPTY) ?: [] as $name) {
             if (\is_array($value)) {
                 $value = $value[$name] ?? null;
                 continue;
