@@ -92,11 +92,12 @@ fuzz: ## feed the decoders of gRPC and Protocol Buffers damage for an hour each,
 		protobuf::fuzz:: damage:: no_template_and_no_path
 
 .PHONY: check
-check: ## check formatting, lints, coding style and the direction of dependencies without changing a file
+check: ## check formatting, lints, coding style, types of PHP and the direction of dependencies without changing a file
 	@scripts/setup demo check
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	scripts/php-style check
+	scripts/mago analyze
 	scripts/mago guard
 
 .PHONY: format
