@@ -98,6 +98,7 @@ check: ## check formatting, lints, coding style, types of PHP and the direction 
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	scripts/php-style check
 	scripts/mago analyze
+	scripts/mago --config mago-tests.toml analyze
 	scripts/mago guard
 
 .PHONY: format
