@@ -18,12 +18,19 @@ final class CachingSha2Test extends TestCase
     /** @var resource|null */
     private $server = null;
     private string $port = '';
-    private string $folder = '';
+    /** Of the server's keys, which the first server makes: that takes longer than all tests together. */
+    private static string $folder = '';
 
-    protected function setUp(): void
+    public static function setUpBeforeClass(): void
     {
-        $this->folder = \sys_get_temp_dir() . '/weft-login-' . \bin2hex(\random_bytes(6));
-        \mkdir($this->folder);
+        self::$folder = \sys_get_temp_dir() . '/weft-login-' . \bin2hex(\random_bytes(6));
+        \mkdir(self::$folder);
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        \array_map(\unlink(...), (array) \glob(self::$folder . '/*'));
+        \rmdir(self::$folder);
     }
 
     protected function tearDown(): void
@@ -33,13 +40,11 @@ final class CachingSha2Test extends TestCase
             \proc_close($this->server);
             $this->server = null;
         }
-        \array_map(\unlink(...), (array) \glob("{$this->folder}/*"));
-        \rmdir($this->folder);
     }
 
     private function serve(string $way, string $password = 'secret'): void
     {
-        $process = \proc_open([\PHP_BINARY, '-n', __DIR__ . '/Support/caching-sha2.php', $password, $way, $this->folder], [['pipe', 'r'], ['pipe', 'w'], ['file', '/dev/null', 'w']], $pipes);
+        $process = \proc_open([\PHP_BINARY, '-n', __DIR__ . '/Support/caching-sha2.php', $password, $way, self::$folder], [['pipe', 'r'], ['pipe', 'w'], ['file', '/dev/null', 'w']], $pipes);
         self::assertIsResource($process);
         $this->server = $process;
         $this->port = \trim((string) \fgets($pipes[1]));
@@ -47,7 +52,7 @@ final class CachingSha2Test extends TestCase
 
     private function connect(string $options, string $password = 'secret'): Database
     {
-        $options = \strtr($options, ['KEY' => "{$this->folder}/key.pem", 'CERTIFICATE' => "{$this->folder}/certificate.pem"]);
+        $options = \strtr($options, ['KEY' => self::$folder . '/key.pem', 'CERTIFICATE' => self::$folder . '/certificate.pem']);
 
         return Database::connect('mysql://app:' . \rawurlencode($password) . "@127.0.0.1:{$this->port}/app?connect_timeout=5&{$options}");
     }

@@ -19,6 +19,7 @@ use Weft\Sql\UsageError;
 use Weft\Tests\Sql\Support\Colour;
 use Weft\Tests\Sql\Support\Proxy;
 
+use function Weft\async;
 use function Weft\delay;
 use function Weft\run;
 
@@ -591,5 +592,32 @@ class MysqlTest extends ServerConformance
         self::assertNotSame('', $cipher(\str_replace('//weft:', '//weft_tls:', $dsn)));
         $noAuthority = Database::connect((string) \preg_replace('/&sslrootcert=[^&]*/', '', $dsn));
         self::thrown(TlsFailed::class, static fn () => $noAuthority->execute('SELECT 1'));
+    }
+
+    public function testALoadedFileIsReadWhileOtherTasksGoOn(): void
+    {
+        $pipe = \sys_get_temp_dir() . '/weft-load-' . \bin2hex(\random_bytes(6));
+        \posix_mkfifo($pipe, 0o600);
+        $db = Database::connect($this->dsn() . '?local_infile=on', new PoolOptions(size: 1));
+        try {
+            $loaded = run(static function () use ($db, $pipe): int {
+                return $db->transaction(static function (Transaction $tx) use ($pipe): int {
+                    $tx->execute('CREATE TEMPORARY TABLE loaded (n INT)');
+                    $load = async(static fn (): int => $tx->execute("LOAD DATA LOCAL INFILE '{$pipe}' INTO TABLE loaded")->affected());
+                    // Nobody writes to the pipe before this task goes on.
+                    delay(0.1);
+                    $writer = \proc_open(['sh', '-c', 'printf "1\\n2\\n" > "$0"', $pipe], [], $pipes);
+                    self::assertIsResource($writer);
+                    $rows = $load->await();
+                    \proc_close($writer);
+
+                    return $rows;
+                });
+            });
+            self::assertSame(2, $loaded);
+        } finally {
+            $db->close();
+            \unlink($pipe);
+        }
     }
 }

@@ -418,7 +418,7 @@ pub fn failure(error: Error) -> Failure {
             ConnectFailure::Tls => "amqp.connect.tls",
             ConnectFailure::Protocol => "amqp.connect.protocol",
         },
-        Error::ConnectionLost { .. } => "amqp.connection_lost",
+        Error::ConnectionLost { .. } | Error::Unanswered { .. } => "amqp.connection_lost",
         Error::Closed { .. } | Error::Crashed { .. } => "amqp.closed",
         Error::Refused { .. } => "amqp.refused",
         Error::Unroutable { .. } => "amqp.unroutable",

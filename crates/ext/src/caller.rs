@@ -20,6 +20,8 @@ thread_local! {
     /// Names of files by the address of PHP's string, so that a borrow allocates none. Checked by content: an address may
     /// be used again.
     static FILES: RefCell<HashMap<usize, Rc<str>>> = RefCell::default();
+
+    static RECENT: RefCell<Recent> = RefCell::default();
 }
 
 /// One user frame.
@@ -65,17 +67,58 @@ pub struct Place {
 
 impl Place {
     /// The nearest line outside the library.
+    #[inline(never)]
     pub fn of_caller() -> Option<Self> {
-        let mut library: Option<&[u8]> = None;
-        let frame = Frames::here().take(DEEPEST).find(|frame| {
-            let file = frame.file.as_bytes();
-            let own = library.get_or_insert_with(|| source_folder(file));
-            own.is_empty() || !file.starts_with(own)
-        })?;
-        Some(Self {
-            file: name(frame.file),
-            line: frame.line,
+        let mut frames = Frames::here();
+        let native = frames.next()?;
+        RECENT.with_borrow_mut(|recent| {
+            recent.enter(native.file.as_bytes());
+            let frame = match recent.is_library(&native) {
+                true => frames
+                    .take(DEEPEST)
+                    .find(|frame| !recent.is_library(frame))?,
+                false => native,
+            };
+            Some(Self {
+                file: recent.name(frame.file),
+                line: frame.line,
+            })
         })
+    }
+}
+
+/// The last caller's names: a loop that gives many statements allocates and hashes nothing. Compared by content, so that no
+/// string of PHP has to be kept alive.
+#[derive(Default)]
+struct Recent {
+    /// The file that called the extension.
+    native: Box<[u8]>,
+    /// Length of the library's folder in it, 0 where there is none.
+    library: usize,
+    user: Option<Rc<str>>,
+}
+
+impl Recent {
+    fn enter(&mut self, native: &[u8]) {
+        if *self.native != *native {
+            self.native = native.into();
+            self.library = source_folder(native).len();
+        }
+    }
+
+    fn is_library(&self, frame: &Frame<'_>) -> bool {
+        self.library > 0
+            && frame
+                .file
+                .as_bytes()
+                .starts_with(&self.native[..self.library])
+    }
+
+    fn name(&mut self, file: &ZendStr) -> Rc<str> {
+        match &self.user {
+            Some(user) if user.as_bytes() == file.as_bytes() => Rc::clone(user),
+            _ => Rc::clone(self.user.insert(name(file))),
+        }
     }
 }
 

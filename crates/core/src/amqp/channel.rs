@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::codec::frame::ContentHeader;
 use super::codec::method::MethodId;
@@ -18,13 +19,33 @@ const MAX_RESERVE: usize = 1 << 20;
 
 pub(super) struct Channel {
     pub(super) role: Role,
-    pub(super) waiting: VecDeque<(MethodId, oneshot::Sender<Answer>)>,
+    /// In the order they were sent, which is the order of their answers.
+    pub(super) waiting: VecDeque<Call>,
     /// A `channel.close` was sent: everything but the answer is passed over.
     pub(super) closing: bool,
     pub(super) partial: Option<Partial>,
     /// What this read brought, to be handed over at once.
     pub(super) deliveries: Vec<Arrived>,
     pub(super) verdicts: Vec<Verdict>,
+}
+
+/// A method of this side that is not answered yet.
+pub(super) struct Call {
+    /// The method that answers it.
+    pub(super) expected: MethodId,
+    pub(super) reply: oneshot::Sender<Answer>,
+    /// Since when the broker could have answered it.
+    pub(super) since: Instant,
+}
+
+impl Call {
+    pub(super) fn new(expected: MethodId, reply: oneshot::Sender<Answer>) -> Self {
+        Self {
+            expected,
+            reply,
+            since: Instant::now(),
+        }
+    }
 }
 
 /// A complete delivery that its consumer has not taken over yet.

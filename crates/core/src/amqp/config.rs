@@ -21,6 +21,10 @@ pub struct Config {
     pub heartbeat: Duration,
     /// Bounds one attempt on one host, from the name lookup to the open connection.
     pub connect_timeout: Duration,
+    /// Bounds each method that the broker answers (declare, bind, consume, cancel, open and close of a channel, and so on).
+    /// A broker that is late is left: the call fails and the connection is made anew. Not counted while the broker blocks
+    /// the connection. Zero turns it off.
+    pub rpc_timeout: Duration,
     /// Shown in the broker's list of connections.
     pub name: Option<String>,
     /// Largest frame in bytes, at least 4,096; the broker may ask for less.
@@ -46,7 +50,7 @@ pub enum Mechanism {
     External,
 }
 
-const PARAMETERS: &str = "heartbeat, connect_timeout, name, frame_max, channel_max, auth_mechanism, cacertfile, \
+const PARAMETERS: &str = "heartbeat, connect_timeout, rpc_timeout, name, frame_max, channel_max, auth_mechanism, cacertfile, \
      certfile, keyfile, verify, server_name_indication";
 
 impl Default for Config {
@@ -58,6 +62,7 @@ impl Default for Config {
             vhost: "/".into(),
             heartbeat: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
+            rpc_timeout: Duration::from_secs(30),
             name: None,
             frame_max: 131_072,
             channel_max: 2_047,
@@ -155,6 +160,7 @@ impl Config {
         match name {
             "heartbeat" => self.heartbeat = seconds(name, &value)?,
             "connect_timeout" => self.connect_timeout = seconds(name, &value)?,
+            "rpc_timeout" => self.rpc_timeout = seconds(name, &value)?,
             "name" => self.name = Some(value),
             "frame_max" => self.frame_max = number(name, &value, 4_096, 128 << 20)?,
             "channel_max" => self.channel_max = number(name, &value, 1, 65_535)? as u16,
@@ -337,7 +343,7 @@ mod tests {
     #[test]
     fn a_full_dsn_is_read() {
         let config = Config::parse(
-            "amqp://us%65r:p%40ss@one:1111,[::1]:2222,three/my%2Fhost?heartbeat=0.5&connect_timeout=3&name=a%20b&frame_max=8192",
+            "amqp://us%65r:p%40ss@one:1111,[::1]:2222,three/my%2Fhost?heartbeat=0.5&connect_timeout=3&rpc_timeout=2.5&name=a%20b&frame_max=8192",
         )
         .unwrap();
         assert_eq!(
@@ -347,6 +353,7 @@ mod tests {
         assert_eq!(config.target(), "one:1111,[::1]:2222,three:5672/my%2Fhost");
         assert_eq!(config.heartbeat, Duration::from_millis(500));
         assert_eq!(config.connect_timeout, Duration::from_secs(3));
+        assert_eq!(config.rpc_timeout, Duration::from_millis(2_500));
         assert_eq!(config.name.as_deref(), Some("a b"));
         assert_eq!(config.frame_max, 8192);
     }
@@ -390,6 +397,10 @@ mod tests {
                 "heartbeat is \"soon\"",
             ),
             ("amqp://u:secret@host?heartbeat=-1", "heartbeat is \"-1\""),
+            (
+                "amqp://u:secret@host?rpc_timeout=-1",
+                "rpc_timeout is \"-1\", expected seconds",
+            ),
             ("amqp://u:secret@host?frame_max=1", "from 4096"),
             (
                 "amqp://u:secret@host?hartbeat=1",

@@ -112,7 +112,7 @@ impl Consumer {
             };
             shared.end();
             match result {
-                Err(Error::ConnectionLost { .. }) => Ok(()),
+                Err(error) if error.ends_link() => Ok(()),
                 other => other,
             }
         });

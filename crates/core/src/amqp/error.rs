@@ -17,6 +17,21 @@ pub enum Error {
     #[error("connection to {target} lost: {message}")]
     ConnectionLost { target: String, message: String },
 
+    /// The broker did not answer a method within `rpc_timeout`. Whether it did what was asked is unknown; the connection is
+    /// made anew in the background.
+    #[error(
+        "{object}: {target} did not answer {method} within {} s (rpc_timeout); the connection is made anew",
+        .after.as_secs_f64()
+    )]
+    Unanswered {
+        /// What was asked for, such as `declare queue "orders"`.
+        object: String,
+        target: String,
+        /// Such as `queue.declare`.
+        method: &'static str,
+        after: std::time::Duration,
+    },
+
     /// The connection was closed and will not come back.
     #[error("connection to {target} is closed")]
     Closed { target: String },
@@ -92,6 +107,11 @@ pub enum ConnectFailure {
 }
 
 impl Error {
+    /// Whether the link it happened on is lost and the next one has to do it.
+    pub(super) fn ends_link(&self) -> bool {
+        matches!(self, Self::ConnectionLost { .. } | Self::Unanswered { .. })
+    }
+
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::Usage {
             message: message.into(),

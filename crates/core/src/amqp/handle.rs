@@ -91,6 +91,9 @@ where
 {
     link.open_control(channel).await?;
     let result = attempt(Arc::clone(shared), link.clone(), channel).await;
+    if result.as_ref().is_err_and(Error::ends_link) {
+        return result;
+    }
     link.close_channel(channel).await?;
     result
 }

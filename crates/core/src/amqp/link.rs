@@ -1,4 +1,5 @@
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -36,8 +37,15 @@ pub(super) enum Role {
     Consumer(Arc<ConsumerShared>),
 }
 
-/// The broker's answer, or its reason for closing the channel.
-pub(super) type Answer = Result<Reply, CloseReason>;
+pub(super) type Answer = Result<Reply, NoReply>;
+
+/// Why a method has no reply.
+pub(super) enum NoReply {
+    /// The broker closed the channel instead.
+    Refused(CloseReason),
+    /// The broker was silent for so long.
+    Overdue(Duration),
+}
 
 /// What callers ask of the driver.
 pub(super) enum Command {
@@ -120,8 +128,8 @@ impl Link {
     /// Sends a method and waits for its answer.
     ///
     /// # Errors
-    /// [`Error::Refused`] naming `object` if the broker closed the channel instead, [`Error::ConnectionLost`] if the
-    /// connection ended first.
+    /// [`Error::Refused`] naming `object` if the broker closed the channel instead, [`Error::Unanswered`] if it was silent
+    /// for too long, [`Error::ConnectionLost`] if the connection ended first.
     pub(super) async fn call(
         &self,
         channel: u16,
@@ -136,17 +144,24 @@ impl Link {
             expected,
             reply,
         })?;
-        self.answered(answer, object).await
+        self.answered(answer, expected, object).await
     }
 
     async fn answered(
         &self,
         answer: oneshot::Receiver<Answer>,
+        expected: MethodId,
         object: impl FnOnce() -> String,
     ) -> Result<Reply, Error> {
         match answer.await {
             Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(reason)) => Err(refused(object(), &reason)),
+            Ok(Err(NoReply::Refused(reason))) => Err(refused(object(), &reason)),
+            Ok(Err(NoReply::Overdue(after))) => Err(Error::Unanswered {
+                object: object(),
+                target: self.inner.server.address.clone(),
+                method: method::question(expected),
+                after,
+            }),
             Err(_) => Err(self.lost()),
         }
     }
@@ -163,7 +178,9 @@ impl Link {
             role,
             reply,
         })?;
-        self.answered(answer, object).await.map(drop)
+        self.answered(answer, method::CHANNEL_OPEN_OK, object)
+            .await
+            .map(drop)
     }
 
     pub(super) async fn open_control(&self, channel: u16) -> Result<(), Error> {

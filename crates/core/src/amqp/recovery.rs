@@ -247,7 +247,7 @@ async fn try_restore(shared: &Shared, link: &Link) -> Result<(), Error> {
 fn passed_over<T>(shared: &Shared, result: Result<T, Error>) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error @ Error::ConnectionLost { .. }) => Err(error),
+        Err(error) if error.ends_link() => Err(error),
         Err(error) => {
             shared.events.push(Event::RestoreFailed { error });
             Ok(None)
@@ -314,7 +314,7 @@ async fn restore_consumer(
     }
     let started = consumer.start(link).await;
     if let Err(error) = &started
-        && !matches!(error, Error::ConnectionLost { .. })
+        && !error.ends_link()
     {
         consumer.fail(cancelled(consumer, error));
     }
@@ -388,7 +388,7 @@ impl Shared {
                     let _ = shared.commit(&link, |_| publisher.go_online());
                 }
                 // The next link opens it.
-                Err(Error::ConnectionLost { .. }) => {}
+                Err(error) if error.ends_link() => {}
                 Err(error) => publisher.close(&error),
             }
         });
@@ -410,7 +410,8 @@ impl Shared {
                 return;
             }
             match consumer.start(&link).await {
-                Ok(()) | Err(Error::ConnectionLost { .. }) => {}
+                Ok(()) => {}
+                Err(error) if error.ends_link() => {}
                 Err(error) => consumer.fail(cancelled(&consumer, &error)),
             }
         });

@@ -11,16 +11,25 @@ use super::{Error, ResultSet, Statement};
 #[derive(Default)]
 pub(super) struct Book {
     pending: Vec<Statement>,
-    /// Index of the first pending statement.
-    flushed: usize,
-    /// Without those at the front that were taken, so that a batch of any length needs little memory.
-    results: VecDeque<Option<Result<ResultSet, Error>>>,
+    /// Of every statement that is not pending any more, without those at the front that were taken, so that a batch of any
+    /// length needs little memory.
+    results: VecDeque<Slot>,
     /// Index of the first result.
     taken: usize,
+    /// Index of the first statement of the batch that departed last.
+    batch: usize,
     failure: Option<Error>,
     /// Index of the statement that is the failure, where one is.
     failed: Option<usize>,
     pub(super) ended: bool,
+}
+
+/// The result of one statement.
+enum Slot {
+    /// The statement was sent and is not answered.
+    Underway,
+    Done(Result<ResultSet, Error>),
+    Taken,
 }
 
 /// Marks the transaction as ended when the future of a running batch is dropped; the lease, dropped with it, is cleaned by
@@ -91,7 +100,7 @@ impl Book {
             return Err(ended());
         }
         self.pending.push(statement);
-        Ok(self.flushed + self.pending.len() - 1)
+        Ok(self.flushed() + self.pending.len() - 1)
     }
 
     /// The statements that wait for the next flush.
@@ -116,12 +125,24 @@ impl Book {
     }
 
     pub(super) fn take_result(&mut self, index: usize) -> Option<Result<ResultSet, Error>> {
-        let result = self.results.get_mut(index.checked_sub(self.taken)?)?.take();
-        while let Some(None) = self.results.front() {
+        let slot = self.results.get_mut(index.checked_sub(self.taken)?)?;
+        if !matches!(slot, Slot::Done(_)) {
+            return None;
+        }
+        let result = match std::mem::replace(slot, Slot::Taken) {
+            Slot::Done(result) => Some(result),
+            Slot::Underway | Slot::Taken => None,
+        };
+        while let Some(Slot::Taken) = self.results.front() {
             self.results.pop_front();
             self.taken += 1;
         }
         result
+    }
+
+    /// Index of the first pending statement.
+    fn flushed(&self) -> usize {
+        self.taken + self.results.len()
     }
 
     /// # Errors
@@ -164,7 +185,9 @@ impl Book {
         }
         (self.failure, self.failed) = (None, None);
         let statements = std::mem::take(&mut self.pending);
-        self.flushed += statements.len();
+        self.batch = self.flushed();
+        let answers_to_come = statements.iter().map(|_| Slot::Underway);
+        self.results.extend(answers_to_come);
         Ok(statements)
     }
 
@@ -175,26 +198,34 @@ impl Book {
         outcome
     }
 
-    /// Notes what came back for the last `sent` statements.
+    /// Notes what came back for the `sent` statements that departed last.
     pub(super) fn settle(
         &mut self,
         sent: usize,
         results: Vec<ResultSet>,
         failure: Option<Error>,
     ) -> Result<(), Error> {
-        let done = results.len();
-        let first = self.taken + self.results.len();
-        self.results
-            .extend(results.into_iter().map(|result| Some(Ok(result))));
-        match failure {
-            None => Ok(()),
-            Some(error) => {
-                self.results
-                    .extend((done..sent).map(|_| Some(Err(error.clone()))));
-                self.failure = Some(error.clone());
-                self.failed = (done < sent).then_some(first + done);
-                Err(error)
-            }
+        let (first, done) = (self.batch, results.len());
+        for (at, result) in results.into_iter().enumerate() {
+            self.note_result(first + at, Ok(result));
+        }
+        let Some(error) = failure else {
+            return Ok(());
+        };
+        for at in done..sent {
+            self.note_result(first + at, Err(error.clone()));
+        }
+        self.failure = Some(error.clone());
+        self.failed = (done < sent).then_some(first + done);
+        Err(error)
+    }
+
+    fn note_result(&mut self, index: usize, result: Result<ResultSet, Error>) {
+        let slot = index
+            .checked_sub(self.taken)
+            .and_then(|at| self.results.get_mut(at));
+        if let Some(slot @ Slot::Underway) = slot {
+            *slot = Slot::Done(result);
         }
     }
 
@@ -205,16 +236,22 @@ impl Book {
         self.refuse_pending(error);
     }
 
+    /// Statements that are under way keep their places.
     fn refuse_pending(&mut self, error: &Error) {
-        self.flushed += self.pending.len();
-        self.pending.clear();
-        self.refuse_flushed(error);
+        let refused = self
+            .pending
+            .drain(..)
+            .map(|_| Slot::Done(Err(error.clone())));
+        self.results.extend(refused);
     }
 
     /// Whatever was sent and not answered.
     fn refuse_flushed(&mut self, error: &Error) {
-        let known = self.flushed - self.taken;
-        self.results.resize(known, Some(Err(error.clone())));
+        for slot in &mut self.results {
+            if matches!(slot, Slot::Underway) {
+                *slot = Slot::Done(Err(error.clone()));
+            }
+        }
     }
 }
 
@@ -234,5 +271,90 @@ fn discarded() -> Error {
 pub(super) fn ended_by_statement() -> Error {
     Error::Usage {
         message: "a statement ended the transaction; use commit() or rollback()".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement(sql: &str) -> Statement {
+        Statement::new(sql, Vec::new())
+    }
+
+    fn push(book: &mut Book, sql: &str) -> usize {
+        book.push(statement(sql)).unwrap()
+    }
+
+    fn affected(number: u64) -> ResultSet {
+        ResultSet {
+            affected: number,
+            ..ResultSet::default()
+        }
+    }
+
+    fn taken(book: &mut Book, index: usize) -> Result<u64, String> {
+        match book.take_result(index) {
+            Some(Ok(result)) => Ok(result.affected),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err("none".to_owned()),
+        }
+    }
+
+    #[test]
+    fn what_is_discarded_while_a_batch_runs_leaves_the_results_of_the_batch_in_place() {
+        let mut book = Book::default();
+        let sent = [push(&mut book, "a"), push(&mut book, "b")];
+        assert_eq!(book.depart().unwrap().len(), 2);
+        let discarded = push(&mut book, "c");
+        book.discard();
+        let later = push(&mut book, "d");
+        book.settle(2, vec![affected(10), affected(11)], None)
+            .unwrap();
+
+        assert_eq!(taken(&mut book, sent[0]), Ok(10));
+        assert_eq!(taken(&mut book, sent[1]), Ok(11));
+        assert!(
+            taken(&mut book, discarded)
+                .unwrap_err()
+                .contains("never sent")
+        );
+        assert_eq!(book.depart().unwrap().len(), 1);
+        book.settle(1, vec![affected(13)], None).unwrap();
+        assert_eq!(taken(&mut book, later), Ok(13));
+    }
+
+    #[test]
+    fn a_statement_that_fails_after_a_discard_is_named_by_its_own_index() {
+        let mut book = Book::default();
+        let sent = [push(&mut book, "a"), push(&mut book, "b")];
+        book.depart().unwrap();
+        push(&mut book, "c");
+        book.discard();
+        let failure = Error::Usage {
+            message: "b is wrong".to_owned(),
+        };
+        book.settle(2, vec![affected(1)], Some(failure))
+            .unwrap_err();
+
+        assert_eq!(book.failed(), Some(sent[1]));
+        assert_eq!(taken(&mut book, sent[0]), Ok(1));
+        assert!(
+            taken(&mut book, sent[1])
+                .unwrap_err()
+                .contains("b is wrong")
+        );
+    }
+
+    #[test]
+    fn what_was_sent_and_is_never_answered_has_the_error_as_its_result() {
+        let mut book = Book::default();
+        let sent = push(&mut book, "a");
+        book.depart().unwrap();
+        push(&mut book, "b");
+        book.discard();
+        assert!(book.take_result(sent).is_none());
+        book.fail(&ended());
+        assert!(taken(&mut book, sent).unwrap_err().contains("has ended"));
     }
 }

@@ -101,7 +101,7 @@ fn attacks() -> Vec<Attack> {
     all
 }
 
-fn frame(kind: u8, channel: u16, payload: &[u8]) -> Vec<u8> {
+pub fn frame(kind: u8, channel: u16, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![kind];
     out.extend(channel.to_be_bytes());
     out.extend((payload.len() as u32).to_be_bytes());
@@ -110,7 +110,7 @@ fn frame(kind: u8, channel: u16, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-fn method(channel: u16, (class, id): (u16, u16), arguments: &[u8]) -> Vec<u8> {
+pub fn method(channel: u16, (class, id): (u16, u16), arguments: &[u8]) -> Vec<u8> {
     let payload = [&class.to_be_bytes()[..], &id.to_be_bytes(), arguments].concat();
     frame(1, channel, &payload)
 }
@@ -150,6 +150,55 @@ enum Fate {
     HangUp,
 }
 
+pub fn connection_start() -> Vec<u8> {
+    let start = [
+        &[0, 9, 0, 0, 0, 0][..],
+        &[0, 0, 0, 5],
+        b"PLAIN",
+        &[0, 0, 0, 5],
+        b"en_US",
+    ];
+    method(0, (10, 10), &start.concat())
+}
+
+/// What an honest broker answers to a frame. `confirms` counts the messages it has taken.
+pub fn reply(confirms: &mut u64, kind: u8, channel: u16, payload: &[u8]) -> Vec<Vec<u8>> {
+    if kind == 3 {
+        *confirms += 1;
+        let arguments = [&confirms.to_be_bytes()[..], &[0]].concat();
+        return vec![method(channel, (60, 80), &arguments)];
+    }
+    if kind != 1 {
+        return Vec::new();
+    }
+    let class = u16::from_be_bytes([payload[0], payload[1]]);
+    let id = u16::from_be_bytes([payload[2], payload[3]]);
+    let answer = |id, arguments: &[u8]| vec![method(channel, (class, id), arguments)];
+    match (class, id) {
+        (10, 11) => answer(30, &[0, 10, 0, 0, 16, 0, 0, 1]),
+        (10, 40) => answer(41, &[0]),
+        (10, 50) => answer(51, &[]),
+        (20, 10) => answer(11, &[0; 4]),
+        (20, 40) => answer(41, &[]),
+        (50, 10) => answer(11, b"\x01q\0\0\0\0\0\0\0\0"),
+        (50, 20) => answer(21, &[]),
+        (60, 10) => answer(11, &[]),
+        (60, 20) => {
+            let deliver = method(channel, (60, 60), b"\x01t\0\0\0\0\0\0\0\x01\0\0\x01q");
+            let header = [&[0, 60, 0, 0][..], &2u64.to_be_bytes(), &[0, 0]].concat();
+            let content = [
+                deliver,
+                frame(2, channel, &header),
+                frame(3, channel, b"hi"),
+            ];
+            [answer(21, b"\x01t"), content.to_vec()].concat()
+        }
+        (60, 30) => answer(31, b"\x01t"),
+        (85, 10) => answer(11, &[]),
+        _ => Vec::new(),
+    }
+}
+
 /// Answers one connection until the client ends it.
 struct Session {
     writer: OwnedWriteHalf,
@@ -170,14 +219,7 @@ impl Session {
             silent: false,
         };
         reader.read_exact(&mut [0; 8]).await?;
-        let start = [
-            &[0, 9, 0, 0, 0, 0][..],
-            &[0, 0, 0, 5],
-            b"PLAIN",
-            &[0, 0, 0, 5],
-            b"en_US",
-        ];
-        session.answer(method(0, (10, 10), &start.concat())).await?;
+        session.answer(connection_start()).await?;
         loop {
             let mut head = [0; 7];
             reader.read_exact(&mut head).await?;
@@ -185,45 +227,9 @@ impl Session {
             let mut payload = vec![0; size + 1];
             reader.read_exact(&mut payload).await?;
             let channel = u16::from_be_bytes([head[1], head[2]]);
-            for answer in session.reply(head[0], channel, &payload) {
+            for answer in reply(&mut session.confirms, head[0], channel, &payload) {
                 session.answer(answer).await?;
             }
-        }
-    }
-
-    fn reply(&mut self, kind: u8, channel: u16, payload: &[u8]) -> Vec<Vec<u8>> {
-        if kind == 3 {
-            self.confirms += 1;
-            let arguments = [&self.confirms.to_be_bytes()[..], &[0]].concat();
-            return vec![method(channel, (60, 80), &arguments)];
-        }
-        if kind != 1 {
-            return Vec::new();
-        }
-        let class = u16::from_be_bytes([payload[0], payload[1]]);
-        let id = u16::from_be_bytes([payload[2], payload[3]]);
-        let answer = |id, arguments: &[u8]| vec![method(channel, (class, id), arguments)];
-        match (class, id) {
-            (10, 11) => answer(30, &[0, 10, 0, 0, 16, 0, 0, 1]),
-            (10, 40) => answer(41, &[0]),
-            (10, 50) => answer(51, &[]),
-            (20, 10) => answer(11, &[0; 4]),
-            (20, 40) => answer(41, &[]),
-            (50, 10) => answer(11, b"\x01q\0\0\0\0\0\0\0\0"),
-            (60, 10) => answer(11, &[]),
-            (60, 20) => {
-                let deliver = method(channel, (60, 60), b"\x01t\0\0\0\0\0\0\0\x01\0\0\x01q");
-                let header = [&[0, 60, 0, 0][..], &2u64.to_be_bytes(), &[0, 0]].concat();
-                let content = [
-                    deliver,
-                    frame(2, channel, &header),
-                    frame(3, channel, b"hi"),
-                ];
-                [answer(21, b"\x01t"), content.to_vec()].concat()
-            }
-            (60, 30) => answer(31, b"\x01t"),
-            (85, 10) => answer(11, &[]),
-            _ => Vec::new(),
         }
     }
 

@@ -8,6 +8,7 @@ mod cancellation_tests;
 mod connecting;
 mod hostile;
 mod hostile_broker;
+mod hostile_calls;
 mod messaging;
 mod recovery;
 mod support;

@@ -61,6 +61,26 @@ pub(crate) const NACK: MethodId = id(60, 120);
 pub(crate) const CONFIRM_SELECT: MethodId = id(85, 10);
 pub(crate) const CONFIRM_SELECT_OK: MethodId = id(85, 11);
 
+/// The name of the method that `answer` answers.
+pub(crate) const fn question(answer: MethodId) -> &'static str {
+    match answer {
+        CHANNEL_OPEN_OK => "channel.open",
+        CHANNEL_CLOSE_OK => "channel.close",
+        EXCHANGE_DECLARE_OK => "exchange.declare",
+        EXCHANGE_DELETE_OK => "exchange.delete",
+        EXCHANGE_BIND_OK => "exchange.bind",
+        QUEUE_DECLARE_OK => "queue.declare",
+        QUEUE_BIND_OK => "queue.bind",
+        QUEUE_PURGE_OK => "queue.purge",
+        QUEUE_DELETE_OK => "queue.delete",
+        QOS_OK => "basic.qos",
+        CONSUME_OK => "basic.consume",
+        CANCEL_OK => "basic.cancel",
+        CONFIRM_SELECT_OK => "confirm.select",
+        _ => "a method",
+    }
+}
+
 /// The reason a broker gives when it closes a channel or a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CloseReason {

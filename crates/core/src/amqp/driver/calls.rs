@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::channel::Channel;
+use super::super::channel::{Call, Channel};
 use super::super::codec::method::{self, CloseReason, MethodId, Reply};
-use super::super::link::{Answer, Command, Role, refused};
+use super::super::link::{Answer, Command, NoReply, Role, refused};
 use super::Driver;
 use super::violation::{CHANNEL_ERROR, COMMAND_INVALID, Violation, violation};
 
@@ -17,7 +17,9 @@ impl Driver {
                 reply,
             } => {
                 let mut channel = Channel::new(role);
-                channel.waiting.push_back((method::CHANNEL_OPEN_OK, reply));
+                let call = Call::new(method::CHANNEL_OPEN_OK, reply);
+                channel.waiting.push_back(call);
+                self.has_calls = true;
                 let index = usize::from(number);
                 if self.channels.len() <= index {
                     self.channels.resize_with(index + 1, || None);
@@ -64,7 +66,7 @@ impl Driver {
         // connection error (504). Both closes are answered by the one close-ok.
         if channel.closing {
             match expected {
-                method::CHANNEL_CLOSE_OK => channel.waiting.push_back((expected, reply)),
+                method::CHANNEL_CLOSE_OK => channel.waiting.push_back(Call::new(expected, reply)),
                 _ => drop(reply.send(Err(channel_closed("the channel is being closed")))),
             }
             return;
@@ -73,7 +75,8 @@ impl Driver {
             consumer.collect_all(&mut self.control);
         }
         self.control.extend_from_slice(frame);
-        channel.waiting.push_back((expected, reply));
+        channel.waiting.push_back(Call::new(expected, reply));
+        self.has_calls = true;
         channel.closing |= expected == method::CHANNEL_CLOSE_OK;
     }
 
@@ -87,8 +90,8 @@ impl Driver {
         self.hand_over(number)?;
         let channel = self.open_channel(number)?;
         match channel.waiting.pop_front() {
-            Some((expected, waiting)) if expected == method => {
-                let _ = waiting.send(Ok(reply));
+            Some(call) if call.expected == method => {
+                let _ = call.reply.send(Ok(reply));
                 Ok(())
             }
             _ => Err(violation(
@@ -101,8 +104,8 @@ impl Driver {
     pub(super) fn answer_close(&mut self, number: u16) {
         let slot = self.channels.get_mut(usize::from(number));
         if let Some(channel) = slot.and_then(Option::take) {
-            for (_, waiting) in channel.waiting {
-                let _ = waiting.send(Ok(Reply::Done));
+            for call in channel.waiting {
+                let _ = call.reply.send(Ok(Reply::Done));
             }
         }
     }
@@ -114,12 +117,12 @@ impl Driver {
             return;
         };
         let was_closing = channel.closing;
-        for (expected, waiting) in channel.waiting {
-            let answer: Answer = match expected {
+        for call in channel.waiting {
+            let answer: Answer = match call.expected {
                 method::CHANNEL_CLOSE_OK => Ok(Reply::Done),
-                _ => Err(reason.clone()),
+                _ => Err(NoReply::Refused(reason.clone())),
             };
-            let _ = waiting.send(answer);
+            let _ = call.reply.send(answer);
         }
         if !was_closing {
             self.restart_role(channel.role, &reason);
@@ -159,10 +162,10 @@ impl Driver {
     }
 }
 
-fn channel_closed(text: &str) -> CloseReason {
-    CloseReason {
+fn channel_closed(text: &str) -> NoReply {
+    NoReply::Refused(CloseReason {
         code: CHANNEL_ERROR,
         text: text.into(),
         method: 0,
-    }
+    })
 }

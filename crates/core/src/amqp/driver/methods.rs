@@ -32,12 +32,14 @@ impl Driver {
             Incoming::ConnectionCloseOk if self.closing => return Ok(Some(Ended::Closed)),
             Incoming::Blocked { reason } => {
                 let reason = reason.into_owned();
+                self.blocked = true;
                 self.shared.set_status(Status::Blocked {
                     reason: reason.clone(),
                 });
                 self.shared.events.push(Event::Blocked { reason });
             }
             Incoming::Unblocked => {
+                self.unblock_calls();
                 self.shared.set_status(Status::Connected);
                 self.shared.events.push(Event::Unblocked);
             }

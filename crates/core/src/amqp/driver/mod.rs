@@ -4,6 +4,7 @@ mod calls;
 mod content;
 mod heartbeat;
 mod methods;
+mod overdue;
 mod read;
 mod violation;
 mod whole_delivery;
@@ -56,6 +57,12 @@ pub(super) struct Driver {
     closing: bool,
     ack_tick: Option<Pin<Box<Sleep>>>,
     outbox_tick: Option<Pin<Box<Sleep>>>,
+    /// When the oldest call may be overdue.
+    call_tick: Option<Pin<Box<Sleep>>>,
+    /// Whether a call may be waiting for its answer.
+    has_calls: bool,
+    /// The broker has blocked the connection and may leave calls unanswered meanwhile.
+    blocked: bool,
     heartbeat: Option<Heartbeat>,
 }
 
@@ -76,6 +83,9 @@ impl Driver {
             closing: false,
             ack_tick: None,
             outbox_tick: None,
+            call_tick: None,
+            has_calls: false,
+            blocked: false,
             heartbeat: Heartbeat::new(opened.limits.heartbeat),
         }
     }
@@ -104,6 +114,7 @@ impl Driver {
             return Err(self.lost("the broker sends requests and does not read the answers"));
         }
         self.poll_heartbeat(cx)?;
+        self.poll_calls(cx)?;
         // A heartbeat just queued goes out now.
         if !self.control.is_empty() {
             self.write_all(cx, false)?;

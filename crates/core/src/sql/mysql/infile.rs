@@ -1,10 +1,11 @@
 //! `LOAD DATA LOCAL INFILE`: the server asks for a file of this machine, which a hostile one could do at any time.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 
 use super::connection::Connection;
 use super::infile_name::local_file;
+use crate::blocking::{self, Purpose};
 use crate::sql::error::excerpt;
 use crate::sql::{Error, ServerError};
 
@@ -95,21 +96,56 @@ impl Connection {
         let unreadable = |error: std::io::Error| {
             Error::parameter(sql, format!("the file \"{path}\" cannot be read: {error}"))
         };
-        let mut file = match File::open(path) {
-            Ok(file) => file,
+        let mut source = match Source::open(path).await {
+            Ok(source) => source,
             Err(error) => return Ok(Err(unreadable(error))),
         };
-        let mut part = vec![0; PART];
         loop {
-            match file.read(&mut part) {
-                Ok(0) => return Ok(Ok(())),
-                Ok(length) => {
-                    self.push_file_part(&part[..length]);
-                    self.flush().await?;
-                }
+            source = match source.read().await {
+                Ok(source) => source,
                 Err(error) => return Ok(Err(unreadable(error))),
+            };
+            if source.part().is_empty() {
+                return Ok(Ok(()));
             }
+            self.push_file_part(source.part());
+            self.flush().await?;
         }
+    }
+}
+
+/// A file that is read part by part on a thread for files: the disk may be slow, and the name may be a pipe's that nobody
+/// writes to.
+struct Source {
+    file: File,
+    buffer: Vec<u8>,
+    length: usize,
+}
+
+impl Source {
+    async fn open(path: &str) -> io::Result<Self> {
+        let path = path.to_owned();
+        let open = move || {
+            Ok(Self {
+                file: File::open(path)?,
+                buffer: vec![0; PART],
+                length: 0,
+            })
+        };
+        blocking::run(Purpose::Files, open).await?
+    }
+
+    /// Reads the next part; an empty one is the end.
+    async fn read(mut self) -> io::Result<Self> {
+        let read = move || {
+            self.length = self.file.read(&mut self.buffer)?;
+            Ok(self)
+        };
+        blocking::run(Purpose::Files, read).await?
+    }
+
+    fn part(&self) -> &[u8] {
+        &self.buffer[..self.length]
     }
 }
 

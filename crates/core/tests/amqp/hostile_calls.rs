@@ -1,0 +1,446 @@
+//! A broker that keeps the connection alive and does not do its part: it answers a method never, ignores the prefetch, asks for
+//! answers it does not read, or cancels consumers without end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+use weft_core::amqp::{
+    Config, Connection, ConsumeOptions, Consumer, Error, Event, Host, PublisherOptions, Queue,
+    Status, Topology,
+};
+
+use crate::hostile_broker::{connection_start, frame, method, reply};
+use crate::support::{eventually, wait_for_event, within};
+
+const RPC_TIMEOUT: Duration = Duration::from_millis(250);
+
+type Method = (u16, u16);
+
+const CHANNEL_OPEN: Method = (20, 10);
+const CHANNEL_CLOSE: Method = (20, 40);
+const QUEUE_DECLARE: Method = (50, 10);
+const QUEUE_BIND: Method = (50, 20);
+const BASIC_QOS: Method = (60, 10);
+const BASIC_CONSUME: Method = (60, 20);
+const BASIC_CANCEL: Method = (60, 30);
+const CONFIRM_SELECT: Method = (85, 10);
+
+/// What the connection does after the broker has answered a method.
+type Reaction = Box<dyn Fn(u16, &UnboundedSender<Vec<u8>>) + Send + Sync>;
+
+/// A broker that answers properly, with exceptions.
+#[derive(Default)]
+struct Broker {
+    connections: AtomicUsize,
+    /// The method that has no answer, on connections with these numbers, counted from 0.
+    mute: Option<(Method, std::ops::Range<usize>)>,
+    /// What follows the answer to this method.
+    after: Option<(Method, Reaction)>,
+    /// Stops reading after this method.
+    deaf_after: Option<Method>,
+    consumes: AtomicUsize,
+    /// Ends a connection.
+    cut: Notify,
+}
+
+impl Broker {
+    async fn start(self) -> (Arc<Self>, Config) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let name = "127.0.0.1".to_owned();
+        let port = listener.local_addr().unwrap().port();
+        let config = Config {
+            hosts: vec![Host { name, port }],
+            heartbeat: Duration::from_secs(1),
+            rpc_timeout: RPC_TIMEOUT,
+            ..Config::default()
+        };
+        let broker = Arc::new(self);
+        let serving = Arc::clone(&broker);
+        tokio::spawn(async move {
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                let number = serving.connections.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(Arc::clone(&serving).serve(socket, number));
+            }
+        });
+        (broker, config)
+    }
+
+    async fn serve(self: Arc<Self>, socket: TcpStream, number: usize) {
+        let (reader, writer) = socket.into_split();
+        let (say, said) = unbounded_channel();
+        let writing = tokio::spawn(write(writer, said));
+        let heart = say.clone();
+        let beating = tokio::spawn(async move {
+            while heart.send(frame(8, 0, &[])).is_ok() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
+        tokio::select! {
+            _ = self.answer(reader, &say, number) => {}
+            () = self.cut.notified() => {}
+        }
+        beating.abort();
+        writing.abort();
+    }
+
+    async fn answer(
+        &self,
+        mut reader: OwnedReadHalf,
+        say: &UnboundedSender<Vec<u8>>,
+        number: usize,
+    ) -> std::io::Result<()> {
+        reader.read_exact(&mut [0; 8]).await?;
+        let _ = say.send(connection_start());
+        let (mut confirms, mut has_consumed) = (0, false);
+        loop {
+            let mut head = [0; 7];
+            reader.read_exact(&mut head).await?;
+            let size = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
+            let mut payload = vec![0; size + 1];
+            reader.read_exact(&mut payload).await?;
+            let channel = u16::from_be_bytes([head[1], head[2]]);
+            let asked = (head[0] == 1).then(|| {
+                let id = |at| u16::from_be_bytes([payload[at], payload[at + 1]]);
+                (id(0), id(2))
+            });
+            let mut answers = reply(&mut confirms, head[0], channel, &payload);
+            if asked == Some(BASIC_CONSUME) {
+                self.consumes.fetch_add(1, Ordering::SeqCst);
+                // The delivery behind the answer comes once on a connection.
+                answers.truncate(if std::mem::replace(&mut has_consumed, true) {
+                    1
+                } else {
+                    9
+                });
+            }
+            let is_mute = self.mute.as_ref().is_some_and(|(method, connections)| {
+                asked == Some(*method) && connections.contains(&number)
+            });
+            for answer in answers.into_iter().filter(|_| !is_mute) {
+                let _ = say.send(answer);
+            }
+            if let Some((method, reaction)) = &self.after
+                && asked == Some(*method)
+            {
+                reaction(channel, say);
+            }
+            if self.deaf_after.is_some() && asked == self.deaf_after {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+async fn write(mut writer: OwnedWriteHalf, mut said: UnboundedReceiver<Vec<u8>>) {
+    while let Some(bytes) = said.recv().await {
+        if writer.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn queue() -> Topology {
+    Topology {
+        queues: vec![Queue::new("q")],
+        ..Topology::default()
+    }
+}
+
+/// One of everything that the broker answers.
+async fn converse(connection: &Connection) -> Result<(), Error> {
+    connection.declare(queue()).await?;
+    connection.publisher(PublisherOptions::default()).await?;
+    let consumer = connection.consume("q", ConsumeOptions::default()).await?;
+    consumer.close().await
+}
+
+async fn consume(connection: &Connection, prefetch: u16) -> Consumer {
+    let options = ConsumeOptions {
+        prefetch,
+        ..ConsumeOptions::default()
+    };
+    within(20, connection.consume("q", options)).await.unwrap()
+}
+
+async fn disconnected(connection: &Connection) -> String {
+    let lost = |event: &Event| matches!(event, Event::Disconnected { .. });
+    match wait_for_event(connection, lost).await {
+        Event::Disconnected { error } => error.to_string(),
+        _ => unreachable!(),
+    }
+}
+
+async fn recovered(connection: &Connection) {
+    let back = |event: &Event| matches!(event, Event::Recovered { .. });
+    wait_for_event(connection, back).await;
+}
+
+#[tokio::test]
+async fn a_method_that_is_never_answered_fails_with_its_name_and_the_connection_recovers() {
+    let cases = [
+        (CHANNEL_OPEN, "did not answer channel.open within"),
+        (CHANNEL_CLOSE, "did not answer channel.close within"),
+        (QUEUE_DECLARE, "declare queue \"q\": 127.0.0.1:"),
+        (QUEUE_DECLARE, "did not answer queue.declare within"),
+        (BASIC_QOS, "did not answer basic.qos within"),
+        (BASIC_CONSUME, "did not answer basic.consume within"),
+        (CONFIRM_SELECT, "did not answer confirm.select within"),
+    ];
+    let mut running = JoinSet::new();
+    for (mute, said) in cases {
+        running.spawn(fails_and_recovers(mute, said));
+    }
+    while let Some(ended) = running.join_next().await {
+        ended.unwrap();
+    }
+}
+
+async fn fails_and_recovers(mute: Method, said: &str) {
+    let broker = Broker {
+        mute: Some((mute, 0..1)),
+        ..Broker::default()
+    };
+    let (_, config) = broker.start().await;
+    let address = config.hosts[0].to_string();
+    let connection = within(20, Connection::connect(config)).await.unwrap();
+    let error = within(20, converse(&connection)).await.unwrap_err();
+
+    assert!(matches!(error, Error::Unanswered { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains(said), "{text}");
+    assert!(text.contains(&address), "{text}");
+    assert!(text.contains("within 0.25 s (rpc_timeout)"), "{text}");
+    let lost = disconnected(&connection).await;
+    assert!(
+        lost.contains("was not answered within 0.25 s (rpc_timeout)"),
+        "{lost}"
+    );
+    within(20, converse(&connection)).await.unwrap();
+    connection.close().await;
+}
+
+#[tokio::test]
+async fn a_bind_that_is_never_answered_names_what_was_to_be_bound() {
+    let broker = Broker {
+        mute: Some((QUEUE_BIND, 0..1)),
+        ..Broker::default()
+    };
+    let (_, config) = broker.start().await;
+    let connection = within(20, Connection::connect(config)).await.unwrap();
+    let topology = Topology {
+        bindings: vec![weft_core::amqp::Binding::queue("events", "q", "order.*")],
+        ..Topology::default()
+    };
+    let error = within(20, connection.declare(topology)).await.unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("bind queue \"q\" to exchange \"events\" with key \"order.*\": 127.0.0.1:"),
+        "{text}"
+    );
+    assert!(text.contains("did not answer queue.bind"), "{text}");
+}
+
+#[tokio::test]
+async fn a_cancel_that_is_never_answered_ends_the_consumer_all_the_same() {
+    let broker = Broker {
+        mute: Some((BASIC_CANCEL, 0..1)),
+        ..Broker::default()
+    };
+    let (broker, config) = broker.start().await;
+    let connection = within(20, Connection::connect(config)).await.unwrap();
+    let consumer = consume(&connection, 10).await;
+    within(20, consumer.cancel()).await.unwrap();
+    recovered(&connection).await;
+
+    assert!(
+        within(20, consumer.next_batch(10))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(broker.consumes.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_recovery_that_is_never_answered_is_given_up_and_the_next_one_brings_everything_back() {
+    let broker = Broker {
+        mute: Some((BASIC_CONSUME, 1..3)),
+        ..Broker::default()
+    };
+    let (broker, config) = broker.start().await;
+    let connection = within(20, Connection::connect(config)).await.unwrap();
+    let consumer = consume(&connection, 10).await;
+    assert_eq!(within(20, consumer.next_batch(10)).await.unwrap().len(), 1);
+    broker.cut.notify_one();
+    recovered(&connection).await;
+
+    assert_eq!(broker.connections.load(Ordering::SeqCst), 4);
+    assert_eq!(within(20, consumer.next_batch(10)).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_time_during_which_a_connection_is_blocked_does_not_count() {
+    let broker = Broker {
+        mute: Some((QUEUE_DECLARE, 0..1)),
+        after: Some((
+            QUEUE_DECLARE,
+            Box::new(|channel, say| {
+                let _ = say.send(method(0, (10, 60), b"\x0dlow on memory"));
+                let say = say.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(RPC_TIMEOUT * 2).await;
+                    let _ = say.send(method(0, (10, 61), &[]));
+                    let declared = b"\x01q\0\0\0\0\0\0\0\0";
+                    let _ = say.send(method(channel, (50, 11), declared));
+                });
+            }),
+        )),
+        ..Broker::default()
+    };
+    let (broker, config) = broker.start().await;
+    let connection = within(20, Connection::connect(config)).await.unwrap();
+    within(20, connection.declare(queue())).await.unwrap();
+
+    assert_eq!(connection.status(), Status::Connected);
+    assert_eq!(broker.connections.load(Ordering::SeqCst), 1);
+}
+
+/// Deliveries of empty messages with these tags.
+fn deliveries(channel: u16, tags: std::ops::RangeInclusive<u64>) -> Vec<u8> {
+    let header = frame(2, channel, &[&[0, 60, 0, 0][..], &[0; 10]].concat());
+    let mut out = Vec::new();
+    for tag in tags {
+        let deliver = [&b"\x01t"[..], &tag.to_be_bytes(), b"\0\0\x01q"].concat();
+        out.extend(method(channel, (60, 60), &deliver));
+        out.extend(&header);
+    }
+    out
+}
+
+#[tokio::test]
+async fn a_broker_that_ignores_the_prefetch_loses_the_connection_and_not_our_memory() {
+    let flood = |channel, say: &UnboundedSender<Vec<u8>>| {
+        // One more came with the answer to basic.consume.
+        let _ = say.send(deliveries(channel, 2..=2 + (64 << 10)));
+    };
+    let broker = Broker {
+        after: Some((BASIC_CONSUME, Box::new(flood))),
+        ..Broker::default()
+    };
+    let (_, config) = broker.start().await;
+    let connection = within(20, Connection::connect(config)).await.unwrap();
+    let consumer = consume(&connection, 0).await;
+    eventually("all is delivered", async || {
+        consumer.queued() == (64 << 10) + 2
+    })
+    .await;
+    drop(consumer);
+    // Within twice the prefetch and 65,536 with a prefetch of 1: exactly what is allowed.
+    let consumer = consume(&connection, 1).await;
+    eventually("what is allowed is delivered", async || {
+        consumer.queued() == (64 << 10) + 2
+    })
+    .await;
+    assert_eq!(connection.status(), Status::Connected);
+    drop(consumer);
+    connection.close().await;
+
+    let flood = |channel, say: &UnboundedSender<Vec<u8>>| {
+        let _ = say.send(deliveries(channel, 2..=3 + (64 << 10)));
+    };
+    let broker = Broker {
+        after: Some((BASIC_CONSUME, Box::new(flood))),
+        ..Broker::default()
+    };
+    let (_, config) = broker.start().await;
+    let connection = within(20, Connection::connect(config)).await.unwrap();
+    let consumer = within(
+        20,
+        connection.consume(
+            "q",
+            ConsumeOptions {
+                prefetch: 1,
+                ..ConsumeOptions::default()
+            },
+        ),
+    )
+    .await;
+    let lost = disconnected(&connection).await;
+    assert!(lost.contains("prefetch"), "{lost}");
+    drop(consumer);
+    connection.close().await;
+}
+
+/// `basic.cancel` for a consumer with a tag of 255 bytes; each asks for an answer of as many.
+fn cancels(channel: u16, count: usize, no_wait: bool) -> Vec<u8> {
+    let arguments = [&[255][..], &[b't'; 255], &[u8::from(no_wait)]].concat();
+    method(channel, (60, 30), &arguments).repeat(count)
+}
+
+#[tokio::test]
+async fn a_broker_that_asks_for_answers_and_reads_none_loses_the_connection() {
+    let flood = |channel, say: &UnboundedSender<Vec<u8>>| {
+        // 16 MiB may wait here; the sockets take a few more.
+        for _ in 0..100 {
+            let _ = say.send(cancels(channel, 1_500, false));
+        }
+    };
+    let broker = Broker {
+        after: Some((BASIC_CONSUME, Box::new(flood))),
+        deaf_after: Some(BASIC_CONSUME),
+        ..Broker::default()
+    };
+    let (_, config) = broker.start().await;
+    let config = Config {
+        // Neither of the two other limits ends it.
+        rpc_timeout: Duration::ZERO,
+        ..config
+    };
+    let connection = within(20, Connection::connect(config)).await.unwrap();
+    let options = ConsumeOptions::default();
+    let consumer = within(20, connection.consume("q", options)).await;
+    let lost = disconnected(&connection).await;
+    assert!(
+        lost.contains("the broker sends requests and does not read the answers"),
+        "{lost}"
+    );
+    drop(consumer);
+    connection.close().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_cancels_is_answered_by_one_attempt_to_consume_at_a_time() {
+    const CANCELS: usize = 20_000;
+    let flooded = Arc::new(AtomicUsize::new(0));
+    let once = Arc::clone(&flooded);
+    let flood = move |channel, say: &UnboundedSender<Vec<u8>>| {
+        if once.fetch_add(1, Ordering::SeqCst) == 0 {
+            let _ = say.send(cancels(channel, CANCELS, true));
+        }
+    };
+    let broker = Broker {
+        after: Some((BASIC_CONSUME, Box::new(flood))),
+        ..Broker::default()
+    };
+    let (broker, config) = broker.start().await;
+    let connection = within(20, Connection::connect(config)).await.unwrap();
+    let consumer = consume(&connection, 10).await;
+    eventually("it consumes again", async || {
+        broker.consumes.load(Ordering::SeqCst) > 1
+    })
+    .await;
+    // An answered call on the same channel: whatever the flood has caused, the broker has seen.
+    within(20, consumer.flush()).await.unwrap();
+    let consumes = broker.consumes.load(Ordering::SeqCst);
+    assert!(consumes < CANCELS / 100, "{consumes}");
+    assert_eq!(broker.connections.load(Ordering::SeqCst), 1);
+    connection.close().await;
+}
