@@ -6,15 +6,19 @@ namespace Weft\Runtime;
 
 use Weft\Exception;
 
-/** The work given to `Weft\timeout()` did not end in time. It was cancelled and has ended since. */
+/**
+ * The work given to `Weft\timeout()` did not end in time. It was cancelled and has ended since.
+ *
+ * The previous exception is what the cancellation left undecided, such as `Weft\Sql\TransactionOutcomeUnknown`.
+ */
 final class TimeoutException extends \RuntimeException implements Exception
 {
     /**
      * @param float $seconds the limit that was exceeded
      * @param string $task the task that called `timeout()`, as in `#7 sync`
      */
-    public function __construct(string $message, public readonly float $seconds, public readonly string $task)
+    public function __construct(string $message, public readonly float $seconds, public readonly string $task, ?\Throwable $previous = null)
     {
-        parent::__construct($message);
+        parent::__construct($message, 0, $previous);
     }
 }

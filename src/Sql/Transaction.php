@@ -13,6 +13,7 @@ use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\Cursors;
 use Weft\Sql\Internal\Rows;
 
+use function Weft\delay;
 use function Weft\shield;
 
 /**
@@ -247,6 +248,8 @@ final class Transaction implements Connection
     /** The cancellation itself, for the scopes that asked for it, which says so if nobody knows what became of the commit. */
     private function withOutcome(CancelledException $cancelled): CancelledException
     {
+        // The loop drops the cancelled call in its next turn, and only then it is known whether the commit was sent.
+        shield(static fn () => delay(0.0));
         try {
             $this->native->checkOutcome();
         } catch (TransactionOutcomeUnknown $unknown) {

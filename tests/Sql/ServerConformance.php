@@ -168,6 +168,24 @@ abstract class ServerConformance extends SqlConformance
         });
     }
 
+    public function testATimeoutOverACommitThatWasSentSaysThatItsOutcomeIsUnknown(): void
+    {
+        $this->behindProxy(static function (Database $db, Proxy $proxy): void {
+            run(static function () use ($db, $proxy): void {
+                self::commitOnce($db);
+                $tx = $db->begin();
+                $tx->execute('SELECT 2')->value();
+                $proxy->hold();
+                $expired = self::thrown(TimeoutException::class, static fn () => timeout(0.05, $tx->commit(...)));
+
+                self::assertInstanceOf(TransactionOutcomeUnknown::class, $expired->getPrevious());
+                self::assertStringContainsString('did not finish within 0.05 seconds', $expired->getMessage());
+                self::assertStringContainsString('the outcome of a transaction is unknown', $expired->getMessage());
+                $proxy->cut();
+            });
+        });
+    }
+
     /** So that a connection has prepared its commit: what travels next is the commit itself. */
     private static function commitOnce(Database $db): void
     {

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 use Weft\Native;
+use Weft\Runtime\CancelledException;
 use Weft\Runtime\Scope;
 use Weft\Runtime\TimeoutException;
 
@@ -19,15 +20,20 @@ final class Timeout
     {
         $scheduler = $task->scheduler;
         $timer = Native\sleep($seconds);
-        $expired = null;
-        $body = static function (Scope $scope) use ($scheduler, $timer, $task, $seconds, $work, &$expired): mixed {
+        $expired = $undecided = null;
+        $body = static function (Scope $scope) use ($scheduler, $timer, $task, $seconds, $work, &$expired, &$undecided): mixed {
             $scheduler->watch($timer, static function (int $timer) use ($scope, $task, $seconds, &$expired): void {
                 Native\take($timer);
                 $expired = new TimeoutException(self::message($task, $seconds), $seconds, (string) $task);
                 $scope->expire($expired);
             });
 
-            return $work();
+            try {
+                return $work();
+            } catch (CancelledException $cancelled) {
+                $undecided = $cancelled->getPrevious();
+                throw $cancelled;
+            }
         };
         try {
             return Scope::open($task, $body);
@@ -36,12 +42,19 @@ final class Timeout
                 throw $thrown;
             }
             // The first one was made on the loop: a trace of the task says more.
-            $traced = new TimeoutException($thrown->getMessage(), $seconds, $thrown->task);
+            $traced = self::traced($thrown, $undecided === $thrown ? null : $undecided);
             Suppressed::attach($traced, Suppressed::of($thrown));
             throw $traced;
         } finally {
             $scheduler->unwatch($timer);
         }
+    }
+
+    private static function traced(TimeoutException $expired, ?\Throwable $undecided): TimeoutException
+    {
+        $message = $expired->getMessage() . ($undecided === null ? '' : '; ' . $undecided->getMessage());
+
+        return new TimeoutException($message, $expired->seconds, $expired->task, $undecided);
     }
 
     private static function message(Coroutine $task, float $seconds): string
