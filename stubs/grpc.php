@@ -248,6 +248,15 @@ class GrpcCall
     public function finish(int $status, string $message, array $trailers, ?string $details = null): bool
     {
     }
+
+    /**
+     * Its handler has ended: another call may be handled. Without it that is so once this object is gone.
+     *
+     * @internal
+     */
+    public function handled(): void
+    {
+    }
 }
 
 /** A connection to a gRPC server, made when a call needs it, and again when it was lost. */

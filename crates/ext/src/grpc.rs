@@ -388,6 +388,10 @@ impl GrpcCall {
         let details = details.as_deref().unwrap_or("[]");
         Ok(self.call.finish_with_details(&status, trailers, details))
     }
+
+    pub fn handled(&self) {
+        self.call.handled();
+    }
 }
 
 impl GrpcCall {

@@ -111,6 +111,8 @@ final class Calls implements ArrivalHandler
             // The message or the metadata cannot be sent.
             $this->report($error, $call, Status::Internal);
             $call->finish(Status::Internal->value, $this->debug ? $error->getMessage() : 'the handler failed', []);
+        } finally {
+            $call->handled();
         }
     }
 
@@ -222,6 +224,7 @@ final class Calls implements ArrivalHandler
 
     public function abandon(object $call): void
     {
+        $call->handled();
         $call->finish(Status::Unavailable->value, 'the server is stopping', []);
     }
 

@@ -1,6 +1,6 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::SystemTime;
 
@@ -14,6 +14,7 @@ use super::encoding::Encoding;
 use super::frame::Frame;
 use super::inbound::Inbound;
 use super::json::{http_status, report};
+use super::calls::Shared;
 use super::lane::Lane;
 use super::metadata::{DETAILS, PUSHBACK, answered_type};
 use super::meter::Stopwatch;
@@ -38,12 +39,14 @@ pub struct Call {
     pub(super) lane: Lane,
     /// It counts as in progress at the gates of its method.
     pub(super) is_inside: Cell<bool>,
+    /// A handler has it: it counts as in progress in its lane, whether or not its client is still there.
+    pub(super) is_running: Cell<bool>,
     /// It counts towards the calls that wait for a handler.
     pub(super) is_queued: Cell<bool>,
     pub(super) place: Cell<Place>,
     /// When the rest of its request is looked for.
     pub(super) reading: Cell<Option<Reading>>,
-    /// Held until the call ends.
+    /// Held until the call and its handler have ended.
     pub(super) share: Cell<Option<Share>>,
     head: Parts,
     /// What a call by HTTP with JSON means.
@@ -65,6 +68,7 @@ pub struct Call {
     stopwatch: Cell<Option<Stopwatch>>,
     /// Of all calls of its server.
     tally: Rc<Tally>,
+    shared: Weak<Shared>,
     pub(super) answer: RefCell<Option<Answer>>,
     /// The connection, waiting for the answer.
     pub(super) waker: Cell<Option<Waker>>,
@@ -129,13 +133,15 @@ pub(super) struct Opening {
     pub(super) deadline: Option<Instant>,
     pub(super) inbound: Inbound,
     pub(super) stopwatch: Option<Stopwatch>,
-    pub(super) tally: Rc<Tally>,
+    pub(super) shared: Weak<Shared>,
 }
 
 impl Call {
     pub(super) fn new(id: Id, opening: Opening) -> Self {
         let now = SystemTime::now();
-        opening.tally.start(now);
+        let tally = opening.shared.upgrade().map(|shared| Rc::clone(&shared.tally));
+        let tally = tally.unwrap_or_default();
+        tally.start(now);
         opening.peer.tally.start(now);
         Self {
             id,
@@ -143,6 +149,7 @@ impl Call {
             served: opening.served,
             lane: opening.lane,
             is_inside: Cell::default(),
+            is_running: Cell::default(),
             is_queued: Cell::default(),
             place: Cell::new(Place::Nowhere),
             reading: Cell::default(),
@@ -162,7 +169,8 @@ impl Call {
             has_begun: Cell::default(),
             has_ended: Cell::default(),
             stopwatch: Cell::new(opening.stopwatch),
-            tally: opening.tally,
+            tally,
+            shared: opening.shared,
             answer: RefCell::default(),
             waker: Cell::default(),
         }
@@ -384,6 +392,15 @@ impl Call {
         self.wake();
     }
 
+    /// Its handler has ended, and its place is free. Dropping the call does the same.
+    pub fn handled(&self) {
+        if self.is_running.replace(false)
+            && let Some(shared) = self.shared.upgrade()
+        {
+            shared.release(self);
+        }
+    }
+
     /// It has a head, and nobody has seen that yet.
     fn is_unsent(&self) -> bool {
         self.answer.borrow().is_some() && !self.outbound.is_waiting()
@@ -438,6 +455,12 @@ impl Call {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.handled();
     }
 }
 

@@ -260,6 +260,7 @@ impl Shared {
             return Some(event);
         }
         let call = self.lanes.take()?;
+        call.is_running.set(true);
         call.stage.set(Stage::Handed);
         call.place.set(Place::Nowhere);
         self.unqueue(&call);
@@ -338,6 +339,17 @@ impl Shared {
             Place::Ready => self.lanes.of(call.lane).ready.forget_one(),
             Place::Gate(index) => self.served[call.served].gates[index].waiting.forget_one(),
         }
+    }
+
+    /// Its handler has ended: another may run in its place. Until then a client that cancels its calls has them counted, for a
+    /// handler may go on for as long as it likes.
+    pub(super) fn release(&self, call: &Call) {
+        if call.stage.get() == Stage::Gone {
+            call.share.take();
+        }
+        self.lanes.of(call.lane).put_back();
+        self.leave(call);
+        self.tell();
     }
 
     /// Those that wait for a call like this one to end.
@@ -448,7 +460,6 @@ impl Shared {
             self.deadlines.remove(deadline, call.id);
         }
         self.unwatch_request(call);
-        call.share.take();
         let is_abandoned = call.is_open();
         if is_abandoned {
             call.count(Code::CANCELLED);
@@ -456,19 +467,18 @@ impl Shared {
         call.outbound.close();
         let was_handed = call.stage.replace(Stage::Gone) == Stage::Handed;
         self.leave_queue(call);
-        if was_handed {
-            self.lanes.of(call.lane).put_back();
-            if is_abandoned {
-                self.announce(Event::Gone(call.id));
-            } else {
-                self.tell();
-            }
-        } else {
+        if was_handed && is_abandoned {
+            self.announce(Event::Gone(call.id));
+        }
+        if !was_handed {
             // Its handler may still take the message of a call that was handed out.
             call.message.take();
         }
         call.inbound.borrow_mut().close();
-        self.leave(call);
+        if !call.is_running.get() {
+            call.share.take();
+            self.leave(call);
+        }
     }
 }
 

@@ -346,7 +346,7 @@ fn open(
         lane: shared.served[admitted.served].lane,
         share,
         stopwatch: shared.stopwatch(admitted.served),
-        tally: Rc::clone(&shared.tally),
+        shared: Rc::downgrade(shared),
         method: admitted.method,
         served: admitted.served,
         head,

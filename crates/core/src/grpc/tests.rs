@@ -148,6 +148,12 @@ async fn take(calls: &Calls) -> Rc<Call> {
     }
 }
 
+/// What a handler does at its end.
+fn finish(call: &Call) {
+    call.finish(&Status::OK, HeaderMap::new());
+    call.handled();
+}
+
 impl Shared {
     /// Nothing is held for any call any more.
     fn assert_empty(&self) {
@@ -194,7 +200,7 @@ fn calls_that_were_abandoned_do_not_count_towards_the_queue_and_are_not_kept() {
         }
         let _last = send_hello(&client, UNARY).await;
         until(|| calls.in_flight() == 2).await;
-        handled.finish(&Status::OK, HeaderMap::new());
+        finish(&handled);
         let last = take(&calls).await;
         assert_eq!(last.take_message().unwrap(), "hello");
     });
@@ -227,6 +233,91 @@ fn a_full_queue_refuses_calls_whose_request_has_not_arrived_too() {
         let reports = calls.refusals().await;
         assert_eq!((reports[0].cause, reports[0].count), (Cause::QueueFull, 1));
         assert!(reports[0].peer.is_some());
+    });
+}
+
+/// A client that resets its calls as soon as they are handled, while their handlers go on.
+async fn resets(path: &str, limits: Limits, places: usize) {
+    let calls = calls(limits);
+    let client = connect(serve(&calls)).await;
+    let mut handlers = Vec::new();
+    for _ in 0..places {
+        let mut sent = send_hello(&client, path).await;
+        handlers.push(take(&calls).await);
+        sent.body.send_reset(Reason::CANCEL);
+        until(|| calls.in_flight() == 0).await;
+    }
+    while calls.take().is_some() {}
+    let mut more = send_hello(&client, path).await;
+    let waits = || {
+        let ready = [Lane::Unary, Lane::Stream].map(|lane| calls.shared.lanes.of(lane).ready.len());
+        let gates = calls.shared.served.iter().flat_map(|method| &method.gates);
+        ready.iter().sum::<usize>() + gates.map(|gate| gate.waiting.len()).sum::<usize>() > 0
+    };
+    tokio::select! {
+        // The client has its share.
+        refused = &mut more.response => assert!(refused.is_ok()),
+        () = until(waits) => assert!(calls.take().is_none(), "{path} has more than {places} handlers"),
+        _ = take(&calls) => panic!("{path} has more than {places} handlers"),
+    }
+    drop(more);
+    until(|| calls.in_flight() == 0).await;
+    handlers.remove(0).handled();
+    let _again = send_hello(&client, path).await;
+    handlers.push(take(&calls).await);
+    drop(handlers);
+    drop(client);
+}
+
+#[test]
+fn a_call_keeps_its_place_until_its_handler_has_ended_though_its_client_has_gone() {
+    run(async {
+        let limits = || Limits {
+            in_flight: 3,
+            streams: 3,
+            watches: ShareLimits {
+                server: 3,
+                connection: 3,
+                peer: 3,
+            },
+            ..Limits::default()
+        };
+        resets(UNARY, limits(), 3).await;
+        resets(STREAM, limits(), 3).await;
+        resets(WATCH, limits(), 3).await;
+        let per_connection = Limits {
+            streams_per_connection: 3,
+            ..Limits::default()
+        };
+        resets(STREAM, per_connection, 3).await;
+        let gate = GateLimits {
+            name: "test".to_owned(),
+            in_flight: 3,
+            queue: 1,
+        };
+        let gates = vec![gate];
+        let gated = Limits {
+            gates,
+            ..Limits::default()
+        };
+        resets(UNARY, gated, 3).await;
+    });
+}
+
+#[test]
+fn a_handler_that_has_ended_leaves_its_place_though_nobody_reads_its_answer() {
+    run(async {
+        let calls = calls(Limits {
+            in_flight: 1,
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let _unread = send_hello(&client, UNARY).await;
+        let call = take(&calls).await;
+        let _ = call.write(&vec![0; 1 << 20]);
+        finish(&call);
+        let _next = send_hello(&client, UNARY).await;
+        take(&calls).await;
     });
 }
 
@@ -295,6 +386,7 @@ async fn disorder(seed: u64) {
                 let call = handled.remove(index);
                 let _ = call.take_message();
                 call.finish(&Status::OK, HeaderMap::new());
+                call.handled();
             }
             9 => sleep(Duration::from_millis(4)).await,
             _ => tokio::task::yield_now().await,
@@ -303,6 +395,18 @@ async fn disorder(seed: u64) {
     drop(sent);
     drop(client);
     until(|| calls.in_flight() == 0).await;
+    let lanes = [Lane::Unary, Lane::Stream, Lane::Watch];
+    for lane in lanes {
+        let running = handled.iter().filter(|call| call.lane == lane).count();
+        assert_eq!(calls.shared.lanes.of(lane).handed(), running, "{lane:?}");
+    }
+    for (index, call) in handled.into_iter().enumerate() {
+        // A handler that is destroyed says nothing.
+        if index % 2 == 0 {
+            call.handled();
+        }
+    }
+    while calls.take().is_some() {}
     calls.shared.assert_empty();
 }
 
@@ -362,7 +466,7 @@ fn streams_that_use_up_their_budget_take_nothing_from_unary_calls() {
         assert_eq!((first.lane, second.lane), (Lane::Stream, Lane::Stream));
         let _sent = send_hello(&client, UNARY).await;
         assert_eq!(take(&calls).await.lane, Lane::Unary);
-        first.finish(&Status::OK, HeaderMap::new());
+        finish(&first);
         assert_eq!(take(&calls).await.lane, Lane::Stream);
     });
 }
@@ -475,7 +579,7 @@ fn one_connection_has_no_more_of_its_requests_waiting_than_it_may_and_all_of_the
         let mut call = first;
         for _ in 1..12 {
             assert_eq!(call.take_message().unwrap().len(), SIZE);
-            call.finish(&Status::OK, HeaderMap::new());
+            finish(&call);
             call = take(&calls).await;
         }
         assert_eq!(call.take_message().unwrap().len(), SIZE);
@@ -524,7 +628,7 @@ fn an_expired_call_leaves_the_queue_at_once() {
         });
         let client = connect(serve(&calls)).await;
         let _first = send_hello(&client, UNARY).await;
-        take(&calls).await;
+        let _handled = take(&calls).await;
         let request = head(UNARY, &[("grpc-timeout", "1m")]);
         let begun = Instant::now();
         let late = send(&client, request, &[message(0, b"late")], true).await;
