@@ -258,3 +258,37 @@ fn messages_in_messages_of_any_type_are_read_and_written_as_deep_as_others() {
     let error = from_json(&schema, id, boxes(10_000, "").as_bytes(), false).unwrap_err();
     assert!(error.problem.contains("recursion limit"), "{error}");
 }
+
+#[test]
+fn messages_are_decoded_no_deeper_than_100_levels_in_each_other() {
+    let (schema, id) = tree_schema();
+    let nested = |levels: usize| {
+        (1..levels).fold(Vec::new(), |inner, _| {
+            let mut outer = Vec::new();
+            put_varint(&mut outer, 1 << 3 | 2);
+            put_delimited(&mut outer, &inner);
+            outer
+        })
+    };
+    assert!(Tree::decode(&schema, id, &nested(100)).is_ok());
+    for levels in [101, 10_000] {
+        let error = Tree::decode(&schema, id, &nested(levels)).unwrap_err();
+        assert!(error.to_string().contains("100 levels"), "{error}");
+    }
+}
+
+/// A message whose only field is one like it.
+fn tree_schema() -> (Schema, LayoutId) {
+    let node = Writer::default()
+        .text(1, "Node")
+        .nested(2, field("child", 1, 1, 11, ".t.Node"));
+    let file = Writer::default()
+        .text(1, "node.proto")
+        .text(2, "t")
+        .nested(4, node)
+        .text(12, "proto3");
+    let mut schema = Schema::default();
+    schema.add(&file.0).unwrap();
+    let id = schema.message("t.Node").unwrap();
+    (schema, id)
+}

@@ -12,7 +12,7 @@ use super::time::{parse_duration, parse_timestamp};
 use super::{JsonError, Result, problem};
 use crate::protobuf::layout::{Cardinality, Field, Kind, Layout, MapEntry, WellKnown};
 use crate::protobuf::schema::{EnumId, LayoutId, Schema};
-use crate::protobuf::wire::{self, put_delimited, put_varint};
+use crate::protobuf::wire::{self, close, open, put_delimited, put_varint};
 use crate::protobuf::{DEEPEST, Dynamic};
 
 const RELAXED: GeneralPurposeConfig = GeneralPurposeConfig::new()
@@ -162,17 +162,18 @@ impl Reader<'_> {
                 return Err(step(JsonError::new("the key is there twice")));
             }
             self.element(value, &entry.value).map_err(step)?;
-            let mut bytes = Vec::new();
-            map_key(&mut bytes, &entry.key, key).map_err(step)?;
-            let before = bytes.len();
-            self.tagged(&mut bytes, &entry.value, value, depth)
-                .map_err(step)?;
-            if bytes.len() == before {
+            let begin = out.len();
+            put_varint(out, field.tag());
+            let start = open(out);
+            map_key(out, &entry.key, key).map_err(step)?;
+            let before = out.len();
+            self.tagged(out, &entry.value, value, depth).map_err(step)?;
+            if out.len() == before {
                 // An enum name that is ignored.
+                out.truncate(begin);
                 continue;
             }
-            put_varint(out, field.tag());
-            put_delimited(out, &bytes);
+            close(out, start);
         }
         Ok(())
     }
@@ -197,10 +198,10 @@ impl Reader<'_> {
                 Ok(())
             }
             Kind::Message(layout) => {
-                let mut bytes = Vec::new();
-                self.message(&mut bytes, layout, json, depth)?;
                 put_varint(out, field.tag());
-                put_delimited(out, &bytes);
+                let start = open(out);
+                self.message(out, layout, json, depth)?;
+                close(out, start);
                 Ok(())
             }
             kind => {
@@ -295,7 +296,10 @@ impl Reader<'_> {
                 "\"@type\" names {name}, whose class has not been used here yet"
             ));
         };
-        let mut bytes = Vec::new();
+        out.push(0x0A);
+        put_delimited(out, url.as_bytes());
+        out.push(0x12);
+        let start = open(out);
         if has_own_json(name) {
             let null = Json::Null;
             let value = entries.iter().find(|(key, _)| key == "value");
@@ -304,15 +308,12 @@ impl Reader<'_> {
                 None if WellKnown::of(name) == Some(WellKnown::Value) => &null,
                 None => return problem(format!("\"value\" is missing for {name}")),
             };
-            self.message(&mut bytes, id, value, depth)?;
+            self.message(out, id, value, depth)?;
         } else if let Some(layout) = self.schema.layout(id) {
             let fields = entries.iter().filter(|(key, _)| key != "@type");
-            self.fields(&mut bytes, layout, fields, depth)?;
+            self.fields(out, layout, fields, depth)?;
         }
-        out.push(0x0A);
-        put_delimited(out, url.as_bytes());
-        out.push(0x12);
-        put_delimited(out, &bytes);
+        close(out, start);
         Ok(())
     }
 }

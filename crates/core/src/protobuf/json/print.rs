@@ -249,10 +249,10 @@ impl Printer<'_> {
 
     fn any(&mut self, node: &Node, depth: usize) -> Result<()> {
         let text = |index: usize| match node.slots.get(index) {
-            Some(Slot::One(Leaf::Text(bytes) | Leaf::Bytes(bytes))) => bytes.clone(),
-            _ => Vec::new(),
+            Some(Slot::One(Leaf::Text(bytes) | Leaf::Bytes(bytes))) => bytes.as_slice(),
+            _ => &[],
         };
-        let url = String::from_utf8_lossy(&text(0)).into_owned();
+        let url = String::from_utf8_lossy(text(0));
         if url.is_empty() {
             self.out.push_str("{}");
             return Ok(());
@@ -267,10 +267,9 @@ impl Printer<'_> {
         self.text(&url);
         if has_own_json(name) {
             self.out.push_str(",\"value\":");
-            self.message(id, &text(1), depth)?;
+            self.message(id, text(1), depth)?;
         } else {
-            let bytes = text(1);
-            let tree = Tree::decode(self.schema, id, &bytes)
+            let tree = Tree::decode(self.schema, id, text(1))
                 .map_err(|error| JsonError::new(error.to_string()))?;
             if let Some(node) = tree.node(0) {
                 self.fields(&tree, node, depth, &mut false)?;
