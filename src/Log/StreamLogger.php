@@ -35,7 +35,11 @@ final class StreamLogger extends AbstractLogger
         LogLevel::EMERGENCY,
     ];
 
+    /** Loaded with the logger: a process without descriptors, which is what it may have to log, cannot open their files. */
+    private const CLASSES = [Printable::class, Context::class, ExceptionReport::class, Message::class];
+
     private readonly int $least;
+    private readonly \DateTimeZone $zone;
     /** @var resource */
     private readonly mixed $stream;
 
@@ -51,6 +55,9 @@ final class StreamLogger extends AbstractLogger
         // Only the command line has the constant.
         $this->stream = $stream ?? (\defined('STDERR') ? \STDERR : \fopen('php://stderr', 'w'));
         $this->least = self::severity($level);
+        // It may be read from a file, too.
+        $this->zone = new \DateTimeZone('UTC');
+        \array_map(\class_exists(...), self::CLASSES);
     }
 
     /** To stderr in the format of the supervisor (`weft run --log=json`), else as `WEFT_LOG`, `text` or `json`, says. */
@@ -74,7 +81,7 @@ final class StreamLogger extends AbstractLogger
         if (self::severity((string) $level) < $this->least) {
             return;
         }
-        $time = (new \DateTimeImmutable('now', new \DateTimeZone('UTC')))->format('Y-m-d\TH:i:s.v\Z');
+        $time = (new \DateTimeImmutable('now', $this->zone))->format('Y-m-d\TH:i:s.v\Z');
         $line = $this->format === Format::Json
             ? self::object($time, (string) $level, (string) $message, $context)
             : self::text($time, (string) $level, (string) $message, $context);

@@ -18,6 +18,19 @@ final class StreamLoggerTest extends TestCase
     /** More than a record may have. */
     private const LARGE = 110_000;
 
+    public function testAProcessWithoutDescriptorsLogsItsFirstRecord(): void
+    {
+        $program = 'require $argv[1]; $logger = new Weft\Log\StreamLogger(STDOUT); posix_setrlimit(POSIX_RLIMIT_NOFILE, 3, 3);'
+            . ' $logger->warning("{what} failed", ["what" => "accept", "peer" => ["a"], "exception" => new Exception("no descriptors")]);';
+        $process = proc_open([PHP_BINARY, '-r', $program, \dirname(__DIR__, 2) . '/autoload.php'], [1 => ['pipe', 'w'], 2 => ['pipe', 'w']], $pipes);
+        $output = (string) stream_get_contents($pipes[1]);
+        $errors = (string) stream_get_contents($pipes[2]);
+
+        self::assertSame(0, proc_close($process), $output . $errors);
+        self::assertStringContainsString('accept failed {"peer":["a"]}', $output);
+        self::assertStringContainsString('no descriptors', $output);
+    }
+
     /** @dataProvider formats */
     public function testAnExceptionIsNeverExpandedIntoAMessage(Format $format): void
     {
