@@ -75,6 +75,15 @@ final class ClientTest extends GrpcTestCase
         self::assertSame('later', self::failure(static fn() => $client->get(new GetUserRequest(-1)))->getMessage());
     }
 
+    public function testAServerCannotDelayAClientForDays(): void
+    {
+        $server = $this->serve('"get" => static function () { say("asked"); throw new StatusException(Status::Unavailable, "tomorrow", metadata: ["grpc-retry-pushback-ms" => "86400000"]); }');
+        $client = $this->client($server->address, self::retrying(new RetryPolicy([Status::Unavailable], initialBackoff: 0.01)));
+
+        self::assertSame('tomorrow', self::failure(static fn() => $client->get(new GetUserRequest()))->getMessage());
+        self::assertSame(1, substr_count($server->log(), 'asked'));
+    }
+
     public function testRetriesEndWhereTooMuchFails(): void
     {
         $server = $this->serve('"get" => static function () { say("asked"); throw new StatusException(Status::Unavailable, "no"); }');

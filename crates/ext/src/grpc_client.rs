@@ -165,8 +165,8 @@ impl GrpcClientCall {
     pub fn pushback(&self) -> Option<i64> {
         let trailers = self.call.trailers();
         let value = trailers.get("grpc-retry-pushback-ms")?.to_str().ok();
-        let milliseconds = value.and_then(|value| value.parse::<u32>().ok());
-        Some(milliseconds.map_or(-1, i64::from))
+        let milliseconds = value.and_then(|value| value.parse::<i32>().ok());
+        Some(milliseconds.map_or(-1, |time| i64::from(time.max(-1))))
     }
 
     pub fn is_unprocessed(&self) -> bool {

@@ -12,7 +12,8 @@ final class RetryPolicy
 {
     /**
      * The pause before the second attempt is `$initialBackoff`, before each further one `$multiplier` times the last, give or take a
-     * fifth. A server may name another one, or forbid it, with `grpc-retry-pushback-ms`.
+     * fifth. A server may name another one, or forbid it, with `grpc-retry-pushback-ms`; one of
+     * more than 300 s, or beyond the call's deadline, ends the call with the server's failure.
      *
      * @param list<Status> $statuses those after which it is made again
      * @param int $maxAttempts the first one included, 2 to 5

@@ -18,6 +18,12 @@ use Weft\Runtime\Internal\Scheduler;
  */
 final class Attempts
 {
+    /**
+     * Seconds a server may ask for with `grpc-retry-pushback-ms`. The header has room for 24 days (gRFC A6): where a server wants
+     * more than this, its failure is the call's, as where that is beyond the call's deadline.
+     */
+    private const LONGEST_PUSHBACK = 300.0;
+
     /** Before the one that is being made. */
     public int $made = 0;
     private readonly ?float $ends;
@@ -79,7 +85,10 @@ final class Attempts
         if ($isForbidden || $isThrottled || $this->made + 1 >= $policy->maxAttempts) {
             return null;
         }
+        if ($pushback === null) {
+            return $policy->pause($this->made + 1);
+        }
 
-        return $pushback === null ? $policy->pause($this->made + 1) : $pushback / 1e3;
+        return $pushback / 1e3 <= self::LONGEST_PUSHBACK ? $pushback / 1e3 : null;
     }
 }
