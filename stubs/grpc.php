@@ -21,8 +21,8 @@ final class GrpcServer
     {
     }
 
-    /** Takes the calls on the connections of that server from now on. */
-    public function attach(HttpServer $server): void
+    /** Takes the calls on the connections of that server from now on; where it is exclusive, what is no call is answered 415. */
+    public function attach(HttpServer $server, bool $isExclusive): void
     {
     }
 
@@ -33,6 +33,16 @@ final class GrpcServer
      * @return array<int, \Weft\Grpc\Call|int>|int
      */
     public function next(int $max): mixed
+    {
+    }
+
+    /** How many handlers the limits allow at a time. */
+    public function handlers(): int
+    {
+    }
+
+    /** There are no more than that many fibers for handlers: fewer calls are handled than the limits say. May be called again. */
+    public function fit(int $fibers): void
     {
     }
 

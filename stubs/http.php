@@ -46,7 +46,12 @@ final class HttpServer
     {
     }
 
-    /** There are no more than that many fibers for handlers: fewer run, and fewer last, than the limits say. */
+    /** How many handlers the limits allow at a time. */
+    public function handlers(): int
+    {
+    }
+
+    /** There are no more than that many fibers for handlers: fewer run, and fewer last, than the limits say. May be called again. */
     public function fit(int $fibers): void
     {
     }

@@ -9,7 +9,9 @@ namespace Weft\Grpc;
  *
  * Calls that end by themselves and calls a client can hold open have budgets of their own, so that neither takes the place of
  * the other: `$inFlight` is for unary calls, `$streams` for those that stream, `$watches` for `grpc.health.v1.Health/Watch`. Each
- * call that is being handled has a fiber: `maxFibers` of `Weft\run()` has to be more than the three together.
+ * call that is being handled has a fiber, and keeps its place until its handler has ended, though its client has gone. Servers that
+ * want more handlers together than `maxFibers` of `Weft\run()` each get their proportional part; of that of gRPC a quarter is for
+ * watches, as much for streams, and half for unary calls.
  */
 final class Limits
 {

@@ -117,12 +117,12 @@ final class Server
      */
     public function listen(string $address, bool $sharePort = false, ?Http\Limits $connections = null, ?Http\Tls $tls = null): string
     {
-        $refuse = static fn(): Http\Response => Http\Response::text("415 Unsupported Media Type: this is a gRPC server\n", 415);
+        $none = static fn(): never => throw new \LogicException('What is no gRPC has its answer before');
         $connections ??= new Http\Limits(idleTimeout: self::IDLE, pingInterval: self::PING_INTERVAL, minPingInterval: self::MIN_PING_INTERVAL);
-        $server = new Http\Server($refuse, $connections, $this->logger);
+        $server = new Http\Server($none, $connections, $this->logger);
         $address = $server->listen($address, $sharePort, $tls);
-        $this->share($server);
-        $this->own[] = $server;
+        $server->carry($this->native(), true);
+        $this->carriers[] = $this->own[] = $server;
 
         return $address;
     }
@@ -130,7 +130,7 @@ final class Server
     /** Serves on the connections of an HTTP server too, which goes on with what is no gRPC. `stop()` stops it. */
     public function share(Http\Server $server): void
     {
-        $server->carry($this->native());
+        $server->carry($this->native(), false);
         $this->carriers[] = $server;
     }
 

@@ -14,8 +14,9 @@ final class Limits
      * @param int $inFlight requests whose handlers run at a time, event streams and WebSockets excepted; more wait in the queue. A
      *     handler that streams its answer runs until the answer's end.
      * @param int $queue requests waiting for their turn, or for a small body that is read before; more are answered 503
-     * @param int $longLived event streams and WebSockets at a time; more are answered 503. They and `inFlight` are never more than
-     *     `maxFibers` of `Weft\run()`, of which `longLived` gets half at most.
+     * @param int $longLived event streams and WebSockets at a time; more are answered 503. Servers whose `inFlight` and `longLived`
+     *     (of gRPC the three of its limits) are more than `maxFibers` of `Weft\run()` together each get their proportional part,
+     *     of which `longLived` gets half at most.
      * @param int $longLivedPerConnection the same on one connection
      * @param float $clientShare the part of `connections`, `inFlight`, `queue` and `longLived` that one client address (of IPv6 a network
      *     of 64 bits) may take, above 0 and up to 1; connections beyond it are closed. Set 1.0 behind a proxy, which is one address.

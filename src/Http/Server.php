@@ -24,6 +24,7 @@ final class Server
     /** @var list<string> */
     private array $addresses = [];
     private bool $stopped = false;
+    private bool $isCarrier = false;
 
     /**
      * @param Router|\Closure(Request): Response $handler
@@ -78,10 +79,17 @@ final class Server
         $this->native->reloadCertificates();
     }
 
-    /** @internal Hands calls of gRPC on its connections over. */
-    public function carry(GrpcServer $calls): void
+    /**
+     * Hands calls of gRPC on its connections over.
+     *
+     * @internal
+     *
+     * @param bool $isExclusive what is no gRPC is answered 415, without the handler
+     */
+    public function carry(GrpcServer $calls, bool $isExclusive): void
     {
-        $calls->attach($this->native);
+        $this->isCarrier = $isExclusive;
+        $calls->attach($this->native, $isExclusive);
     }
 
     /** @return list<string> what it listens on, with real ports */
@@ -96,7 +104,7 @@ final class Server
         if (Scheduler::$current === null) {
             throw new \Error('Weft\Http\Server::run() starts a task per request: call it inside Weft\run(), or use Weft\App');
         }
-        $this->requests->serve(Scheduler::$current);
+        $this->requests->serve(Scheduler::$current, $this->isCarrier);
     }
 
     /**

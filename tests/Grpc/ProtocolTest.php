@@ -60,6 +60,15 @@ final class ProtocolTest extends GrpcTestCase
         self::assertSame(415, $server->post(self::GET, '{}', '-H', 'Content-Type: application/json')->httpStatus());
         self::assertSame(415, $server->post(self::GET, '', '-H', 'Content-Type: application/grpcfoo')->httpStatus());
         self::assertSame(415, $server->post(self::GET, self::USER_228, '--http1.1')->httpStatus());
+        self::assertTrue($server->awaitLog('gRPC calls refused (not_grpc): 1, the last from 127.0.0.1:'));
+    }
+
+    public function testAnotherMethodOfHttpIs405(): void
+    {
+        $server = $this->serve();
+
+        self::assertSame(405, $server->post(self::GET, self::USER_228, '-X', 'PUT')->httpStatus());
+        self::assertTrue($server->awaitLog('gRPC calls refused (http_method): 1, the last from 127.0.0.1:'));
     }
 
     public function testAnotherHttpMethodThanPostIs405(): void

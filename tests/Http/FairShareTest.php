@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use Weft\Tests\Grpc\Wire;
+
 /** One client within its limits never takes more than its share, and nothing it abandons keeps a place. */
 final class FairShareTest extends HttpTestCase
 {
@@ -43,26 +45,55 @@ final class FairShareTest extends HttpTestCase
         }
     }
 
-    public function testEveryKindOfLongRequestFrom100ConnectionsLeavesRoomForOthers(): void
+    public function testEveryKindOfLongRequestFrom105ConnectionsLeavesRoomForOthers(): void
     {
         $server = $this->withFibers(200);
         $open = [];
-        for ($index = 0; $index < 20; $index++) {
+        for ($index = 0; $index < 15; $index++) {
             $open[] = $this->hold($server, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nx");
             $open[] = $this->hold($server, Http2Wire::PREFACE . $this->streams('/events', 30));
             $open[] = $this->hold($server, Http2Wire::PREFACE . $this->streams('/big', 30));
             $open[] = $this->hold($server, WebSocketClient::request('/socket'));
             $open[] = $this->hold($server, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            $open[] = $this->hold($server, Http2Wire::PREFACE . $this->calls('/grpc.health.v1.Health/Watch', 30));
+            $open[] = $this->hold($server, Http2Wire::PREFACE . $this->calls('/api.Users/List', 30));
         }
-        $server->get('/', '--interface', self::OTHER);
+        // A tenth of all fibers: what both servers want is fitted to them.
+        self::assertTrue($server->awaitLog('the server has 20 health watches open'));
+        $this->callUnary($server);
 
         $before = $server->cpu();
         for ($request = 0; $request < 10; $request++) {
             self::assertSame('hello', self::bodyOf($server->get('/', '--interface', self::OTHER)));
+            $this->callUnary($server);
         }
 
-        self::assertLessThan(10 * 0.1, $server->cpu() - $before);
-        self::assertCount(100, $open);
+        self::assertLessThan(20 * 0.1, $server->cpu() - $before);
+        self::assertCount(105, $open);
+    }
+
+    public function testCallsThatAreResetKeepTheirFibersWhileTheirHandlersGoOn(): void
+    {
+        $server = $this->withFibers(40);
+        $socket = $server->connect();
+        stream_set_timeout($socket, 10);
+        fwrite($socket, Http2Wire::PREFACE);
+        for ($round = 0; $round < 10; $round++) {
+            $calls = '';
+            for ($stream = 20 * $round + 1; $stream < 20 * ($round + 1); $stream += 2) {
+                $calls .= Wire::call($stream, '/api.Users/Lookup') . Wire::frame(Wire::DATA, 0, $stream, "\0\0\0\0\0");
+            }
+            // The answer to a ping says that what was sent before it has arrived.
+            $this->exchangePing($socket, $calls);
+            for ($stream = 20 * $round + 1, $resets = ''; $stream < 20 * ($round + 1); $stream += 2) {
+                $resets .= Http2Wire::frame(Http2Wire::RST_STREAM, 0, $stream, pack('N', 8));
+            }
+            $this->exchangePing($socket, $resets);
+        }
+
+        self::assertSame('hello', self::bodyOf($server->get('/', '--interface', self::OTHER)));
+        $this->callUnary($server);
+        self::assertLessThanOrEqual(16, substr_count($server->log(), 'lookup begins'));
     }
 
     public function testAbandonedRequestsAreNotInTheQueue(): void
@@ -126,21 +157,48 @@ final class FairShareTest extends HttpTestCase
     private function withFibers(int $fibers): ServerProcess
     {
         $program = (string) tempnam(sys_get_temp_dir(), 'weft');
-        $autoload = var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        $autoload = var_export(\dirname(__DIR__, 2) . '/examples/users/autoload.php', true);
         $routes = self::ROUTES;
         file_put_contents($program, <<<PHP
             <?php
             require $autoload;
+            use Weft\Examples\Users\{GetUserRequest, ImportSummary, ListUserRequest, User, Users};
+            use Weft\Grpc\Call;
             use Weft\Http\{BodyWriter, EventWriter, Request, Response, Router, Server, WebSocket};
-            use function Weft\{async, delay, run, signal};
+            use function Weft\{async, delay, run, shield, signal};
+            final class Service implements Users
+            {
+                public function get(GetUserRequest \$request, Call \$call): User
+                {
+                    return new User(\$request->id, 'hello');
+                }
+                public function list(ListUserRequest \$request, Call \$call): iterable
+                {
+                    yield new User(1);
+                    delay(60);
+                }
+                public function import(iterable \$requests, Call \$call): ImportSummary
+                {
+                    return new ImportSummary(iterator_count(\$requests));
+                }
+                public function lookup(iterable \$requests, Call \$call): iterable
+                {
+                    fwrite(STDERR, "lookup begins\n");
+                    shield(static fn() => delay(60));
+                    yield new User(1);
+                }
+            }
             run(static function (): void {
                 \$routes = Router::new();
                 $routes
                 \$server = new Server(\$routes);
                 echo \$server->listen('127.0.0.1:0'), "\n";
+                \$grpc = new Weft\Grpc\Server(new Service());
+                \$grpc->share(\$server);
                 async(\$server->run(...));
+                async(\$grpc->run(...));
                 signal(SIGTERM);
-                \$server->stop(0.2);
+                exit(0);
             }, maxFibers: $fibers);
             PHP);
 
@@ -164,6 +222,36 @@ final class FairShareTest extends HttpTestCase
         }
 
         return $requests;
+    }
+
+    /** Calls of gRPC with an empty message. */
+    private function calls(string $path, int $count): string
+    {
+        $calls = '';
+        for ($stream = 1; $stream < 2 * $count; $stream += 2) {
+            $calls .= Wire::call($stream, $path) . Wire::frame(Wire::DATA, Wire::END_STREAM, $stream, "\0\0\0\0\0");
+        }
+
+        return $calls;
+    }
+
+    private function callUnary(ServerProcess $server): void
+    {
+        $message = (string) tempnam(sys_get_temp_dir(), 'weft');
+        file_put_contents($message, "\0\0\0\0\0");
+        $answer = $server->get('/api.Users/Get', '--interface', self::OTHER, '--http2-prior-knowledge', '-H', 'content-type: application/grpc', '-H', 'te: trailers', '--data-binary', "@$message", '--max-time', '10');
+        unlink($message);
+        self::assertStringContainsString('hello', $answer);
+    }
+
+    /** @param resource $socket */
+    private function exchangePing($socket, string $bytes): void
+    {
+        fwrite($socket, $bytes . Http2Wire::frame(Http2Wire::PING, 0, 0, 'arrived?'));
+        for ($read = ''; !feof($socket) && !str_contains($read, 'arrived?');) {
+            $read .= fread($socket, 1_024);
+        }
+        self::assertStringContainsString('arrived?', $read);
     }
 
     private function untilOk(ServerProcess $server, string $path): string

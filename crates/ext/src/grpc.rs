@@ -65,8 +65,11 @@ impl GrpcServer {
         })
     }
 
-    pub fn attach(&self, server: &HttpServer) {
-        server.delegate(Rc::new(Calls::clone(&self.calls)));
+    pub fn attach(&self, server: &HttpServer, is_exclusive: bool) {
+        server.delegate(match is_exclusive {
+            true => self.calls.exclusive(),
+            false => Rc::new(Calls::clone(&self.calls)),
+        });
     }
 
     pub fn next(&self, max: i64) -> PhpResult<Zval> {
@@ -86,6 +89,14 @@ impl GrpcServer {
             })));
         });
         Ok(long(op))
+    }
+
+    pub fn handlers(&self) -> i64 {
+        self.calls.handlers() as i64
+    }
+
+    pub fn fit(&self, fibers: i64) {
+        self.calls.fit(usize::try_from(fibers).unwrap_or(1));
     }
 
     pub fn refusals(&self) -> PhpResult<i64> {

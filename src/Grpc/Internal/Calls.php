@@ -48,11 +48,13 @@ final class Calls implements ArrivalHandler
 
     public function serve(Scheduler $scheduler): void
     {
+        $claim = $scheduler->fiberShares->claim($this->native->handlers(), $this->native->fit(...));
         $this->logRefusals($scheduler);
         try {
             $this->arrivals->serve($scheduler, static fn() => null);
         } finally {
             $this->refusals === null || $scheduler->unwatch($this->refusals);
+            $scheduler->fiberShares->release($claim);
         }
     }
 

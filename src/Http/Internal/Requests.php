@@ -48,14 +48,16 @@ final class Requests implements ArrivalHandler
         $this->refusals = new Refusals($native, $logger);
     }
 
-    public function serve(Scheduler $scheduler): void
+    /** @param bool $isCarrier its connections are for another protocol: no request needs a fiber */
+    public function serve(Scheduler $scheduler, bool $isCarrier): void
     {
-        $this->native->fit($scheduler->maxFibers());
+        $claim = $isCarrier ? null : $scheduler->fiberShares->claim($this->native->handlers(), $this->native->fit(...));
         $this->refusals->watch($scheduler);
         try {
             $this->arrivals->serve($scheduler, $this->native->abort(...));
         } finally {
             $this->refusals->end();
+            $claim === null || $scheduler->fiberShares->release($claim);
         }
     }
 

@@ -67,6 +67,8 @@ final class Scheduler
     /** A deadlock has been reported and everything cancelled. */
     private bool $deadlocked = false;
     private Coroutine $root;
+    /** Of the servers that run here. */
+    public readonly FiberShares $fiberShares;
     /** The one whose loop a destructor or a signal handler has interrupted to open this one. */
     private readonly ?self $outer;
 
@@ -74,6 +76,7 @@ final class Scheduler
     private function __construct(callable $main, private int $maxFibers, ?\Closure $uncaught)
     {
         $this->outer = self::$current;
+        $this->fiberShares = new FiberShares($maxFibers);
         $this->now = \hrtime(true) / 1e9;
         $this->work = $this->work(...);
         $this->orphans = new Orphans($this, $uncaught);
@@ -204,12 +207,6 @@ final class Scheduler
             \array_pop($this->woken);
             throw Blocking::refusal($refused) ?? $refused;
         }
-    }
-
-    /** How many tasks may be suspended at a time. */
-    public function maxFibers(): int
-    {
-        return $this->maxFibers;
     }
 
     /** Calls `$done` on the loop when `$op` has finished. */
@@ -418,6 +415,7 @@ final class Scheduler
                 throw $refused;
             }
             $this->maxFibers = $this->fibers;
+            $this->fiberShares->shrink($this->fibers);
 
             return false;
         }

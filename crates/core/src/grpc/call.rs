@@ -10,15 +10,16 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
+use super::calls::Shared;
 use super::encoding::Encoding;
 use super::frame::Frame;
 use super::inbound::Inbound;
 use super::json::{http_status, report};
-use super::calls::Shared;
 use super::lane::Lane;
 use super::metadata::{DETAILS, PUSHBACK, answered_type};
 use super::meter::Stopwatch;
 use super::outbound::{Closed, Outbound};
+use super::refusal::Cause;
 use super::share::Share;
 use super::status::{Code, Status};
 use super::web::Protocol;
@@ -58,6 +59,8 @@ pub struct Call {
     /// The one message of a client that does not stream.
     pub(super) message: RefCell<Option<Frame>>,
     has_reader: Cell<bool>,
+    /// It is among the refused ones.
+    is_refused: Cell<bool>,
     pub(super) outbound: Outbound,
     /// How its messages may be compressed, as its head says or will say.
     encoding: Cell<Option<Encoding>>,
@@ -139,7 +142,10 @@ pub(super) struct Opening {
 impl Call {
     pub(super) fn new(id: Id, opening: Opening) -> Self {
         let now = SystemTime::now();
-        let tally = opening.shared.upgrade().map(|shared| Rc::clone(&shared.tally));
+        let tally = opening
+            .shared
+            .upgrade()
+            .map(|shared| Rc::clone(&shared.tally));
         let tally = tally.unwrap_or_default();
         tally.start(now);
         opening.peer.tally.start(now);
@@ -162,6 +168,7 @@ impl Call {
             inbound: RefCell::new(opening.inbound),
             message: RefCell::default(),
             has_reader: Cell::default(),
+            is_refused: Cell::default(),
             outbound: Outbound::default(),
             encoding: Cell::default(),
             is_compressing: Cell::default(),
@@ -236,9 +243,12 @@ impl Call {
         let Some(frame) = self.message.borrow_mut().take() else {
             return Ok(Bytes::new());
         };
-        let mut inbound = self.inbound.borrow_mut();
-        inbound.release();
-        inbound.open(frame)
+        let message = {
+            let mut inbound = self.inbound.borrow_mut();
+            inbound.release();
+            inbound.open(frame)
+        };
+        message.inspect_err(|status| self.count_refusal(status))
     }
 
     /// Whether the last message that was taken had been compressed.
@@ -252,14 +262,32 @@ impl Call {
             return Poll::Ready(Err(read_by_another()));
         }
         let mut context = Context::from_waker(Waker::noop());
-        self.inbound.borrow_mut().poll_message(&mut context)
+        self.poll_message(&mut context)
     }
 
     pub fn read(self: &Rc<Self>) -> impl Future<Output = Result<Option<Bytes>, Status>> + use<> {
         let reader = Reader::new(Rc::clone(self));
         async move {
             let reader = reader.ok_or_else(read_by_another)?;
-            poll_fn(|context| reader.0.inbound.borrow_mut().poll_message(context)).await
+            poll_fn(|context| reader.0.poll_message(context)).await
+        }
+    }
+
+    fn poll_message(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Status>> {
+        let message = self.inbound.borrow_mut().poll_message(context);
+        if let Poll::Ready(Err(status)) = &message {
+            self.count_refusal(status);
+        }
+        message
+    }
+
+    /// What its client has sent cannot be read. Counted once: its reader hears of it as often as it asks.
+    fn count_refusal(&self, status: &Status) {
+        if let Some(cause) = Cause::of_reading(status)
+            && let Some(shared) = self.shared.upgrade()
+            && !self.is_refused.replace(true)
+        {
+            shared.refusals.add(cause, status, self.peer.address);
         }
     }
 

@@ -11,12 +11,13 @@ use super::call::{Call, Place, Reading, Stage};
 use super::deadlines::Deadlines;
 use super::gate::{Gate, GateLimits};
 use super::json::{Routes, Rule, TemplateError};
-use super::lane::{Lane, Lanes};
+use super::lane::{Lane, LaneLimits, Lanes};
 use super::meter::{Meter, Stopwatch};
 use super::refusal::{Cause, Refusal, RefusalReport, Refusals};
+use super::service::Exclusive;
 use super::share::{Share, ShareLimits, Shares};
 use super::status::{Code, Status};
-use crate::http::{Id, Peer, Registry, Tally};
+use crate::http::{Id, Peer, Registry, Service, Tally};
 use crate::workers::pulse;
 
 /// Bytes a second that keep a request alive beyond its time.
@@ -164,7 +165,11 @@ impl Calls {
         });
         let served: Vec<Served> = served.collect();
         let paths = served.iter().map(|method| Rc::clone(&method.path));
-        let lanes = Lanes::new(limits.in_flight, limits.streams);
+        let lanes = Lanes::new(LaneLimits {
+            unary: limits.in_flight,
+            streams: limits.streams,
+            watches: limits.watches.server,
+        });
         let streams = ShareLimits {
             server: usize::MAX,
             connection: limits.streams_per_connection,
@@ -190,6 +195,11 @@ impl Calls {
         Ok(Self {
             shared: Rc::new(shared),
         })
+    }
+
+    /// The same calls, as the service of a server that has no other requests to answer: what is no call is answered 415.
+    pub fn exclusive(&self) -> Rc<dyn Service> {
+        Rc::new(Exclusive(self.clone()))
     }
 
     /// Enforces the deadlines; does not end.
@@ -238,6 +248,19 @@ impl Calls {
     /// The next event; calls of a lane come in the order of their arrival, and only while there is room in flight.
     pub fn take(&self) -> Option<Event> {
         self.shared.take()
+    }
+
+    /// How many handlers the limits allow at a time.
+    pub fn handlers(&self) -> usize {
+        self.shared.lanes.configured().handlers()
+    }
+
+    /// There are no more than that many fibers for handlers: fewer calls of each [`Lane`] are handled at a time than the limits say.
+    /// May be called again when that changes.
+    pub fn fit(&self, fibers: usize) {
+        let limits = self.shared.lanes.fit(fibers);
+        self.shared.watches.fit(limits.watches);
+        self.shared.tell();
     }
 
     pub fn tally(&self) -> &Tally {

@@ -18,9 +18,47 @@ pub enum Lane {
     Watch,
 }
 
+/// How many calls of each lane may be handled at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LaneLimits {
+    pub(super) unary: usize,
+    pub(super) streams: usize,
+    pub(super) watches: usize,
+}
+
+impl LaneLimits {
+    /// How many handlers may run at a time.
+    pub(super) fn handlers(self) -> usize {
+        self.unary
+            .saturating_add(self.streams)
+            .saturating_add(self.watches)
+    }
+
+    /// Leaves no more handlers than there are fibers for them, and one of each lane at least. Where there are too few, a quarter of
+    /// them is for watches, and half of them are for watches and streams.
+    fn fitted(self, fibers: usize) -> Self {
+        if self.handlers() <= fibers {
+            return self;
+        }
+        let watches = self.watches.min((fibers / 4).max(1));
+        let lasting = fibers.div_ceil(2);
+        let streams = self.streams.min(lasting.saturating_sub(watches).max(1));
+        let rest = fibers.saturating_sub(watches + streams);
+        Self {
+            unary: self.unary.min(rest.max(1)),
+            streams,
+            watches,
+        }
+    }
+
+    fn as_array(self) -> [usize; 3] {
+        [self.unary, self.streams, self.watches]
+    }
+}
+
 /// The calls of one lane: how many are being handled, and which wait for that.
 pub(super) struct LaneState {
-    limit: usize,
+    limit: Cell<usize>,
     handed: Cell<usize>,
     pub(super) ready: CallQueue,
 }
@@ -28,18 +66,18 @@ pub(super) struct LaneState {
 impl LaneState {
     fn new(limit: usize) -> Self {
         Self {
-            limit,
+            limit: Cell::new(limit),
             handed: Cell::default(),
             ready: CallQueue::default(),
         }
     }
 
     fn has_next(&self) -> bool {
-        self.handed.get() < self.limit && !self.ready.is_empty()
+        self.handed.get() < self.limit.get() && !self.ready.is_empty()
     }
 
     fn take(&self) -> Option<Rc<Call>> {
-        if self.handed.get() >= self.limit {
+        if self.handed.get() >= self.limit.get() {
             return None;
         }
         let call = self.ready.pop()?;
@@ -60,17 +98,31 @@ impl LaneState {
 
 /// All lanes. Calls of one leave in the order of their arrival; the lanes take turns.
 pub(super) struct Lanes {
+    configured: LaneLimits,
     states: [LaneState; 3],
     turn: Cell<usize>,
 }
 
 impl Lanes {
-    pub(super) fn new(unary: usize, streams: usize) -> Self {
+    pub(super) fn new(limits: LaneLimits) -> Self {
         Self {
-            // Watches are limited before they get here.
-            states: [unary, streams, usize::MAX].map(LaneState::new),
+            configured: limits,
+            states: limits.as_array().map(LaneState::new),
             turn: Cell::default(),
         }
+    }
+
+    pub(super) fn configured(&self) -> LaneLimits {
+        self.configured
+    }
+
+    /// There are no more than that many fibers for handlers. What runs goes on.
+    pub(super) fn fit(&self, fibers: usize) -> LaneLimits {
+        let limits = self.configured.fitted(fibers);
+        for (state, limit) in self.states.iter().zip(limits.as_array()) {
+            state.limit.set(limit);
+        }
+        limits
     }
 
     pub(super) fn of(&self, lane: Lane) -> &LaneState {
@@ -92,5 +144,37 @@ impl Lanes {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: LaneLimits = LaneLimits {
+        unary: 1_000,
+        streams: 2_000,
+        watches: 1_000,
+    };
+
+    #[test]
+    fn no_more_handlers_run_than_there_are_fibers_for_and_one_of_each_lane_at_least() {
+        assert_eq!(LIMITS.fitted(4_000), LIMITS);
+        assert_eq!(LIMITS.fitted(200).as_array(), [100, 50, 50]);
+        for fibers in 3..5_000 {
+            let fitted = LIMITS.fitted(fibers);
+            assert!(fitted.handlers() <= fibers, "{fibers}: {fitted:?}");
+            assert!(fitted.as_array().iter().all(|&limit| limit > 0));
+        }
+        assert_eq!(LIMITS.fitted(1).as_array(), [1, 1, 1]);
+    }
+
+    #[test]
+    fn lanes_are_fitted_again_when_there_are_more_fibers() {
+        let lanes = Lanes::new(LIMITS);
+        lanes.fit(10);
+        assert_eq!(lanes.of(Lane::Unary).limit.get(), 5);
+        lanes.fit(10_000);
+        assert_eq!(lanes.of(Lane::Unary).limit.get(), 1_000);
     }
 }

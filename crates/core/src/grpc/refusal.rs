@@ -1,4 +1,4 @@
-//! Calls that no handler sees: why, how many, and from whom.
+//! Calls that are refused, nearly always before a handler sees them: why, how many, and from whom.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -40,6 +40,10 @@ pub enum Cause {
     ExpiredInQueue,
     StreamLimit,
     WatchLimit,
+    /// 405: it is not called by a method of HTTP that gRPC knows.
+    HttpMethod,
+    /// 415: a request that is not gRPC, to a server of nothing else.
+    NotGrpc,
 }
 
 impl Cause {
@@ -57,6 +61,8 @@ impl Cause {
             Self::ExpiredInQueue => "expired_in_queue",
             Self::StreamLimit => "stream_limit",
             Self::WatchLimit => "watch_limit",
+            Self::HttpMethod => "http_method",
+            Self::NotGrpc => "not_grpc",
         }
     }
 
@@ -154,7 +160,7 @@ impl Refusals {
 
 impl Entry {
     fn new(cause: Cause) -> Self {
-        let help = "gRPC calls that no handler saw, by cause.";
+        let help = "gRPC calls that were refused for what they sent or for want of room, by cause.";
         Self {
             counter: metrics::counter("weft_grpc_refused_total", help, &[("cause", cause.name())]),
             reported: None,

@@ -64,6 +64,40 @@ impl Service for Calls {
     }
 }
 
+/// The same on a server of nothing else: what is no call is answered 415.
+pub(super) struct Exclusive(pub(super) Calls);
+
+impl Service for Exclusive {
+    fn takes(&self, _: &Request<Incoming>) -> bool {
+        true
+    }
+
+    fn call(&self, request: Request<Incoming>, peer: Rc<Peer>) -> ServiceFuture {
+        let Self(calls) = self;
+        if calls.takes(&request) {
+            return calls.call(request, peer);
+        }
+        let message = format!("{} {} is not gRPC", request.method(), request.uri().path());
+        let status = Status::new(Code::UNIMPLEMENTED, message);
+        let refusals = &calls.shared.refusals;
+        refusals.add(Cause::NotGrpc, &status, peer.address);
+        let body = request.into_body();
+        Box::pin(async move {
+            discard(body).await;
+            not_grpc()
+        })
+    }
+}
+
+fn not_grpc() -> Response<Body> {
+    let text = "415 Unsupported Media Type: this is a gRPC server\n";
+    let mut response = Response::new(Body::from(Bytes::from(text)));
+    *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}
+
 impl Calls {
     /// A browser asks whether a page may call.
     fn is_preflight(&self, request: &Request<Incoming>) -> bool {
@@ -123,7 +157,17 @@ fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> S
             let verbs = shared.verbs(head.uri.path());
             return Box::pin(ready(preflight(&head.headers, verbs)));
         }
-        _ => return Box::pin(ready(not_allowed())),
+        _ => {
+            let message = format!("gRPC is called by POST, not by {}", head.method);
+            let status = Status::new(Code::UNIMPLEMENTED, message);
+            shared
+                .refusals
+                .add(Cause::HttpMethod, &status, peer.address);
+            return Box::pin(async move {
+                discard(body).await;
+                not_allowed()
+            });
+        }
     }
     let admitted = match protocol {
         Some(protocol) => admit(shared, &head, protocol),

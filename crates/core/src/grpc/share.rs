@@ -47,6 +47,8 @@ impl ConnectionUse {
 pub(super) struct Shares {
     lane: Lane,
     limits: ShareLimits,
+    /// `limits.server`, fitted to the fibers there are.
+    server: Cell<usize>,
     open: Cell<usize>,
     by_network: RefCell<HashMap<IpAddr, usize>>,
 }
@@ -56,9 +58,15 @@ impl Shares {
         Rc::new(Self {
             lane,
             limits,
+            server: Cell::new(limits.server),
             open: Cell::default(),
             by_network: RefCell::default(),
         })
+    }
+
+    /// All clients together may have no more than that.
+    pub(super) fn fit(&self, server: usize) {
+        self.server.set(server);
     }
 
     /// Counts a call as open until the share is dropped.
@@ -86,7 +94,7 @@ impl Shares {
         let (whose, limit) = match self.limits {
             limits if on_connection >= limits.connection => ("connection", limits.connection),
             limits if from_network >= limits.peer => ("client address", limits.peer),
-            limits if self.open.get() >= limits.server => ("server", limits.server),
+            _ if self.open.get() >= self.server.get() => ("server", self.server.get()),
             _ => return Ok(()),
         };
         let (what, cause) = match self.lane {

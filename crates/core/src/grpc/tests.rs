@@ -638,3 +638,34 @@ fn an_expired_call_leaves_the_queue_at_once() {
         assert_eq!(calls.refusals().await[0].cause, Cause::ExpiredInQueue);
     });
 }
+
+#[test]
+fn a_message_that_cannot_be_decompressed_is_counted_once() {
+    run(async {
+        let calls = calls(Limits::default());
+        let client = connect(serve(&calls)).await;
+        let compressed = &[("grpc-encoding", "gzip")];
+        let wire = [message(1, b"no gzip")];
+        let _unary = send(&client, head(UNARY, compressed), &wire, true).await;
+        let call = take(&calls).await;
+        assert!(call.take_message().is_err());
+        let report = calls.refusals().await.remove(0);
+        assert_eq!((report.cause, report.count), (Cause::MalformedMessage, 1));
+        assert!(report.message.contains("no gzip data"), "{report:?}");
+
+        let bomb = Encoding::Gzip.compress(&vec![0; 5 << 20]).unwrap();
+        let _stream = send(
+            &client,
+            head(STREAM, compressed),
+            &[message(1, &bomb)],
+            true,
+        )
+        .await;
+        let call = take(&calls).await;
+        for _ in 0..3 {
+            assert!(call.read().await.is_err());
+        }
+        let report = calls.refusals().await.remove(0);
+        assert_eq!((report.cause, report.count), (Cause::MessageTooLarge, 1));
+    });
+}

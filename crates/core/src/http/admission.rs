@@ -57,8 +57,16 @@ impl Capacity {
         share.clamp(1, limit.max(1))
     }
 
-    /// Leaves no more places than there are fibers to handle them: half of the fibers are for requests that last.
+    /// How many handlers may run at a time.
+    fn handlers(&self) -> usize {
+        self.running.saturating_add(self.long_lived)
+    }
+
+    /// Leaves no more places than there are fibers to handle them: where there are too few, half of them are for requests that last.
     fn fitted(self, fibers: usize) -> Self {
+        if self.handlers() <= fibers {
+            return self;
+        }
         let long_lived = self.long_lived.min(fibers.div_ceil(2));
         let running = self.running.min(fibers.saturating_sub(long_lived).max(1));
         Self {
@@ -95,6 +103,8 @@ impl Counts {
 
 /// The places of a server.
 pub(crate) struct Admission {
+    configured: Capacity,
+    /// `configured`, fitted to the fibers there are.
     capacity: Cell<Capacity>,
     counts: Counts,
     clients: RefCell<HashMap<IpAddr, Weak<Client>>>,
@@ -136,6 +146,7 @@ pub(crate) struct Permit {
 impl Admission {
     pub(crate) fn new(capacity: Capacity) -> Rc<Self> {
         Rc::new(Self {
+            configured: capacity,
             capacity: Cell::new(capacity),
             counts: Counts::default(),
             clients: RefCell::default(),
@@ -145,9 +156,15 @@ impl Admission {
         })
     }
 
-    /// There are no more than that many fibers.
+    /// How many handlers may run at a time, if there are fibers for them.
+    pub(crate) fn handlers(&self) -> usize {
+        self.configured.handlers()
+    }
+
+    /// There are no more than that many fibers. May be said again with another number; what runs goes on.
     pub(crate) fn fit(&self, fibers: usize) {
-        self.capacity.set(self.capacity.get().fitted(fibers));
+        self.capacity.set(self.configured.fitted(fibers));
+        self.wake();
     }
 
     /// A connection from `address`, unless that client has as many as it may have.
@@ -481,7 +498,7 @@ mod tests {
         assert_eq!((fitted.running, fitted.long_lived), (2, 3));
         let alone = CAPACITY.fitted(1);
         assert_eq!((alone.running, alone.long_lived), (1, 1));
-        assert_eq!(CAPACITY.fitted(10_000), CAPACITY);
+        assert_eq!(CAPACITY.fitted(CAPACITY.handlers()), CAPACITY);
     }
 
     #[test]

@@ -55,7 +55,13 @@ impl Server {
         sweep(Rc::clone(&self.shared))
     }
 
-    /// There are no more than that many fibers for handlers: fewer requests run, and fewer last, than the limits say.
+    /// How many handlers the limits allow at a time.
+    pub fn handlers(&self) -> usize {
+        self.shared.admission.handlers()
+    }
+
+    /// There are no more than that many fibers for handlers: fewer requests run, and fewer last, than the limits say. May be called
+    /// again when that changes.
     pub fn fit(&self, fibers: usize) {
         self.shared.admission.fit(fibers);
     }

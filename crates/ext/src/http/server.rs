@@ -90,6 +90,10 @@ impl HttpServer {
         Ok(zval)
     }
 
+    pub fn handlers(&self) -> i64 {
+        self.server.handlers() as i64
+    }
+
     pub fn fit(&self, fibers: i64) {
         self.server.fit(usize::try_from(fibers).unwrap_or(1));
     }
