@@ -58,7 +58,8 @@ final class InteropTest extends TestCase
         [$exit, $output] = Tool::run('grpc-interop-client', ["--server_host=$host", "--server_port=$port", "--test_case=$case", ...$arguments]);
 
         self::assertSame(0, $exit, $output);
-        self::assertSame('', $server->log());
+        // Two of the cases call what is not there.
+        self::assertSame('', preg_replace('/^.* gRPC calls refused \(unknown_method\): .*\n/m', '', $server->log()));
     }
 
     /** @return iterable<string, list<string>> */

@@ -13,10 +13,14 @@ final class FiberSharesTest extends TestCase
     {
         $shares = new FiberShares(100);
         $http = $grpc = 0;
-        $shares->claim(60, static function (int $fibers) use (&$http): void { $http = $fibers; });
+        $shares->claim(60, static function (int $fibers) use (&$http): void {
+            $http = $fibers;
+        });
         self::assertSame(60, $http);
 
-        $second = $shares->claim(140, static function (int $fibers) use (&$grpc): void { $grpc = $fibers; });
+        $second = $shares->claim(140, static function (int $fibers) use (&$grpc): void {
+            $grpc = $fibers;
+        });
         self::assertSame([30, 70], [$http, $grpc]);
 
         $shares->shrink(50);
@@ -31,7 +35,9 @@ final class FiberSharesTest extends TestCase
         $shares = new FiberShares(2);
         $parts = [];
         foreach ([1, \PHP_INT_MAX] as $index => $handlers) {
-            $shares->claim($handlers, static function (int $fibers) use (&$parts, $index): void { $parts[$index] = $fibers; });
+            $shares->claim($handlers, static function (int $fibers) use (&$parts, $index): void {
+                $parts[$index] = $fibers;
+            });
         }
 
         self::assertSame([1, 2], $parts);
