@@ -51,7 +51,7 @@ final class FiberShares
 
     private function divide(): void
     {
-        $wanted = \array_sum(\array_column($this->claims, 0));
+        $wanted = \array_sum(\array_map(static fn(array $claim): int => $claim[0], $this->claims));
         foreach ($this->claims as [$handlers, $fit]) {
             $fit($wanted <= $this->fibers ? $handlers : \max((int) ($this->fibers * ($handlers / $wanted)), 1));
         }
