@@ -22,7 +22,7 @@ final class GrpcServer
     }
 
     /** Takes the calls on the connections of that server from now on; where it is exclusive, what is no call is answered 415. */
-    public function attach(HttpServer $server, bool $isExclusive): void
+    public function attach(HttpServer $server, bool $exclusive): void
     {
     }
 

@@ -65,8 +65,8 @@ impl GrpcServer {
         })
     }
 
-    pub fn attach(&self, server: &HttpServer, is_exclusive: bool) {
-        server.delegate(match is_exclusive {
+    pub fn attach(&self, server: &HttpServer, exclusive: bool) {
+        server.delegate(match exclusive {
             true => self.calls.exclusive(),
             false => Rc::new(Calls::clone(&self.calls)),
         });
