@@ -77,11 +77,12 @@ class DelayTest extends BusTestCase
     public function testAMessageIsCancelledByItsIdUntilItHasLeft(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
-            $cancelled = $bus->publish(new CustomerStored('cancelled'), delay: 0.2);
+            // Long enough for a busy machine to cancel it, and due before the last one.
+            $cancelled = $bus->publish(new CustomerStored('cancelled'), delay: 1.5);
             $left = $bus->publish(new CustomerStored('left'), delay: 0.05);
             self::assertTrue($bus->cancel($cancelled));
             self::assertFalse($bus->cancel($cancelled));
-            $bus->publish(new CustomerStored('last'), delay: 0.35);
+            $bus->publish(new CustomerStored('last'), delay: 1.6);
             self::until(static fn(): bool => isset($heard['last']));
 
             self::assertSame(['left', 'last'], \array_keys($heard->getArrayCopy()));
