@@ -82,7 +82,8 @@ final class TimeoutTest extends BusTestCase
 
                 #[CommandHandler]
                 #[Timeout(0.2)]
-                #[Retry(immediate: 1)]
+                // More than one: on a busy machine an ordinary try may take longer than the time-out, too.
+                #[Retry(immediate: 20)]
                 public function store(StoreCustomer $command, Transaction $transaction): void
                 {
                     $transaction->execute('INSERT INTO effects (id, listener) VALUES (?, ?)', [$command->id, 'try ' . ++$this->calls]);
@@ -96,7 +97,8 @@ final class TimeoutTest extends BusTestCase
             $bus->send(self::customer(7));
             self::drain($bus);
 
-            self::assertSame([['id' => '7', 'listener' => 'try 2']], $database->execute('SELECT id, listener FROM effects')->rows());
+            self::assertGreaterThan(1, $calls);
+            self::assertSame([['id' => '7', 'listener' => "try $calls"]], $database->execute('SELECT id, listener FROM effects')->rows());
             timeout(5.0, static function () use ($database, $running): void {
                 while ($database->execute($running)->value() > 0) {
                     delay(0.02);
