@@ -74,7 +74,7 @@ final class RefusalTest extends HttpTestCase
         $waiting = $server->connect();
         fwrite($waiting, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
 
-        self::assertTrue($server->awaitLog('× accept'));
+        self::assertTrue($server->awaitLog('× accept'), $server->log());
         self::assertStringContainsString('Too many open files', $server->log());
         self::limit($server->pid(), 1_024);
         self::assertStatus(200, ServerProcess::readAll($waiting));
