@@ -70,6 +70,8 @@ final class RefusalTest extends HttpTestCase
     public function testAServerWithoutDescriptorsSaysSoAndGoesOn(): void
     {
         $server = $this->serve(self::ROUTES);
+        // A server that has served has loaded its classes: without a descriptor PHP opens no file.
+        self::assertStatus(200, $server->exchange("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
         self::limit($server->pid(), 3);
         $waiting = $server->connect();
         fwrite($waiting, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
