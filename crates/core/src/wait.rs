@@ -4,7 +4,7 @@ use tokio::sync::Notify;
 
 /// Waits until `ready` returns a value; asks again each time `changed` notifies its waiters.
 ///
-/// Whoever changes the state calls [`Notify::notify_waiters`] afterwards, without holding the state's lock. Dropping the
+/// The code that changes the state calls [`Notify::notify_waiters`] afterwards, without holding the state's lock. Dropping the
 /// future removes its waker: a wait that times out again and again leaves nothing behind.
 pub(crate) async fn until<T>(changed: &Notify, mut ready: impl FnMut() -> Option<T>) -> T {
     loop {

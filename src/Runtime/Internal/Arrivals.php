@@ -54,6 +54,8 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
         $group = \spl_object_id($this);
         $scheduler->groups[$group] = $this;
         LastRites::prepare();
+        // Loaded now: a server that has run out of descriptors cannot open the file of a class.
+        \class_exists(Output::class);
         // On the loop itself: what a task does to the output is undone when it waits.
         $this->waiting = Native\sleep(0.0);
         $scheduler->watch($this->waiting, function (int $op) use ($scheduler): void {

@@ -179,7 +179,7 @@ final class Coroutine implements Task, \Stringable
     /** The interruption to throw now: `throw $task->interruption()`. */
     public function interruption(): CancelledException
     {
-        /** @var Cancellation $cancellation whoever calls this has seen one of the two */
+        /** @var Cancellation $cancellation every caller has checked that one of the two is set */
         $cancellation = $this->thrown ?? $this->interrupt;
         $this->thrown === null ? $this->interrupt = null : $this->thrown = null;
 

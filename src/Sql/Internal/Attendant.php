@@ -52,7 +52,7 @@ final class Attendant implements Servant
         foreach ($this->native->work() as $work) {
             [$kind, $subject] = $work;
             if ($kind === 'abandon' && \is_int($subject)) {
-                ($this->working[$subject] ?? null)?->cancel('nobody waits for the hook any more');
+                ($this->working[$subject] ?? null)?->cancel('the caller of the hook has left');
             } elseif ($scheduler === null) {
                 $this->work($kind, $subject, $work[2] ?? 0);
             } else {

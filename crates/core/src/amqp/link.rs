@@ -43,7 +43,7 @@ pub(super) type Answer = Result<Reply, NoReply>;
 pub(super) enum NoReply {
     /// The broker closed the channel instead.
     Refused(CloseReason),
-    /// The broker was silent for so long.
+    /// The broker sent nothing for this long.
     Overdue(Duration),
 }
 

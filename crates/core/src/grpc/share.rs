@@ -145,7 +145,7 @@ fn subtract(counter: &Cell<usize>) {
     counter.set(counter.get() - 1);
 }
 
-/// Whoever has one address of IPv6 has 2⁶⁴ of them (RFC 6177).
+/// A client with one IPv6 address has a network of 2⁶⁴ addresses (RFC 6177).
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

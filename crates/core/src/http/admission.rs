@@ -77,7 +77,7 @@ impl Capacity {
     }
 }
 
-/// There is no place of that kind now.
+/// All places of that kind are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 

@@ -184,7 +184,7 @@ fn after_a_silence_as_many_connections_are_validated_as_are_borrowed() {
         let both = [borrow(&pool), borrow(&pool)];
         settle().await;
         assert_eq!((workshop.0.validated.get(), pool.stats().in_use), (3, 3));
-        // What nobody waits for is not validated.
+        // Only connections that are about to be lent are validated.
         assert!(pool.try_borrow().is_none());
         settle().await;
         assert_eq!(workshop.0.validated.get(), 3);

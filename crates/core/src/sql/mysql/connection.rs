@@ -368,7 +368,7 @@ impl Connection {
         self.reply.status & NO_BACKSLASH_ESCAPES == 0
     }
 
-    /// For whoever waits for a commit.
+    /// Lets the task that waits for a commit see whether it was sent.
     pub(super) fn sent_commit(&self) -> SentCommit {
         SentCommit {
             target: Rc::clone(&self.target),

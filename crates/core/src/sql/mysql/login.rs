@@ -403,7 +403,7 @@ impl Wire {
     }
 }
 
-/// What is known of whoever reads what we send.
+/// What is known about the peer that reads the password.
 enum Channel {
     /// A Unix socket, or TLS with a verified certificate.
     Proven,

@@ -30,7 +30,7 @@ use crate::sql::hooks::Mark;
 const TURN: usize = 256 * 1024;
 /// The server builds no message beyond this (`MaxAllocSize`).
 const MESSAGE_LIMIT: usize = 0x3fff_ffff;
-/// Whoever has not authenticated us may be anybody: bytes of a message until then. libpq takes 30,000.
+/// Largest message in bytes before authentication, when the peer may be anybody. libpq takes 30,000.
 const LOG_IN_LIMIT: usize = 64 * 1024;
 
 /// What the last `ReadyForQuery` said.
@@ -333,7 +333,7 @@ impl Connection {
         })
     }
 
-    /// For whoever waits for a commit.
+    /// Lets the task that waits for a commit see whether it was sent.
     pub(super) fn sent_commit(&self) -> SentCommit {
         SentCommit {
             target: Rc::clone(&self.target),

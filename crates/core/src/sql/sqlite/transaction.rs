@@ -328,7 +328,7 @@ impl Phase {
     }
 }
 
-/// Ends a transaction whose commit nobody waits for any more.
+/// Ends a transaction whose commit was cancelled.
 struct Committing<'a>(&'a Shared);
 
 impl Drop for Committing<'_> {
