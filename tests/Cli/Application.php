@@ -47,7 +47,12 @@ final class Application
             require $autoload;
             use Weft\\Workers\\Worker;
             use function Weft\\{all, async, current, delay, detach, run, scope, shield, signal, tasks, timeout};
-            final class Handler { public static function blocks(): void { while (true) { \\strlen('x'); } } }
+            final class Handler
+            {
+                public static function blocks(): void { while (true) { \\strlen('x'); } }
+                /** Waits for a file of that name in the folder of the application. */
+                public static function waitsFor(string \$file): void { while (!\\is_file(__DIR__ . "/\$file")) { delay(0.07); } }
+            }
             run(static function (): void {
                 $code
             });

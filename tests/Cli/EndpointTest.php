@@ -24,7 +24,7 @@ final class EndpointTest extends TestCase
 
     public function testReadinessFollowsTheWorkers(): void
     {
-        $app = new Application('while (!is_file(__DIR__ . "/go")) { clearstatcache(); delay(0.01); } Worker::untilStopped(); delay(1.0);');
+        $app = new Application('Handler::waitsFor("go"); Worker::untilStopped(); Handler::waitsFor("end");');
         $run = new Supervised($app->file, ['--metrics=127.0.0.1:0']);
         $address = $run->wait('metrics')['address'];
         $run->wait('started');
@@ -36,6 +36,7 @@ final class EndpointTest extends TestCase
         self::assertSame([200, "1 of 1 workers are ready\n"], self::until(200, "http://$address/ready", '1 of 1'));
         $run->signal(\SIGTERM);
         self::assertSame([503, "0 of 1 workers are ready, stopping\n"], self::until(503, "http://$address/ready", 'stopping'));
+        \touch("$app->folder/end");
         self::assertSame(0, $run->end());
     }
 
@@ -54,7 +55,7 @@ final class EndpointTest extends TestCase
         $app = Application::idle();
         $path = "$app->folder/notify.sock";
         $server = \stream_socket_server("udg://$path", $code, $error, \STREAM_SERVER_BIND);
-        \stream_set_timeout($server, 10);
+        \stream_set_timeout($server, 60);
         $run = new Supervised($app->file, [], ['NOTIFY_SOCKET' => $path, 'WATCHDOG_USEC' => '400000']);
         $heard = '';
         $listen = static function (string $word) use ($server, &$heard): void {
@@ -79,7 +80,7 @@ final class EndpointTest extends TestCase
     /** @return array{int, string} status and body */
     private static function get(string $url, string $method = 'GET'): array
     {
-        $context = \stream_context_create(['http' => ['method' => $method, 'ignore_errors' => true, 'timeout' => 5]]);
+        $context = \stream_context_create(['http' => ['method' => $method, 'ignore_errors' => true, 'timeout' => 60]]);
         $body = \file_get_contents($url, false, $context);
         \preg_match('/^HTTP\S+ (\d+)/', $http_response_header[0] ?? '', $status);
 
@@ -89,7 +90,7 @@ final class EndpointTest extends TestCase
     /** @return array{int, string} the first answer that contains `$text`, or the last one */
     private static function until(int $status, string $url, string $text): array
     {
-        $deadline = \hrtime(true) / 1e9 + 10;
+        $deadline = \hrtime(true) / 1e9 + 60;
         do {
             $answer = self::get($url);
         } while (!\str_contains($answer[1], $text) && \hrtime(true) / 1e9 < $deadline);

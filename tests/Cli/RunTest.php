@@ -54,7 +54,7 @@ final class RunTest extends TestCase
     public function testAHungWorkerIsNamedWithItsFunctionAndReplaced(): void
     {
         $app = new Application('Worker::ready(); if (!is_file(__DIR__ . "/once")) { touch(__DIR__ . "/once"); delay(0.01); Handler::blocks(); } Worker::untilStopped();');
-        $run = new Supervised($app->file, ['--hang-timeout=0.3']);
+        $run = new Supervised($app->file, ['--hang-timeout=2']);
         $first = $run->wait('is ready')['pid'];
 
         $hang = $run->wait('hangs');
@@ -67,7 +67,7 @@ final class RunTest extends TestCase
     public function testAWorkerThatBlocksInASystemCallIsNamedToo(): void
     {
         $app = new Application('Worker::ready(); delay(0.01); \sleep(100);');
-        $run = new Supervised($app->file, ['--hang-timeout=0.3']);
+        $run = new Supervised($app->file, ['--hang-timeout=2']);
 
         self::assertSame('sleep()', $run->wait('hangs')['function']);
     }
@@ -75,17 +75,19 @@ final class RunTest extends TestCase
     /** @dataProvider blockWarnings */
     public function testACallThatBlocksForLongIsNamedAndTheWorkerGoesOn(string $option): void
     {
-        $app = new Application('Worker::ready(); delay(0.01); \usleep(400_000); delay(0.01); Worker::untilStopped();');
-        $run = new Supervised($app->file, [$option, '--hang-timeout=5']);
+        $app = new Application('Worker::ready(); delay(0.01); \usleep(1_500_000); delay(0.01); fwrite(STDERR, "awake\n"); Worker::untilStopped();');
+        $run = new Supervised($app->file, [$option, '--hang-timeout=60']);
 
-        $warning = $run->wait('is blocked');
+        // A busy machine may keep other calls waiting as well: those are named by themselves.
+        $warning = $run->waitForMatch('/ is blocked: .* because of usleep\(\)/');
         self::assertSame('warning', $warning['level']);
         self::assertSame('usleep()', $warning['function']);
-        self::assertMatchesRegularExpression('/ is blocked: for 0\.\d+ s nothing else could go on, because of usleep\(\)\n#0 usleep\(\)\n#1 \{closure\}\(\) at \S+app\.php:\d+/', $warning['message']);
+        self::assertMatchesRegularExpression('/ is blocked: for \d+\.\d+ s nothing else could go on, because of usleep\(\)\n#0 usleep\(\)\n#1 \{closure\}\(\) at \S+app\.php:\d+/', $warning['message']);
+        $run->waitForOutput('awake');
         $run->signal(\SIGTERM);
 
         self::assertSame(0, $run->end());
-        self::assertCount(1, $run->all('is blocked'));
+        self::assertCount(1, $run->all('because of usleep()'), $run->messages());
         self::assertSame([], $run->all('hangs'));
     }
 
@@ -99,25 +101,18 @@ final class RunTest extends TestCase
     {
         $app = new Application('Worker::ready(); delay(0.01); \usleep(400_000); delay(0.01); fwrite(STDERR, "awake\n"); Worker::untilStopped();');
         $run = new Supervised($app->file);
-        $run->wait('is ready');
-        \usleep(600_000);
+        $run->waitForOutput('awake');
         $run->signal(\SIGTERM);
 
         self::assertSame(0, $run->end());
-        self::assertStringContainsString('awake', $run->other);
         self::assertSame([], $run->all('is blocked'));
     }
 
     public function testAWorkerThatOnlyWaitsDoesNotHang(): void
     {
-        $app = new Application('Worker::ready(); delay(1.0); fwrite(STDERR, "slept well\n"); Worker::untilStopped();');
-        $run = new Supervised($app->file, ['--hang-timeout=0.2', '--drain-timeout=5']);
-        $run->wait('is ready');
-        $deadline = \hrtime(true) / 1e9 + 5;
-        while (!\str_contains($run->other, 'slept well') && \hrtime(true) / 1e9 < $deadline) {
-            $run->signal(\SIGUSR1);
-            $run->wait('bytes');
-        }
+        $app = new Application('Worker::ready(); delay(5.0); fwrite(STDERR, "slept well\n"); Worker::untilStopped();');
+        $run = new Supervised($app->file, ['--hang-timeout=2']);
+        $run->waitForOutput('slept well');
         $run->signal(\SIGTERM);
 
         self::assertSame(0, $run->end());
@@ -165,6 +160,7 @@ final class RunTest extends TestCase
         $socket = \stream_socket_server('tcp://127.0.0.1:0');
         $address = (string) \stream_socket_get_name($socket, false);
         \fclose($socket);
+        $idle = Application::idle();
         $version = static fn(int $number): string => "
             \$server = new Weft\\Http\\Server(Weft\\Http\\Router::new()->get('/', fn() => Weft\\Http\\Response::text('$number')));
             \$server->listen('$address');
@@ -172,28 +168,35 @@ final class RunTest extends TestCase
             Worker::untilStopped();
             \$server->stop();";
         $app = new Application($version(0));
-        $begun = \hrtime(true);
         $run = new Supervised($app->file, ['--watch']);
         $run->wait('is ready');
-        // The supervisor's start and its worker's: the measure of how fast this machine is now.
-        $start = (\hrtime(true) - $begun) / 1e9;
-        $seconds = [];
+        $seconds = $parts = [];
         for ($number = 1; $number <= 7; $number++) {
+            // A supervisor's start and its worker's: the measure of how fast this machine is now.
+            $begun = \hrtime(true);
+            $another = new Supervised($idle->file);
+            $another->wait('is ready');
+            $start = (\hrtime(true) - $begun) / 1e9;
+            $another->signal(\SIGTERM);
+            $another->end();
             $app->write($version($number));
             $saved = \hrtime(true);
             self::assertSame("reload: $app->file has changed", $run->wait('reload')['message']);
             while (\file_get_contents("http://$address/") !== (string) $number) {
-                self::assertLessThan(20e9, \hrtime(true) - $saved, $run->messages());
+                self::assertLessThan(60e9, \hrtime(true) - $saved, $run->messages());
             }
             $seconds[] = (\hrtime(true) - $saved) / 1e9;
+            $parts[] = $seconds[$number - 1] / $start;
             $run->wait('ended');
         }
         \sort($seconds);
+        \sort($parts);
         if (\getenv('WEFT_FIGURES')) {
-            \vfprintf(\STDERR, "\nfrom save to the first new answer: %.0f ms (%.0f-%.0f)\n", \array_map(static fn(float $one): float => 1000 * $one, [$seconds[3], $seconds[0], $seconds[6]]));
+            \vfprintf(\STDERR, "\nfrom save to the first new answer: %.0f ms (%.0f-%.0f)", \array_map(static fn(float $one): float => 1000 * $one, [$seconds[3], $seconds[0], $seconds[6]]));
+            \vfprintf(\STDERR, ", of a supervisor's start: %.2f (%.2f-%.2f)\n", [$parts[3], $parts[0], $parts[6]]);
         }
 
-        self::assertLessThan(\max(0.3, 2 * $start), $seconds[0], 'the best of seven');
+        self::assertLessThan(1.0, $parts[0], 'the best of seven');
     }
 
     public function testAFileThatIsNoSourceChangesNothing(): void
@@ -204,15 +207,18 @@ final class RunTest extends TestCase
         \file_put_contents("$app->folder/data.sqlite", 'x');
         $run->signal(\SIGUSR1);
         $run->wait('bytes');
+        // The kernel tells of changes in their order: once this one is known, the other was.
+        $app->write('Worker::untilStopped();');
+        $run->wait('reload finished');
         $run->signal(\SIGTERM);
 
         self::assertSame(0, $run->end());
-        self::assertSame([], $run->all('reload'));
+        self::assertSame(["reload: $app->file has changed"], $run->all('reload: '));
     }
 
     public function testAWorkerIsRecycledAfterSoManyRequests(): void
     {
-        $app = new Application('Worker::ready(); for ($i = 0; $i < 20; $i++) { Worker::workDone(); delay(0.01); } Worker::untilStopped();');
+        $app = new Application('async(static function (): void { for ($i = 0; $i < 20; $i++) { Worker::workDone(); delay(0.01); } }); Worker::untilStopped();');
         $run = new Supervised($app->file, ['--max-requests=20']);
         $first = $run->wait('is ready')['pid'];
 
@@ -225,7 +231,7 @@ final class RunTest extends TestCase
 
     public function testAWorkerIsRecycledWhenItsMemoryHasGrown(): void
     {
-        $app = new Application('Worker::ready(); $leak = str_repeat("x", 100 << 20); Worker::untilStopped();');
+        $app = new Application('$leak = str_repeat("x", 100 << 20); Worker::untilStopped();');
         $run = new Supervised($app->file, ['--max-memory=90M']);
 
         self::assertMatchesRegularExpression('/is recycled: \d+ bytes of memory, --max-memory is 94371840$/', $run->wait('is recycled')['message']);
@@ -237,20 +243,21 @@ final class RunTest extends TestCase
         $app = Application::idle();
         $run = new Supervised($app->file, ['--max-age=0.6']);
 
-        self::assertMatchesRegularExpression('/is recycled: [01]\.\d s old, --max-age is 0\.6$/', $run->wait('is recycled')['message']);
+        self::assertMatchesRegularExpression('/is recycled: \d+\.\d s old, --max-age is 0\.6$/', $run->wait('is recycled')['message']);
         self::assertStringContainsString('exit code 0', $run->wait('ended')['message']);
     }
 
     public function testARecycledWorkerWhoseSuccessorsDoNotStartStaysAndTheyAreTriedLessAndLessOften(): void
     {
-        $app = Application::idle();
-        $run = new Supervised($app->file, ['--max-age=1.5']);
+        // The first worker leaves nothing that another could start with.
+        $app = new Application('file_put_contents(__FILE__, "<?php syntax error;"); Worker::untilStopped();');
+        $run = new Supervised($app->file, ['--max-age=0.5']);
         $old = $run->wait('is ready')['pid'];
-        $app->write('syntax error;');
         $delays = $times = [];
         for ($i = 0; $i < 6; $i++) {
-            $delays[] = $run->wait('did not start: the workers that run stay')['not_again_within'];
-            $times[] = \microtime(true);
+            $lost = $run->wait('did not start: the workers that run stay');
+            $delays[] = $lost['not_again_within'];
+            $times[] = (float) (new \DateTimeImmutable($lost['time']))->format('U.u');
         }
 
         self::assertTrue(\posix_kill($old, 0));

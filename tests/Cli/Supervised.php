@@ -7,7 +7,8 @@ namespace Weft\Tests\Cli;
 /** A `weft run` that goes on while a test looks at its log. */
 final class Supervised
 {
-    private const DEADLINE = 20.0;
+    /** Seconds. It only ends a hang. */
+    private const DEADLINE = 60.0;
 
     /** @var resource */
     private $process;
@@ -66,25 +67,27 @@ final class Supervised
      */
     public function wait(string $text): array
     {
-        $deadline = \hrtime(true) / 1e9 + self::DEADLINE;
-        while (true) {
-            while ($this->seen < \count($this->log)) {
-                $line = $this->log[$this->seen++];
-                if (\str_contains($line['message'], $text)) {
-                    return $line;
-                }
-            }
-            if (\hrtime(true) / 1e9 > $deadline || !$this->read()) {
-                throw new \RuntimeException("There was no \"$text\" in the log:\n" . $this->messages() . $this->other);
-            }
-        }
+        return $this->next($text, static fn(string $message): bool => \str_contains($message, $text));
     }
 
-    /** Takes what it has written meanwhile. */
-    public function look(): void
+    /**
+     * The next log line whose message matches the regular expression, after the one that was found before.
+     *
+     * @return array<string, mixed>
+     */
+    public function waitForMatch(string $expression): array
     {
-        if (!$this->read()) {
-            throw new \RuntimeException("It has ended:\n" . $this->messages() . $this->other);
+        return $this->next($expression, static fn(string $message): bool => \preg_match($expression, $message) === 1);
+    }
+
+    /** Waits until it or a worker has written `$text` outside of the log. */
+    public function waitForOutput(string $text): void
+    {
+        $deadline = \hrtime(true) / 1e9 + self::DEADLINE;
+        while (!\str_contains($this->other, $text)) {
+            if (\hrtime(true) / 1e9 > $deadline || !$this->read()) {
+                throw new \RuntimeException("Nothing has written \"$text\":\n" . $this->messages() . $this->other);
+            }
         }
     }
 
@@ -111,6 +114,27 @@ final class Supervised
     public function messages(): string
     {
         return \implode("\n", \array_map(static fn(array $line): string => "$line[time] $line[level] $line[message]", $this->log)) . "\n";
+    }
+
+    /**
+     * @param callable(string): bool $isIt
+     *
+     * @return array<string, mixed>
+     */
+    private function next(string $wanted, callable $isIt): array
+    {
+        $deadline = \hrtime(true) / 1e9 + self::DEADLINE;
+        while (true) {
+            while ($this->seen < \count($this->log)) {
+                $line = $this->log[$this->seen++];
+                if ($isIt($line['message'])) {
+                    return $line;
+                }
+            }
+            if (\hrtime(true) / 1e9 > $deadline || !$this->read()) {
+                throw new \RuntimeException("There was no \"$wanted\" in the log:\n" . $this->messages() . $this->other);
+            }
+        }
     }
 
     /** Waits for more of the log. False at its end. */

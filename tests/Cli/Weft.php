@@ -7,7 +7,8 @@ namespace Weft\Tests\Cli;
 /** Runs `bin/weft` to its end. */
 final class Weft
 {
-    private const DEADLINE = 30;
+    /** Seconds. It only ends a hang. */
+    private const DEADLINE = 60;
 
     private function __construct(
         public readonly int $exitCode,

@@ -102,9 +102,10 @@ final class CancellationTest extends TestCase
     {
         $log = [];
         run(function () use (&$log): void {
-            $task = async(static function () use (&$log): void {
-                shield(static function () use (&$log): void {
-                    delay(0.005);
+            $end = new Channel(1);
+            $task = async(static function () use ($end, &$log): void {
+                shield(static function () use ($end, &$log): void {
+                    $end->receive();
                     $log[] = 'section';
                 });
                 $log[] = 'after section';
@@ -115,6 +116,7 @@ final class CancellationTest extends TestCase
             $task->cancel();
             yieldNow();
             self::assertFalse($task->done());
+            $end->send(true);
         });
         self::assertSame(['section', 'after section'], $log);
     }
@@ -158,11 +160,15 @@ final class CancellationTest extends TestCase
 
     public function testTheAwaitOfATaskCanBeCancelledWithoutTheTask(): void
     {
-        $result = run(static function (): string {
-            $task = async(static fn() => delay(0.01) ?? 'unharmed');
+        $result = run(function (): string {
+            $end = new Channel(1);
+            $task = async($end->receive(...));
             $waiter = async($task->await(...));
             yieldNow();
             $waiter->cancel();
+            yieldNow();
+            self::assertSame(TaskState::Cancelled, $waiter->state());
+            $end->send('unharmed');
 
             return $task->await();
         });
@@ -266,7 +272,7 @@ final class CancellationTest extends TestCase
                     delay(0.001);
                 });
                 try {
-                    delay(1.0);
+                    delay(60);
                 } catch (CancelledException) {
                     $swallowed = true;
                 }

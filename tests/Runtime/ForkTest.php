@@ -43,7 +43,7 @@ final class ForkTest extends TestCase
                 }
                 for ($waited = 0; pcntl_waitpid($child, $status, WNOHANG) === 0; $waited++) {
                     usleep(1000);
-                    if ($waited > 10_000) {
+                    if ($waited > 60_000) {
                         $stuck++;
                         posix_kill($child, SIGKILL);
                         pcntl_waitpid($child, $status);

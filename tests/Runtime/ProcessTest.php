@@ -193,7 +193,7 @@ final class ProcessTest extends TestCase
             try {
                 run(function () {
                     echo "ready\n";
-                    try { delay(20); } finally { echo "finally\n"; }
+                    try { delay(3600); } finally { echo "finally\n"; }
                 }, cancelOn: [SIGINT, SIGTERM]);
             } catch (CancelledException $e) {
                 echo $e->getMessage(), "\n";
@@ -206,7 +206,7 @@ final class ProcessTest extends TestCase
 
     public function testASignalEndsAProcessThatDoesNotListen(): void
     {
-        $program = Subprocess::run('run(function () { echo "ready\n"; delay(20); });', ["ready\n", SIGTERM]);
+        $program = Subprocess::run('run(function () { echo "ready\n"; delay(3600); });', ["ready\n", SIGTERM]);
 
         self::assertSame(SIGTERM, $program->signal);
     }

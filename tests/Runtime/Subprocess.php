@@ -9,7 +9,8 @@ namespace Weft\Tests\Runtime;
  */
 final class Subprocess
 {
-    private const DEADLINE = 30.0;
+    /** Seconds. It only ends a hang. */
+    private const DEADLINE = 60.0;
 
     private function __construct(
         public readonly int $exitCode,

@@ -146,7 +146,8 @@ final class SynchronizationTest extends TestCase
         run(function (): void {
             $mutex = new Mutex();
             $log = [];
-            async(static fn() => $mutex->synchronized(static fn() => delay(0.005)))->named('holder');
+            $end = new Channel(1);
+            async(static fn() => $mutex->synchronized($end->receive(...)))->named('holder');
             yieldNow();
             foreach ([static fn() => $mutex->unlock(), static fn() => $mutex->synchronized($mutex->lock(...)), static fn() => $mutex->unlock()] as $mistake) {
                 try {
@@ -154,6 +155,7 @@ final class SynchronizationTest extends TestCase
                 } catch (\Error $error) {
                     $log[] = $error->getMessage();
                 }
+                \count($log) === 1 && $end->send(true);
             }
             self::assertStringContainsString('cannot be unlocked by task #1 main: task #2 holder holds it', $log[0]);
             self::assertStringContainsString('held by the same task #1 main already', $log[1]);
