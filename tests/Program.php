@@ -7,7 +7,9 @@ namespace Weft\Tests;
 /** A program in a process of its own, with the extension this process has. It prints the address of its server first. */
 class Program
 {
-    protected const DEADLINE = 20.0;
+    /** PHP code of a function that waits in the program until the test calls {@see self::open()}. */
+    public const GATE = 'function gate(string $name): void { while (!is_file(getenv("' . self::GATES . '") . ".$name")) { \Weft\delay(0.002); } }';
+    private const GATES = 'WEFT_TEST_GATES';
 
     /** @var array{int, string}|null */
     private ?array $end = null;
@@ -34,8 +36,8 @@ class Program
     {
         $errors = (string) tempnam(sys_get_temp_dir(), 'weft');
         $command = [PHP_BINARY, '-n', '-d', 'extension=' . self::library(), '-d', 'display_errors=stderr', ...$command];
-        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['file', $errors, 'w']], $pipes, null, ['WEFT_LOG_LEVEL' => 'info'] + getenv());
-        stream_set_timeout($pipes[1], (int) self::DEADLINE);
+        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['file', $errors, 'w']], $pipes, null, ['WEFT_LOG_LEVEL' => 'info', self::GATES => $errors] + getenv());
+        stream_set_timeout($pipes[1], (int) Timing::DEADLINE);
         $first = trim((string) fgets($pipes[1]));
         if ($first === '') {
             proc_terminate($process, 9);
@@ -53,11 +55,17 @@ class Program
         return $path[0] ?? 'weft';
     }
 
-    /** @return resource */
-    public function connect()
+    /**
+     * @param string|null $from the client's address
+     *
+     * @return resource
+     */
+    public function connect(?string $from = null)
     {
         $address = str_starts_with($this->address, 'unix:') ? 'unix://' . substr($this->address, 5) : "tcp://$this->address";
-        $socket = stream_socket_client($address, $code, $message, 5.0);
+        $context = stream_context_create($from === null ? [] : ['socket' => ['bindto' => "$from:0"]]);
+        $socket = @stream_socket_client($address, $code, $message, Timing::DEADLINE, STREAM_CLIENT_CONNECT, $context);
+        $socket === false || stream_set_timeout($socket, (int) Timing::DEADLINE);
 
         return $socket === false ? throw new \RuntimeException("$address: $message") : $socket;
     }
@@ -83,6 +91,14 @@ class Program
         return ((int) $fields[11] + (int) $fields[12]) / 100;
     }
 
+    /** How many sockets it has open. */
+    public function sockets(): int
+    {
+        $links = array_map(static fn(string $file): string => (string) @readlink($file), glob("/proc/{$this->pid()}/fd/*") ?: []);
+
+        return \count(preg_grep('/^socket:/', $links) ?: []);
+    }
+
     /** Waits until the program ends by itself, and returns what it printed after its first line. */
     public function output(): string
     {
@@ -99,7 +115,7 @@ class Program
     /** Waits until the log has the text. */
     public function awaitLog(string $text): bool
     {
-        $deadline = microtime(true) + self::DEADLINE;
+        $deadline = microtime(true) + Timing::DEADLINE;
         while (!str_contains($this->log(), $text)) {
             if (microtime(true) > $deadline) {
                 return false;
@@ -108,6 +124,20 @@ class Program
         }
 
         return true;
+    }
+
+    /** Lets the program go on where it waits for this gate. */
+    public function open(string $gate): void
+    {
+        touch("$this->errors.$gate");
+    }
+
+    /** Whether the server takes connections. */
+    public function listens(): bool
+    {
+        $socket = @stream_socket_client("tcp://$this->address", timeout: Timing::DEADLINE);
+
+        return $socket !== false && fclose($socket);
     }
 
     public function signal(int $number = 15): void
@@ -152,7 +182,7 @@ class Program
         if ($status['running'] && !$this->signalled) {
             $this->signal();
         }
-        $deadline = microtime(true) + self::DEADLINE;
+        $deadline = microtime(true) + Timing::DEADLINE;
         while ($status['running']) {
             if (microtime(true) > $deadline) {
                 proc_terminate($this->process, 9);
@@ -163,7 +193,7 @@ class Program
         }
         $output = (string) stream_get_contents($this->output);
         proc_close($this->process);
-        array_map(unlink(...), array_filter([$this->errors, $this->file], is_string(...)));
+        array_map(unlink(...), array_filter([$this->errors, $this->file, ...glob("$this->errors.*")], is_string(...)));
 
         return $this->end = [$status['exitcode'], $output];
     }

@@ -10,7 +10,7 @@ namespace Weft\Tests\Bench;
  */
 final class Chromium
 {
-    private const TIMEOUT_SECONDS = 60.0;
+    private const TIMEOUT_SECONDS = 180.0;
 
     /** @var resource */
     private $process;

@@ -47,7 +47,7 @@ final class ControlGroupTest extends TestCase
     private function execute(string $code): int
     {
         $command = implode(' ', array_map(escapeshellarg(...), [...$this->group->enter(), PHP_BINARY, '-n', '-r', $code]));
-        exec("timeout 30 $command 2>&1", $output, $exit);
+        exec("timeout 120 $command 2>&1", $output, $exit);
 
         return $exit;
     }

@@ -40,8 +40,9 @@ final class LoadTest extends TestCase
         $bad = Wrk::run("http://127.0.0.1:$port/bad", 2, 1);
 
         self::assertSame(0, $good->errors);
-        self::assertGreaterThan(10, $good->requests);
-        self::assertEqualsWithDelta(1.0, $good->seconds, 0.5);
+        self::assertGreaterThan(0, $good->requests);
+        self::assertGreaterThan(0.9, $good->seconds);
+        self::assertLessThan(60.0, $good->seconds, 'seconds, and no other unit');
         $times = array_map($good->latency->at(...), Latency::PERCENTILES);
         self::assertGreaterThan(0.0, $times[0]);
         $ascending = $times;

@@ -9,6 +9,7 @@ use Weft\Bench\Report\HtmlPage;
 use Weft\Bench\Report\Sources;
 use Weft\Bench\Report\Summary;
 use Weft\Tests\Bench\Fixtures\Results;
+use Weft\Tests\Timing;
 
 require_once __DIR__ . '/../../bench/autoload.php';
 require_once __DIR__ . '/Chromium.php';
@@ -245,7 +246,7 @@ final class ReportTest extends TestCase
 
     private function await(string $condition): void
     {
-        $deadline = microtime(true) + 20.0;
+        $deadline = microtime(true) + Timing::DEADLINE;
         while (self::$browser->evaluate($condition) !== true) {
             self::assertLessThan($deadline, microtime(true), "never true: $condition; " . implode("\n", $this->complaints()));
             usleep(20_000);

@@ -8,6 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Port;
 use Weft\Bench\Server;
+use Weft\Tests\Timing;
 
 require_once __DIR__ . '/../../bench/autoload.php';
 
@@ -94,16 +95,12 @@ final class ServerTest extends TestCase
 
     private function start(string $code, int $port, string ...$arguments): Server
     {
-        return Server::start([PHP_BINARY, '-n', '-r', $code, '--', (string) $port, ...$arguments], [], $this->log, $port, timeout: 10.0);
+        return Server::start([PHP_BINARY, '-n', '-r', $code, '--', (string) $port, ...$arguments], [], $this->log, $port, timeout: Timing::DEADLINE);
     }
 
     private function awaitFile(string $file): void
     {
-        $deadline = microtime(true) + 20.0;
-        while (!is_file($file)) {
-            self::assertLessThan($deadline, microtime(true), "$file does not appear");
-            usleep(5_000);
-        }
+        Timing::until(static fn (): bool => is_file($file), "$file appears");
         unlink($file);
     }
 }

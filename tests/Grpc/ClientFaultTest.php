@@ -25,6 +25,8 @@ require_once __DIR__ . '/../../examples/users/autoload.php';
 /** What a caller sees where servers, networks and its own code do not do what they should. */
 final class ClientFaultTest extends GrpcTestCase
 {
+    /** Seconds after which a call ends: longer than any wait of these tests. */
+    private const DEADLINE = 100.0;
     /** Says which call has begun, and ends it only when its process is killed. */
     private const HANGS = '"get" => static function ($request) { say("effect $request->id;"); delay(60); }';
 
@@ -73,13 +75,11 @@ final class ClientFaultTest extends GrpcTestCase
         $server = $this->serve('"list" => static function () { try { for ($i = 1; true; $i++) { yield new User($i); delay(0.01); } } finally { say("left"); } }');
         $client = $this->client($server->address);
 
-        $start = microtime(true);
         foreach ($client->list(new ListUserRequest()) as $user) {
             break;
         }
 
-        self::assertTrue($server->awaitLog('left'));
-        self::assertLessThan(5.0, microtime(true) - $start, 'it was cancelled, not left to its deadline');
+        self::assertTrue($server->awaitLog('left'), 'it was cancelled, not left to its deadline');
     }
 
     public function testRequestsThatThrowCancelTheCallAndAreWhatTheCallerSees(): void
@@ -93,7 +93,6 @@ final class ClientFaultTest extends GrpcTestCase
             }
             throw new \DomainException('no more users');
         };
-        $start = microtime(true);
         $import = static function () use ($client, $broken): void {
             try {
                 $client->import($broken());
@@ -111,7 +110,6 @@ final class ClientFaultTest extends GrpcTestCase
             delay(0.01);
             self::assertTrue($server->awaitLog(str_repeat("got 1\nimport ended\n", 2)), $server->log());
         });
-        self::assertLessThan(5.0, microtime(true) - $start, 'it was cancelled, not left to its deadline');
     }
 
     public function testRequestsThatThrowEndACallThatStreamsBothWays(): void
@@ -125,7 +123,7 @@ final class ClientFaultTest extends GrpcTestCase
 
         try {
             run(static function () use ($client, $broken, &$ids): void {
-                timeout(5.0, static function () use ($client, $broken, &$ids): void {
+                timeout(60.0, static function () use ($client, $broken, &$ids): void {
                     foreach ($client->lookup($broken()) as $user) {
                         $ids[] = $user->id;
                     }
@@ -152,7 +150,7 @@ final class ClientFaultTest extends GrpcTestCase
 
         self::assertSame(3, $client->import($endless())->count);
         self::assertSame(3, run(static fn() => $client->import($endless())->count));
-        self::assertLessThan(5.0, microtime(true) - $start, 'it did not wait for the deadline');
+        self::assertLessThan(self::DEADLINE, microtime(true) - $start, 'it did not wait for the deadline');
     }
 
     public function testAnswersThatAreThrownAwayUnreadEndTheirCall(): void
@@ -161,11 +159,11 @@ final class ClientFaultTest extends GrpcTestCase
         $client = $this->client($server->address);
         $waiting = static function (): \Generator {
             yield new GetUserRequest(1);
-            delay(60.0);
+            delay(600.0);
         };
 
         run(static function () use ($client, $waiting): void {
-            timeout(5.0, static function () use ($client, $waiting): void {
+            timeout(60.0, static function () use ($client, $waiting): void {
                 $answers = $client->lookup($waiting());
                 delay(0.01);
                 unset($answers);
@@ -213,7 +211,7 @@ final class ClientFaultTest extends GrpcTestCase
     {
         $server = $this->serve(
             '"get" => static function ($request) { delay($request->id / 1000); return new User($request->id); }',
-            ', connections: new \Weft\Http\Limits(maxAge: 0.5, ageGrace: 10.0)',
+            ', connections: new \Weft\Http\Limits(maxAge: 0.5, ageGrace: 100.0)',
         );
         $client = $this->client($server->address);
 
@@ -382,16 +380,16 @@ final class ClientFaultTest extends GrpcTestCase
             }',
         );
 
-        $left = $this->client($middle->address)->get(new GetUserRequest(), timeout: 2.0)->id;
+        $left = $this->client($middle->address)->get(new GetUserRequest(), timeout: 60.0)->id;
 
         self::assertGreaterThan(200, $left);
-        self::assertLessThanOrEqual(1_700, $left);
+        self::assertLessThanOrEqual(59_700, $left);
     }
 
     /** @param string|list<string> $addresses */
     private function client(string|array $addresses, ?ServiceConfig $config = null): UsersClient
     {
-        return new UsersClient(Http2Channel::to($addresses, timeout: 10.0, config: $config));
+        return new UsersClient(Http2Channel::to($addresses, timeout: self::DEADLINE, config: $config));
     }
 
     private static function failure(\Closure $call): StatusException

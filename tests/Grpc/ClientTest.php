@@ -18,6 +18,7 @@ use Weft\Grpc\Client\ServiceConfig;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
 use Weft\Runtime\Internal\Blocking;
+use Weft\Tests\Timing;
 
 use function Weft\all;
 use function Weft\run;
@@ -146,7 +147,7 @@ final class ClientTest extends GrpcTestCase
         $servers = [$this->serve(self::PID), $this->serve(self::PID)];
         $client = $this->client(array_column($servers, 'address'), new ServiceConfig(Balancing::RoundRobin));
         $client->get(new GetUserRequest());
-        self::assertTrue(self::soon(static fn() => $client->get(new GetUserRequest())->name !== $client->get(new GetUserRequest())->name));
+        Timing::until(static fn(): bool => $client->get(new GetUserRequest())->name !== $client->get(new GetUserRequest())->name, 'both are connected');
         $names = [];
         for ($i = 0; $i < 20; $i++) {
             $names[] = $client->get(new GetUserRequest())->name;
@@ -172,11 +173,11 @@ final class ClientTest extends GrpcTestCase
         $server->stop();
         $failure = null;
         // The connection may first be found lost by a call that is on it.
-        self::assertTrue(self::soon(static function () use ($client, &$failure): bool {
+        Timing::until(static function () use ($client, &$failure): bool {
             $failure = self::failure(static fn() => $client->get(new GetUserRequest()));
 
             return str_starts_with($failure->getMessage(), 'cannot connect');
-        }));
+        }, 'the connection is lost');
         $again = $this->serve(self::PID, address: $server->address);
 
         self::assertSame(Status::Unavailable, $failure->status);
@@ -189,7 +190,7 @@ final class ClientTest extends GrpcTestCase
     {
         $server = $this->serve(self::PID);
         $server->stop();
-        $client = $this->client($server->address, new ServiceConfig(methods: ['api.Users' => new MethodConfig(timeout: 10.0, waitForReady: true)]));
+        $client = $this->client($server->address, new ServiceConfig(methods: ['api.Users' => new MethodConfig(timeout: 100.0, waitForReady: true)]));
 
         $name = run(function () use ($client, $server): string {
             $call = \Weft\async(static fn() => $client->get(new GetUserRequest())->name);
@@ -207,12 +208,13 @@ final class ClientTest extends GrpcTestCase
         // Accepts and says nothing: an attempt takes as long as it may.
         $silent = stream_socket_server('tcp://127.0.0.1:0');
         $client = new UsersClient(Http2Channel::to((string) stream_socket_get_name($silent, false), new \Weft\Grpc\Client\Tls(verify: false), connectTimeout: 0.3));
-        $start = microtime(true);
 
         $failures = run(static fn(): array => all(array_fill(0, 50, static fn() => self::failure(static fn() => $client->get(new GetUserRequest()))->status)));
 
         self::assertSame(array_fill(0, 50, Status::Unavailable), $failures);
-        self::assertLessThan(7.5, microtime(true) - $start, 'one after the other they would take 15 s');
+        for ($attempts = 0; @stream_socket_accept($silent, 0.0) !== false; $attempts++) {
+        }
+        self::assertSame(1, $attempts);
     }
 
     public function testMessagesAreCompressedWhereTheChannelSaysSo(): void
@@ -227,14 +229,16 @@ final class ClientTest extends GrpcTestCase
 
     public function testAServerThatFallsSilentIsNoticed(): void
     {
-        $server = $this->serve('"get" => static function () { delay(30); }', ', connections: new \Weft\Http\Limits()');
-        $client = new UsersClient(Http2Channel::to($server->address, pingInterval: 0.3, pingTimeout: 0.3));
+        $server = $this->serve('"get" => static function () { say("working"); delay(300); }', ', connections: new \Weft\Http\Limits()');
+        $client = new UsersClient(Http2Channel::to($server->address, pingInterval: 0.3, pingTimeout: 3.0));
         $start = 0.0;
 
         $failure = self::failure(static function () use ($client, $server, &$start): void {
             run(static function () use ($client, $server, &$start): void {
                 $call = \Weft\async(static fn() => $client->get(new GetUserRequest()));
-                \Weft\delay(1.0);
+                while (!str_contains($server->log(), 'working')) {
+                    \Weft\delay(0.01);
+                }
                 $start = microtime(true);
                 posix_kill($server->pid(), SIGSTOP);
                 $call->await();
@@ -243,7 +247,7 @@ final class ClientTest extends GrpcTestCase
 
         posix_kill($server->pid(), SIGCONT);
         self::assertSame(Status::Unavailable, $failure->status);
-        self::assertLessThan(15.0, microtime(true) - $start, 'half of what the call takes');
+        self::assertLessThan(150.0, microtime(true) - $start, 'half of what the call takes');
     }
 
     public function testCallsOutsideRunLeaveNothingBehind(): void
@@ -272,7 +276,7 @@ final class ClientTest extends GrpcTestCase
     /** @param string|list<string> $addresses */
     private function client(string|array $addresses, ?ServiceConfig $config = null): UsersClient
     {
-        return new UsersClient(Http2Channel::to($addresses, timeout: 10.0, config: $config));
+        return new UsersClient(Http2Channel::to($addresses, timeout: 100.0, config: $config));
     }
 
     private static function retrying(RetryPolicy $policy): ServiceConfig
@@ -294,7 +298,7 @@ final class ClientTest extends GrpcTestCase
     private static function untilItAnswers(UsersClient $client): User
     {
         $user = null;
-        self::assertTrue(self::soon(static function () use ($client, &$user): bool {
+        Timing::until(static function () use ($client, &$user): bool {
             try {
                 $user = $client->get(new GetUserRequest());
 
@@ -304,21 +308,8 @@ final class ClientTest extends GrpcTestCase
 
                 return false;
             }
-        }));
+        }, 'a server answers');
 
         return $user;
-    }
-
-    private static function soon(\Closure $condition): bool
-    {
-        $deadline = microtime(true) + 5.0;
-        while (!$condition()) {
-            if (microtime(true) > $deadline) {
-                return false;
-            }
-            usleep(10_000);
-        }
-
-        return true;
     }
 }

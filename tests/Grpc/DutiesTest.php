@@ -6,6 +6,7 @@ namespace Weft\Tests\Grpc;
 
 use Weft\Grpc\Status;
 use Weft\Tests\Http\Certificates;
+use Weft\Tests\Timing;
 
 /** What a server owes to those who operate it: an orderly end, certificates, deadlines that reach the database, metrics. */
 final class DutiesTest extends GrpcTestCase
@@ -16,21 +17,18 @@ final class DutiesTest extends GrpcTestCase
 
     public function testWhileTheServerDrainsItIsNotServingAndWhatIsInFlightIsAnswered(): void
     {
-        $server = $this->serve('"get" => static function () { delay(0.5); return new User(5); }');
+        $server = $this->serve('"get" => static function () { say("working"); gate("get"); return new User(5); }');
         $wire = new Wire($server->connect());
         $wire->send(Wire::call(1, self::WATCH) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
         self::assertSame(self::frame(self::SERVING), $wire->await(Wire::DATA)[2]);
         $wire->send(Wire::call(3, self::GET) . Wire::frame(Wire::DATA, Wire::END_STREAM, 3, self::USER_228));
-        usleep(100_000);
+        self::assertTrue($server->awaitLog('working'));
 
         $server->signal();
 
-        $answers = [];
-        while (\count($answers) < 2) {
-            [, $stream, $message] = $wire->await(Wire::DATA);
-            $answers[$stream] = $message;
-        }
-        self::assertSame([1 => self::frame(self::NOT_SERVING), 3 => self::frame("\x08\x05")], $answers);
+        self::assertSame([1, self::frame(self::NOT_SERVING)], \array_slice($wire->await(Wire::DATA) ?? [], 1));
+        $server->open('get');
+        self::assertSame([3, self::frame("\x08\x05")], \array_slice($wire->await(Wire::DATA) ?? [], 1));
         self::assertSame([0, "ended\n"], $server->stop());
     }
 
@@ -65,7 +63,8 @@ final class DutiesTest extends GrpcTestCase
         self::assertTrue($server->awaitLog('gRPC calls refused (watch_limit): '));
         self::assertSame(1, preg_match('~http://\S+/metrics~', $server->log(), $address), $server->log());
         // Ten watches a connection are open.
-        self::assertStringContainsString('weft_grpc_refused_total{cause="watch_limit"} ' . 4 * 246 . "\n", (string) file_get_contents($address[0]));
+        $refused = 'weft_grpc_refused_total{cause="watch_limit"} ' . 4 * 246 . "\n";
+        Timing::until(static fn(): bool => str_contains((string) file_get_contents($address[0]), $refused), $refused);
     }
 
     public function testHealthChecksCanBeSwitchedOff(): void
@@ -93,7 +92,7 @@ final class DutiesTest extends GrpcTestCase
         array_map(static fn(string $name) => $certificates->issue($name, 'users.test'), ['before', 'after', 'client']);
         $folder = $certificates->folder;
         $server = $this->serve(
-            '"get" => static function () { global $app; $app->reloadCertificates(); return new User(7); }, "list" => static function () { yield new User(1); delay(2.0); yield new User(2); }',
+            '"get" => static function () { global $app; $app->reloadCertificates(); return new User(7); }, "list" => static function () { yield new User(1); gate("last"); yield new User(2); }',
             ", tls: new \\Weft\\Http\\Tls(new \\Weft\\Http\\Certificate('$folder/before.crt', '$folder/before.key'), '$folder/ca.crt')",
         );
         $proto = ['-import-path', \dirname(__DIR__, 2) . '/examples/users', '-proto', 'users.proto'];
@@ -108,6 +107,7 @@ final class DutiesTest extends GrpcTestCase
         rename("$folder/after.key", "$folder/before.key");
         [$exit, $output] = $call([...$secure, ...$shown], 'api.Users/Get');
         $subject = self::subject($server, $folder);
+        $server->open('last');
         $list = (string) stream_get_contents($pipes[1]);
         $ended = proc_close($open);
         [$refused] = $call($secure, 'api.Users/Get');
@@ -126,7 +126,7 @@ final class DutiesTest extends GrpcTestCase
             'verify_peer' => false, 'verify_peer_name' => false, 'capture_peer_cert' => true, 'alpn_protocols' => 'h2',
             'local_cert' => "$folder/client.crt", 'local_pk' => "$folder/client.key",
         ]]);
-        $socket = stream_socket_client("tls://$server->address", $code, $message, 5.0, STREAM_CLIENT_CONNECT, $context);
+        $socket = stream_socket_client("tls://$server->address", $code, $message, Timing::DEADLINE, STREAM_CLIENT_CONNECT, $context);
         self::assertIsResource($socket, (string) $message);
 
         return openssl_x509_parse(stream_context_get_options($socket)['ssl']['peer_certificate'])['subject']['CN'];
@@ -157,23 +157,20 @@ final class DutiesTest extends GrpcTestCase
         );
         $server->post(self::LIST, self::EMPTY_MESSAGE);
 
-        for ($call = 1; $call <= 5; ++$call) {
-            // A millisecond may be over before the request has arrived; then its stream is reset, and there is no answer to look at.
-            for ($tries = 0, $answer = null; $answer?->status() === null && $tries < 20; $tries++) {
-                $answer = $server->post(self::GET, self::USER_228, '-H', 'grpc-timeout: 1m');
-            }
-            self::assertStatus(Status::DeadlineExceeded, $answer, 'the deadline has passed');
-            for ($looks = 0; substr_count($server->log(), " ms\n") < $call && $looks < 500; ++$looks) {
-                usleep(10_000);
-            }
-        }
+        Timing::until(static function () use ($server): bool {
+            $answer = $server->post(self::GET, self::USER_228, '-H', 'grpc-timeout: 1m');
+            // A millisecond may be over before the request has arrived: then its stream is reset, and there is no answer. It may also
+            // be over before the handler begins.
+            $answer->status() === null || self::assertStatus(Status::DeadlineExceeded, $answer, 'the deadline has passed');
+
+            return substr_count($server->log(), " ms\n") >= 5;
+        }, 'five statements are cancelled');
         preg_match_all('/cancelled after (\d+) ms/', $server->log(), $milliseconds);
-        self::assertGreaterThanOrEqual(5, \count($milliseconds[1]), $server->log());
-        self::assertLessThanOrEqual(5_000, min(array_map(intval(...), $milliseconds[1])), $server->log());
+        self::assertLessThan(30_000, max(array_map(intval(...), $milliseconds[1])), 'the statement takes a minute');
         $answer = $server->post(self::LIST, self::EMPTY_MESSAGE);
         self::assertStatus(Status::Ok, $answer);
         // An int64 of up to 127 is one byte; the default value, 0, is none.
-        self::assertLessThanOrEqual(10, \ord($answer->messages()[0][1] ?? "\0"));
+        self::assertLessThan(30, \ord($answer->messages()[0][1] ?? "\0"), 'the only connection is free at once, not when the statement would have ended');
     }
 
     public function testAHandlerThatDoesNotReadHoldsItsClientBackAndNobodyElse(): void
@@ -198,6 +195,7 @@ final class DutiesTest extends GrpcTestCase
         $server->post(self::GET, self::USER_228);
         $server->post(self::GET, self::USER_228);
         $server->post(self::LIST, self::EMPTY_MESSAGE);
+        self::assertTrue($server->awaitLog('/metrics'));
         self::assertSame(1, preg_match('~http://\S+/metrics~', $server->log(), $address), $server->log());
 
         $metrics = (string) file_get_contents($address[0]);

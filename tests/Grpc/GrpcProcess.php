@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Grpc;
 
 use Weft\Tests\Program;
+use Weft\Tests\Timing;
 
 /** A program with a gRPC server. */
 final class GrpcProcess extends Program
@@ -17,7 +18,7 @@ final class GrpcProcess extends Program
     public function post(string $path, string $body, string ...$arguments): Answer
     {
         $fields = (string) tempnam(sys_get_temp_dir(), 'weft-grpc');
-        $command = ['curl', '-sS', '--max-time', '10', '--http2-prior-knowledge', '-D', $fields, '-H', 'te: trailers', '-H', 'expect:', '--data-binary', '@-', ...$arguments, "http://$this->address$path"];
+        $command = ['curl', '-sS', '--max-time', (string) Timing::DEADLINE, '--http2-prior-knowledge', '-D', $fields, '-H', 'te: trailers', '-H', 'expect:', '--data-binary', '@-', ...$arguments, "http://$this->address$path"];
         if (array_filter($arguments, static fn(string $argument): bool => str_starts_with(strtolower($argument), 'content-type:')) === []) {
             array_splice($command, 1, 0, ['-H', 'content-type: application/grpc']);
         }

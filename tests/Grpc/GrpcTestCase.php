@@ -30,6 +30,7 @@ abstract class GrpcTestCase extends TestCase
     protected function serve(string $methods = '', string $arguments = '', string $app = '', string $more = '', string $address = '127.0.0.1:0'): GrpcProcess
     {
         $autoload = var_export(\dirname(__DIR__, 2) . '/examples/users/autoload.php', true);
+        $gate = GrpcProcess::GATE;
         $program = (string) tempnam(sys_get_temp_dir(), 'weft-grpc');
         file_put_contents($program, <<<PHP
             <?php
@@ -63,6 +64,7 @@ abstract class GrpcTestCase extends TestCase
                     }
                 }
             }
+            $gate
             function say(string \$text): void { fwrite(STDERR, "\$text\\n"); }
             \$app = new App($app);
             \$grpc = \$app->grpc('$address', new Service([$methods])$arguments);

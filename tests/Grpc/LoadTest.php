@@ -49,13 +49,24 @@ final class LoadTest extends TestCase
     /** @dataProvider streams */
     public function testNoNumberOfStreamsOnOneConnectionMakesCallsWaitForATimer(int $streams): void
     {
-        // A delayed acknowledgement is 40 ms. A timer makes every call wait as long, a busy machine only some, or some of the time.
-        for ($quick = \INF, $tries = 0; $quick >= 30.0 && $tries < 8; $tries++) {
-            $report = $this->ghz($this->server()->address, 'api.Users.Get', '{"id": 228}', "--concurrency=$streams", '--connections=1', '--total=2000');
-            self::assertSame(['OK' => 2_000], $report['statusCodeDistribution']);
-            $quick = array_column($report['latencyDistribution'], 'latency', 'percentage')[10] / 1e6;
+        // A delayed acknowledgement is 40 ms. A timer makes every call wait as long, a busy machine only some, or some of the time; and
+        // calls beside each other wait for each other, which a slow machine makes long.
+        $server = $this->server();
+        for ($quick = \INF, $bound = 30.0, $tries = 0; $quick >= $bound && $tries < 8; $tries++) {
+            $alone = $this->milliseconds($server, 1, 200, 50);
+            $quick = $this->milliseconds($server, $streams, 2_000, 10);
+            $bound = $streams === 1 ? 30.0 : max(30.0, $streams * $alone);
         }
-        self::assertLessThan(30.0, $quick);
+        self::assertLessThan($bound, $quick);
+    }
+
+    /** How long calls take at a percentile. */
+    private function milliseconds(GrpcProcess $server, int $streams, int $calls, int $percentile): float
+    {
+        $report = $this->ghz($server->address, 'api.Users.Get', '{"id": 228}', "--concurrency=$streams", '--connections=1', "--total=$calls");
+        self::assertSame(['OK' => $calls], $report['statusCodeDistribution']);
+
+        return array_column($report['latencyDistribution'], 'latency', 'percentage')[$percentile] / 1e6;
     }
 
     /** @return iterable<array{int}> */
@@ -71,7 +82,7 @@ final class LoadTest extends TestCase
         $port = Port::free();
         $run = new Supervised(self::APPLICATION, ['--workers=2'], ['PORT' => (string) $port]);
         $run->wait('ready');
-        $ghz = proc_open($this->command("127.0.0.1:$port", 'api.Users.Get', '{"id": 228}', '--concurrency=20', '--connections=4', '--rps=2000', '--duration=5s', '--duration-stop=wait'), [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]], $pipes);
+        $ghz = proc_open($this->command("127.0.0.1:$port", 'api.Users.Get', '{"id": 228}', '--concurrency=20', '--connections=4', '--rps=2000', '--total=10000'), [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]], $pipes);
         for ($i = 0; $i < 3; $i++) {
             usleep(300_000);
             $run->signal(SIGHUP);
@@ -82,11 +93,11 @@ final class LoadTest extends TestCase
         $run->signal(SIGTERM);
 
         self::assertSame(0, $run->end());
-        self::assertGreaterThan(2_000, $report['count']);
+        self::assertSame(10_000, $report['count']);
         // grpc-go tries a call again that it finds on a connection with GOAWAY, but once only, and may find it on the same connection: then
-        // the call has failed within microseconds, before it was sent. That happens once in some hundred replaced workers.
+        // the call has failed before it was sent, which its message says. That happens once in some hundred replaced workers.
         $failed = array_filter($report['details'], static fn (array $call): bool => $call['status'] !== 'OK');
-        $sent = array_filter($failed, static fn (array $call): bool => $call['latency'] > 2_000_000 || preg_match('/is draining|is closing/', $call['error']) !== 1);
+        $sent = array_filter($failed, static fn (array $call): bool => preg_match('/is draining|is closing/', $call['error']) !== 1);
         self::assertSame([], array_values($sent));
         self::assertLessThan(3, \count($failed), 'of six replaced workers');
     }
@@ -153,7 +164,7 @@ final class LoadTest extends TestCase
     {
         $proto = \dirname(__DIR__, 2) . '/examples/users/users.proto';
 
-        return ['timeout', '60', Tool::path('ghz'), '--insecure', "--proto=$proto", "--call=$method", "--data=$data", '--format=json', ...$options, $address];
+        return ['timeout', '300', Tool::path('ghz'), '--insecure', "--proto=$proto", "--call=$method", "--data=$data", '--format=json', ...$options, $address];
     }
 
     private static function residentKib(int $pid): int

@@ -15,7 +15,7 @@ final class Tool
      *
      * @return array{int, string} exit code and what it wrote; 124 when it took longer than that
      */
-    public static function run(string $name, array $arguments, int $seconds = 30): array
+    public static function run(string $name, array $arguments, int $seconds = 120): array
     {
         $command = ['timeout', '-k', '1', (string) $seconds, self::path($name), ...$arguments];
         $process = proc_open($command, [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]], $pipes);

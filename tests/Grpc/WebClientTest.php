@@ -32,7 +32,7 @@ final class WebClientTest extends GrpcTestCase
 
         // Its XMLHttpRequest keeps a storage in the temporary folder.
         $folder = new Folder();
-        exec(implode(' ', array_map(escapeshellarg(...), ['env', "TMPDIR=$folder->path", 'timeout', '60', 'node', __DIR__ . '/Web/client.js', Tool::folder('grpc-web'), $server->address, $format])) . ' 2>&1', $output, $code);
+        exec(implode(' ', array_map(escapeshellarg(...), ['env', "TMPDIR=$folder->path", 'timeout', '300', 'node', __DIR__ . '/Web/client.js', Tool::folder('grpc-web'), $server->address, $format])) . ' 2>&1', $output, $code);
         $folder->remove();
 
         self::assertSame(0, $code, implode("\n", $output));

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use Weft\Tests\Timing;
+
 /** An HTTP/2 connection spoken by hand, frame by frame. */
 final class Wire
 {
@@ -12,11 +14,14 @@ final class Wire
     public const SETTINGS = 4;
     public const PING = 6;
     public const GOAWAY = 7;
+    public const WINDOW_UPDATE = 8;
     public const END_STREAM = 1;
     public const END_HEADERS = 4;
     public const ACK = 1;
 
     private string $read = '';
+    /** @var list<array{int, int, int, string}> frames that were read before those that were waited for */
+    private array $passed = [];
 
     /** @param resource $socket */
     public function __construct(private $socket)
@@ -57,29 +62,40 @@ final class Wire
     }
 
     /**
-     * The next frame of that type; others are passed over.
+     * The next frame of that type. Frames of other types are kept for later calls.
      *
-     * @return array{int, int, string}|null flags, stream, payload; null when the server has hung up or is silent
+     * @return array{int, int, string}|null flags, stream, payload; null when the server has closed the connection or is silent
      */
-    public function await(int $type, float $patience = 5.0): ?array
+    public function await(int $type): ?array
     {
-        $deadline = microtime(true) + $patience;
-        while (($frame = $this->next($deadline)) !== null) {
+        foreach ($this->passed as $index => $frame) {
             if ($frame[0] === $type) {
+                unset($this->passed[$index]);
+
                 return \array_slice($frame, 1);
             }
         }
+        $deadline = microtime(true) + Timing::DEADLINE;
+        while (($frame = $this->next($deadline)) !== null && $frame[0] !== $type) {
+            $this->passed[] = $frame;
+        }
 
-        return null;
+        return $frame === null ? null : \array_slice($frame, 1);
     }
 
-    public function isClosed(float $patience = 5.0): bool
+    /** Whether the server closes the connection. */
+    public function isClosed(): bool
     {
-        $deadline = microtime(true) + $patience;
+        $deadline = microtime(true) + Timing::DEADLINE;
         while ($this->next($deadline) !== null) {
         }
 
         return feof($this->socket);
+    }
+
+    public function close(): void
+    {
+        fclose($this->socket);
     }
 
     /** @return array{int, int, int, string}|null */

@@ -10,6 +10,9 @@ namespace Weft\Tests\Harness;
  */
 final class Lane
 {
+    /** Seconds in which what a job has started may end by itself: on a busy machine a process that was killed needs some. */
+    private const LAST_SECONDS = 15.0;
+
     private ?Process $starting = null;
     private ?Process $process = null;
     private ?Job $job = null;
@@ -129,7 +132,7 @@ final class Lane
 
     private function collectLeftovers(Job $job, Process $process, Result $result): void
     {
-        $deadline = \hrtime(true) / 1e9 + 3.0;
+        $deadline = \hrtime(true) / 1e9 + self::LAST_SECONDS;
         while (($left = $process->leftovers()) !== [] && \hrtime(true) / 1e9 < $deadline) {
             \usleep(20_000);
         }

@@ -8,7 +8,7 @@ namespace Weft\Tests\Http;
 final class BrowserTest extends HttpTestCase
 {
     private const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
-    private const DEADLINE = 60.0;
+    private const DEADLINE = 180.0;
     private const ROUTES = <<<'PHP'
         $routes->use(new Compression(minBytes: 0));
         $routes->get("/", static fn() => Response::html(PAGE))

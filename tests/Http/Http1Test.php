@@ -31,7 +31,7 @@ final class Http1Test extends HttpTestCase
 
     public function testTrailersOfARequestAreThereOnceItsBodyWasRead(): void
     {
-        $response = self::server()->exchange("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nab\r\n0\r\nX-Sum: 7\r\nx-sum: 8\r\n\r\n");
+        $response = self::server()->exchangeBeforeIdle("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nab\r\n0\r\nX-Sum: 7\r\nx-sum: 8\r\n\r\n");
 
         self::assertSame('[POST 1.1  ab {"x-sum":["7","8"]}]', self::bodyOf($response));
     }
@@ -40,32 +40,33 @@ final class Http1Test extends HttpTestCase
     {
         $get = "GET /trailers HTTP/1.1\r\nHost: a\r\nConnection: close";
 
-        self::assertStringEndsWith("4\r\nbody\r\n0\r\nx-sum: 42\r\n\r\n", self::server()->exchange("$get, TE\r\nTE: trailers\r\n\r\n"));
-        self::assertStringEndsWith("4\r\nbody\r\n0\r\n\r\n", self::server()->exchange("$get\r\n\r\n"));
+        self::assertStringEndsWith("4\r\nbody\r\n0\r\nx-sum: 42\r\n\r\n", self::server()->exchangeBeforeIdle("$get, TE\r\nTE: trailers\r\n\r\n"));
+        self::assertStringEndsWith("4\r\nbody\r\n0\r\n\r\n", self::server()->exchangeBeforeIdle("$get\r\n\r\n"));
         self::assertStringContainsString('x-other: 1', self::server()->curl('/trailers', '-v', '--http2-prior-knowledge')[1]);
     }
 
     public function testABodyIsAskedForOnlyWhenItIsRead(): void
     {
         $head = "Host: a\r\nConnection: close\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
-        $socket = self::server()->connect();
-        fwrite($socket, "POST /late HTTP/1.1\r\n$head");
+        $server = $this->serve(self::ROUTES);
+        $socket = $server->connect();
         $from = microtime(true);
+        fwrite($socket, "POST /late HTTP/1.1\r\n$head");
 
         self::assertSame("HTTP/1.1 100 Continue\r\n\r\n", fread($socket, 25));
         self::assertGreaterThan(0.15, microtime(true) - $from);
         fwrite($socket, 'hello');
         self::assertSame('hello', self::bodyOf(ServerProcess::readAll($socket)));
 
-        $response = self::server()->exchange("POST /ignores HTTP/1.1\r\n$head");
+        $response = $server->exchange("POST /ignores HTTP/1.1\r\n$head");
         self::assertStatus(200, $response);
         self::assertStringNotContainsString('100 Continue', $response);
-        self::assertStatus(417, self::server()->exchange("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 200-ok\r\n\r\na"));
+        self::assertStatus(417, $server->exchange("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 200-ok\r\n\r\na"));
     }
 
     public function testABodyThatComesWithoutWaitingIsRead(): void
     {
-        $response = self::server()->exchange("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 5\r\nExpect: 100-Continue\r\n\r\nhello");
+        $response = self::server()->exchangeBeforeIdle("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 5\r\nExpect: 100-Continue\r\n\r\nhello");
 
         self::assertStringContainsString('[POST 1.1  hello [', $response);
     }
@@ -76,7 +77,7 @@ final class Http1Test extends HttpTestCase
         $two = "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;name=\"va;lue\"\r\nt\r\n02;x\r\nwo\r\n0;last\r\n\r\n";
         $three = "GET /?three HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-        $response = self::server()->exchange("$one\r\n$two$three");
+        $response = self::server()->exchangeBeforeIdle("$one\r\n$two$three");
 
         preg_match_all('/\[[A-Z].*?\[\]\]/', $response, $bodies);
         self::assertSame(['[POST 1.1  one []]', '[PUT 1.1  two []]', '[GET 1.1 three  []]'], $bodies[0], $response);
@@ -85,8 +86,9 @@ final class Http1Test extends HttpTestCase
     public function testPiecesOfAnySizeAreTheSameRequest(): void
     {
         $request = "\r\nPOST /?a=b HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n";
+        $server = $this->serve(self::ROUTES);
         foreach ([1, 2, 7] as $size) {
-            $socket = self::server()->connect();
+            $socket = $server->connect();
             foreach (str_split($request, $size) as $piece) {
                 fwrite($socket, $piece);
                 usleep(200);
@@ -98,15 +100,15 @@ final class Http1Test extends HttpTestCase
 
     public function testClientsOfHttp10AreServedAsTheyUnderstand(): void
     {
-        $response = self::server()->exchange("GET / HTTP/1.0\r\n\r\n");
+        $response = self::server()->exchangeBeforeIdle("GET / HTTP/1.0\r\n\r\n");
         self::assertMatchesRegularExpression('/^HTTP\/1\.0 200 /', $response);
         self::assertSame('[GET 1.0   []]', self::bodyOf($response));
 
-        $kept = self::server()->exchange("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /?2 HTTP/1.0\r\n\r\n");
+        $kept = self::server()->exchangeBeforeIdle("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /?2 HTTP/1.0\r\n\r\n");
         self::assertSame(2, substr_count($kept, 'HTTP/1.0 200'));
         self::assertStringContainsStringIgnoringCase("connection: keep-alive\r\n", $kept);
 
-        $stream = self::server()->exchange("GET /pieces HTTP/1.0\r\n\r\n");
+        $stream = self::server()->exchangeBeforeIdle("GET /pieces HTTP/1.0\r\n\r\n");
         self::assertStringNotContainsString('chunked', $stream);
         self::assertSame('one,two', self::bodyOf($stream));
     }
@@ -114,7 +116,7 @@ final class Http1Test extends HttpTestCase
     /** @dataProvider targets */
     public function testTargetsOfEveryFormAreRead(int $status, string $line): void
     {
-        self::assertStatus($status, self::server()->exchange("$line HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+        self::assertStatus($status, self::server()->exchangeBeforeIdle("$line HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
     }
 
     /** @return iterable<string, array{int, string}> */
@@ -139,7 +141,7 @@ final class Http1Test extends HttpTestCase
     /** @dataProvider lines */
     public function testLinesEndAsTheStandardSays(int $status, string $bytes): void
     {
-        $response = self::server()->exchange($bytes);
+        $response = self::server()->exchangeBeforeIdle($bytes);
 
         self::assertStatus($status, $response);
         self::assertSame(1, substr_count($response, 'HTTP/1.1 '), $response);
@@ -169,7 +171,7 @@ final class Http1Test extends HttpTestCase
     public function testTwoServersCannotReadTwoDifferentRequests(string $fields): void
     {
         $hidden = "GET /?hidden HTTP/1.1\r\nHost: a\r\n\r\n";
-        $response = self::server()->exchange("POST / HTTP/1.1\r\nHost: a\r\n$fields\r\n0\r\n\r\n$hidden");
+        $response = self::server()->exchangeBeforeIdle("POST / HTTP/1.1\r\nHost: a\r\n$fields\r\n0\r\n\r\n$hidden");
 
         self::assertStringNotContainsString('hidden', $response);
         self::assertLessThanOrEqual(1, substr_count($response, 'HTTP/1.1 '));
@@ -198,7 +200,7 @@ final class Http1Test extends HttpTestCase
     /** @dataProvider framed */
     public function testWhereAnAnswerEndsIsNotForItsHandlerToSay(string $expected, string $request): void
     {
-        $response = self::server()->exchange("$request HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        $response = self::server()->exchangeBeforeIdle("$request HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
 
         self::assertStringNotContainsStringIgnoringCase('transfer-encoding', $response);
         self::assertSame($expected, preg_replace('/date: .*\r\n/', '', strstr($response, 'HTTP/1.1 404', true) ?: $response));
@@ -222,7 +224,7 @@ final class Http1Test extends HttpTestCase
 
     public function testAfterAnAnswerWithoutItsBodyTheRestIsNoRequest(): void
     {
-        $response = self::server()->exchange("POST /ignores HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        $response = self::server()->exchangeBeforeIdle("POST /ignores HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
 
         self::assertSame(1, substr_count($response, 'HTTP/1.1 '), $response);
     }

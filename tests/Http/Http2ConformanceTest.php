@@ -18,7 +18,7 @@ final class Http2ConformanceTest extends HttpTestCase
         $server = $this->serve('$routes->fallback(static function (Request $request) { $request->body(); return Response::text("hello"); });');
         [$host, $port] = explode(':', $server->address);
         $report = (string) tempnam(sys_get_temp_dir(), 'h2spec');
-        exec("timeout 120 $tool --strict --timeout 5 --host $host --port $port --junit-report $report 2>&1", $output);
+        exec("timeout 600 $tool --strict --timeout 20 --host $host --port $port --junit-report $report 2>&1", $output);
         $cases = simplexml_load_file($report)->xpath('//testcase');
         unlink($report);
 

@@ -60,14 +60,15 @@ final class MessageTest extends HttpTestCase
 
     public function testAStreamedResponseIsSentPieceByPiece(): void
     {
-        $server = $this->serve('$routes->get("/", static fn() => Response::stream((static function () { yield "one,"; delay(0.2); yield "two"; })(), "text/plain"))->get("/writer", static fn() => Response::stream(static function (BodyWriter $out) { $out->write("a"); $out->write("b"); }));');
+        $server = $this->serve('$routes->get("/", static fn() => Response::stream((static function () { yield "one,"; gate("two"); yield "two"; })(), "text/plain"))->get("/writer", static fn() => Response::stream(static function (BodyWriter $out) { $out->write("a"); $out->write("b"); }));');
         $socket = $server->connect();
         fwrite($socket, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
 
-        $first = fread($socket, 65536);
+        $first = ServerProcess::readUntil($socket, "one,\r\n");
 
         self::assertStringContainsString("transfer-encoding: chunked\r\n", $first);
         self::assertStringEndsWith("4\r\none,\r\n", $first);
+        $server->open('two');
         self::assertSame("3\r\ntwo\r\n0\r\n\r\n", ServerProcess::readAll($socket));
         self::assertSame('ab', self::bodyOf($server->get('/writer')));
         self::assertSame('one,two', self::bodyOf($server->get('/', '--http2-prior-knowledge')));

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use Weft\Tests\Timing;
+
 /** What no handler sees is counted by cause, and logged with its cause and peer. */
 final class RefusalTest extends HttpTestCase
 {
@@ -14,7 +16,7 @@ final class RefusalTest extends HttpTestCase
     {
         $server = $this->serve(self::ROUTES, ", limits: new Limits($limits)");
 
-        self::assertStatus($status, $server->exchange($request, 10.0));
+        self::assertStatus($status, $server->exchange($request));
 
         self::assertTrue($server->awaitLog("× $cause"));
         self::assertMatchesRegularExpression("~HTTP server refused 1 × $cause, last from 127\\.0\\.0\\.1:\\d+~", $server->log());
@@ -44,15 +46,17 @@ final class RefusalTest extends HttpTestCase
         self::assertStringContainsString('weft_http_refused_total{cause="bad_request"} 3', (string) file_get_contents("http://$endpoint[1]/metrics"));
     }
 
-    public function testAHundredRefusalsAreOneLineOrTwo(): void
+    public function testAHundredRefusalsAreOneLineInTenSeconds(): void
     {
         $server = $this->serve(self::ROUTES);
+        $from = microtime(true);
         for ($count = 0; $count < 100; $count++) {
             self::assertStatus(400, $server->exchange("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"));
         }
 
         self::assertTrue($server->awaitLog('bad_request'));
-        self::assertLessThanOrEqual(2, substr_count($server->log(), 'bad_request'));
+        // One at the beginning, one at the end, and one for every ten seconds that a busy machine takes.
+        self::assertLessThanOrEqual(2 + (int) ((microtime(true) - $from) / 10.0), substr_count($server->log(), 'bad_request'));
     }
 
     public function testAFailedTlsHandshakeIsLogged(): void
@@ -70,8 +74,7 @@ final class RefusalTest extends HttpTestCase
     public function testAServerWithoutDescriptorsSaysSoAndGoesOn(): void
     {
         $server = $this->serve(self::ROUTES);
-        // A server that has served has loaded its classes: without a descriptor PHP opens no file.
-        self::assertStatus(200, $server->exchange("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+        $open = $this->accepted($server);
         self::limit($server->pid(), 3);
         $waiting = $server->connect();
         fwrite($waiting, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -80,6 +83,61 @@ final class RefusalTest extends HttpTestCase
         self::assertStringContainsString('Too many open files', $server->log());
         self::limit($server->pid(), 1_024);
         self::assertStatus(200, ServerProcess::readAll($waiting));
+        fclose($open);
+    }
+
+    /** @dataProvider firstRequests */
+    public function testAServerWithoutDescriptorsServesAFirstRequestOfAnyKind(int $status, string $request, string $logged = ''): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $routes->get("/text", static fn() => Response::text("text")->withCookie(new Cookie("a", "b")));
+            $routes->get("/json", static fn(Request $r) => Response::json([$r->cookies(), $r->queries(), $r->headers(), $r->host()]));
+            $routes->post("/form", static fn(Request $r) => Response::json($r->form()));
+            $routes->post("/body", static fn(Request $r) => Response::text($r->body()));
+            $routes->get("/fails", static fn() => throw new LogicException("broken"));
+            $routes->get("/wrong", static fn() => "no response");
+            $routes->get("/bad", static fn() => throw new BadRequest("bad"));
+            $routes->get("/late", static fn() => delay(60));
+            $routes->get("/prints", static function () { echo "printed"; return Response::text("text"); });
+            $routes->get("/child", static fn() => Response::text((string) async(static fn() => delay(0.001))->await()));
+            $routes->get("/stream", static fn() => Response::stream(static function (BodyWriter $out) { $out->write("a"); delay(0.001); }));
+            $routes->get("/events", static fn() => Response::events(static function () { yield new ServerSentEvent("a"); }));
+            $routes->websocket("/socket", static fn(WebSocket $socket) => $socket->send("a"));
+            PHP, ', limits: new Limits(deadline: 0.5)');
+        $socket = $this->accepted($server);
+        self::limit($server->pid(), 3);
+
+        fwrite($socket, $request);
+
+        self::assertStatus($status, ServerProcess::readUntil($socket, "\r\n\r\n"));
+        self::assertTrue($server->awaitLog($logged));
+        self::limit($server->pid(), 1_024);
+        self::assertStatus(200, $server->get('/text'));
+        self::assertStringNotContainsString('Fatal', $server->log());
+    }
+
+    /** @return iterable<string, array{0: int, 1: string, 2?: string}> */
+    public static function firstRequests(): iterable
+    {
+        $get = static fn(string $path, string $fields = ''): string => "GET $path HTTP/1.1\r\nHost: a\r\n$fields\r\n";
+        $post = static fn(string $path, string $body): string => "POST $path HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: " . \strlen($body) . "\r\n\r\n$body";
+        yield 'text and a cookie' => [200, $get('/text')];
+        yield 'JSON of what is in the request' => [200, $get('/json?a=b', "Cookie: a=b\r\n")];
+        yield 'a form' => [200, $post('/form', 'a=b')];
+        yield 'a body' => [200, $post('/body', 'a=b')];
+        yield 'a large body' => [200, $post('/body', str_repeat('a', 200_000))];
+        yield 'a page that is not there' => [404, $get('/nothing')];
+        yield 'another method' => [405, $post('/text', '')];
+        yield 'a failure' => [500, $get('/fails'), 'LogicException: broken'];
+        yield 'no response' => [500, $get('/wrong'), 'returned string instead of'];
+        yield 'an exception that is a response' => [400, $get('/bad')];
+        yield 'a deadline' => [503, $get('/late'), 'is past its deadline'];
+        yield 'output' => [200, $get('/prints'), 'printed'];
+        yield 'a child task' => [200, $get('/child')];
+        yield 'a stream' => [200, $get('/stream')];
+        yield 'events' => [200, $get('/events')];
+        yield 'a WebSocket' => [101, WebSocketClient::request('/socket')];
+        yield 'a refusal' => [400, "GET / HTTP/1.1\r\n\r\n", 'bad_request'];
     }
 
     /** @dataProvider targets */
@@ -106,7 +164,6 @@ final class RefusalTest extends HttpTestCase
         $headers = Http2Wire::END_STREAM | Http2Wire::END_HEADERS;
         fwrite($socket, Http2Wire::PREFACE . Http2Wire::frame(Http2Wire::HEADERS, $headers, 1, Http2Wire::GET . $host('b')) . Http2Wire::frame(Http2Wire::HEADERS, $headers, 3, Http2Wire::GET . $host('A')));
 
-        stream_set_timeout($socket, 10);
         for ($read = '', $chunk = ''; $chunk !== false && !feof($socket) && !str_contains($read, 'a a a'); $read .= $chunk) {
             $chunk = fread($socket, 1_024);
         }
@@ -122,6 +179,20 @@ final class RefusalTest extends HttpTestCase
         self::assertSame("\x88", $answers[3][0][0]);
         self::assertSame('a a a', $answers[3][1]);
         self::assertSame($server->address . ' ' . $server->address . ' ' . $server->address, self::bodyOf($server->get('/', '--http2-prior-knowledge')));
+    }
+
+    /** @return resource a connection that the server has accepted */
+    private function accepted(ServerProcess $server)
+    {
+        // It serves once it answers HTTP/2, which takes no request.
+        $http2 = $server->connect();
+        fwrite($http2, Http2Wire::PREFACE);
+        self::assertNotSame('', (string) fread($http2, 9));
+        $before = $server->sockets();
+        $socket = $server->connect();
+        Timing::until(static fn(): bool => $server->sockets() > $before, 'the connection is accepted');
+
+        return $socket;
     }
 
     private static function limit(int $process, int $descriptors): void

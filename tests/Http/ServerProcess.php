@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Http;
 
 use Weft\Tests\Program;
+use Weft\Tests\Timing;
 
 /** A program with an HTTP server. */
 final class ServerProcess extends Program
@@ -24,6 +25,7 @@ final class ServerProcess extends Program
     private static function program(string $routes, string $arguments, string $address, string $app): string
     {
         $autoload = var_export(\dirname(__DIR__, 2) . '/autoload.php', true);
+        $gate = self::GATE;
 
         return <<<PHP
             <?php
@@ -31,6 +33,7 @@ final class ServerProcess extends Program
             use Weft\App;
             use Weft\Http\{BadRequest, BodyWriter, Certificate, Compression, Cookie, EventWriter, FormLimits, HttpException, Limits, NotFound, Request, Response, Router, ServerSentEvent, Tls, TlsFailed, WebSocket};
             use function Weft\{async, delay, tasks};
+            $gate
             \$app = new App($app);
             \$routes = \$app->http('$address'$arguments);
             $routes
@@ -39,23 +42,36 @@ final class ServerProcess extends Program
             PHP;
     }
 
-    /** Bytes on a connection of their own, as they are; what comes back until the server closes it or says nothing for a while. */
-    public function exchange(string $bytes, float $patience = 5.0): string
+    /** Bytes on a connection of their own, as they are; what comes back until the server closes it. */
+    public function exchange(string $bytes): string
     {
         $socket = $this->connect();
-        fwrite($socket, $bytes);
+        @fwrite($socket, $bytes);
 
-        return self::readAll($socket, $patience);
+        return self::readAll($socket);
+    }
+
+    /** The same on a server that closes idle connections soon: on a busy machine it may do so before the bytes are sent. */
+    public function exchangeBeforeIdle(string $bytes): string
+    {
+        for ($tries = 0, $answer = ''; $answer === '' && $tries < 6; $tries++) {
+            $answer = $this->exchange($bytes);
+        }
+
+        return $answer;
     }
 
     /** @param resource $socket */
-    public static function readAll($socket, float $patience = 5.0): string
+    public static function readAll($socket): string
     {
-        stream_set_timeout($socket, (int) $patience, (int) (($patience - (int) $patience) * 1e6));
+        stream_set_timeout($socket, (int) Timing::DEADLINE);
         $text = '';
         while (!feof($socket)) {
-            $chunk = fread($socket, 65536);
-            if ($chunk === false || $chunk === '' && stream_get_meta_data($socket)['timed_out']) {
+            $chunk = @fread($socket, 65536);
+            if ($chunk === '' && stream_get_meta_data($socket)['timed_out']) {
+                throw new \RuntimeException("The server neither sends more nor closes the connection after: $text");
+            }
+            if ($chunk === false) {
                 break;
             }
             $text .= $chunk;
@@ -64,17 +80,56 @@ final class ServerProcess extends Program
         return $text;
     }
 
+    /** @param resource $stream */
+    public static function readUntil($stream, string $text): string
+    {
+        for ($read = ''; !str_contains($read, $text); $read .= $chunk) {
+            [$ready, $none] = [[$stream], null];
+            $chunk = stream_select($ready, $none, $none, (int) Timing::DEADLINE) === 1 ? (string) fread($stream, 65536) : '';
+            if ($chunk === '') {
+                throw new \RuntimeException("There was no \"$text\" in: $read");
+            }
+        }
+
+        return $read;
+    }
+
+    /** Bytes on a connection that the server keeps; the answer's head comes back. */
+    public function head(string $bytes): string
+    {
+        $socket = $this->connect();
+        fwrite($socket, $bytes);
+
+        return strstr(self::readUntil($socket, "\r\n\r\n"), "\r\n\r\n", true) . "\r\n\r\n";
+    }
+
     /** @return array{int, string} exit code and output of curl */
     public function curl(string $path, string ...$arguments): array
     {
-        $unix = str_starts_with($this->address, 'unix:');
-        $url = $unix ? "http://localhost$path" : "http://$this->address$path";
-        $socket = $unix ? ['--unix-socket', substr($this->address, 5)] : [];
-        $process = proc_open(['curl', '-sS', '--max-time', '10', ...$socket, ...$arguments, $url], [1 => ['pipe', 'w'], 2 => ['pipe', 'w']], $pipes);
+        $process = proc_open(['curl', '-sS', '--max-time', (string) Timing::DEADLINE, ...$this->target($path, $arguments)], [1 => ['pipe', 'w'], 2 => ['pipe', 'w']], $pipes);
         $output = stream_get_contents($pipes[1]);
         $errors = stream_get_contents($pipes[2]);
 
         return [proc_close($process), $output . $errors];
+    }
+
+    /** A curl whose output is read as it comes. */
+    public function follow(string $path, string ...$arguments): Curl
+    {
+        return new Curl($this->target($path, $arguments));
+    }
+
+    /**
+     * @param list<string> $arguments
+     *
+     * @return list<string>
+     */
+    private function target(string $path, array $arguments): array
+    {
+        $unix = str_starts_with($this->address, 'unix:');
+        $socket = $unix ? ['--unix-socket', substr($this->address, 5)] : [];
+
+        return [...$socket, ...$arguments, $unix ? "http://localhost$path" : "http://$this->address$path"];
     }
 
     public function get(string $path, string ...$arguments): string

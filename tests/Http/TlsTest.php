@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use Weft\Tests\Timing;
+
 final class TlsTest extends HttpTestCase
 {
     private const ROUTES = '$routes->get("/", static fn(Request $r) => Response::text($r->scheme() . $r->protocol() . strlen($r->clientCertificate() ?? "")))->get("/reload", static function () use ($app) { try { $app->reloadCertificates(); return Response::text("reloaded"); } catch (TlsFailed $e) { return Response::text($e->getMessage(), 500); } })->get("/slow", static function () { delay(0.5); return Response::text("slow"); });';
@@ -91,7 +93,7 @@ final class TlsTest extends HttpTestCase
     private function fetch(ServerProcess $server, string $host, string $path, string ...$arguments): string
     {
         [, $port] = explode(':', $server->address);
-        $command = ['curl', '-sS', '--max-time', '10', '--resolve', "$host:$port:127.0.0.1", '--cacert', "{$this->certificates->folder}/ca.crt", ...$arguments, "https://$host:$port$path"];
+        $command = ['curl', '-sS', '--max-time', (string) Timing::DEADLINE, '--resolve', "$host:$port:127.0.0.1", '--cacert', "{$this->certificates->folder}/ca.crt", ...$arguments, "https://$host:$port$path"];
         $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['pipe', 'w']], $pipes);
         $output = stream_get_contents($pipes[1]) . stream_get_contents($pipes[2]);
         proc_close($process);
@@ -103,7 +105,7 @@ final class TlsTest extends HttpTestCase
     private function connected(ServerProcess $server)
     {
         $context = stream_context_create(['ssl' => ['verify_peer' => false, 'verify_peer_name' => false, 'capture_peer_cert' => true]]);
-        $socket = stream_socket_client("tls://$server->address", $code, $message, 5.0, STREAM_CLIENT_CONNECT, $context);
+        $socket = stream_socket_client("tls://$server->address", $code, $message, Timing::DEADLINE, STREAM_CLIENT_CONNECT, $context);
 
         return $socket === false ? throw new \RuntimeException($message) : $socket;
     }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Http;
 
+use Weft\Tests\Timing;
+
 /** Forms with files, sent by curl and, where they are wrong, by hand. */
 final class UploadTest extends HttpTestCase
 {
@@ -169,11 +171,12 @@ final class UploadTest extends HttpTestCase
         $server = $this->server();
         $socket = $server->connect();
         fwrite($socket, "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=XX\r\nContent-Length: 2000000\r\n\r\n--XX\r\nContent-Disposition: form-data; name=f; filename=a\r\n\r\n" . str_repeat('x', 1_000_000));
-        self::assertTrue(self::awaits(fn() => $this->uploads() !== []));
+        Timing::until(fn(): bool => $this->uploads() !== [], 'the upload has begun');
 
         fclose($socket);
 
-        self::assertTrue(self::awaits(fn() => $this->uploads() === []));
+        Timing::until(fn(): bool => $this->uploads() === [], 'nothing is left of the upload');
+        self::assertSame([], $this->uploads());
     }
 
     public function testUploadsAreNotInMemory(): void
@@ -243,18 +246,5 @@ final class UploadTest extends HttpTestCase
     private function uploads(): array
     {
         return array_values(array_diff((array) scandir("{$this->folder->path}/uploads"), ['.', '..']));
-    }
-
-    private static function awaits(\Closure $condition): bool
-    {
-        $deadline = microtime(true) + 10.0;
-        while (!$condition()) {
-            if (microtime(true) > $deadline) {
-                return false;
-            }
-            usleep(10_000);
-        }
-
-        return true;
     }
 }

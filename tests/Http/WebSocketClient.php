@@ -19,7 +19,6 @@ final class WebSocketClient
     {
         $socket = $server->connect();
         fwrite($socket, self::request($path, $more) . $frames);
-        stream_set_timeout($socket, 10);
         $answer = '';
         while (!str_ends_with($answer, "\r\n\r\n") && ($line = fgets($socket)) !== false) {
             $answer .= $line;

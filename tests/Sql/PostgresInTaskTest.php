@@ -4,17 +4,15 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
+use Weft\Tests\InTask;
+
 use function Weft\async;
-use function Weft\run;
 use function Weft\yieldNow;
 
-/** The same inside a task, where waiting suspends instead of blocking. */
+/** The same inside a task. */
 final class PostgresInTaskTest extends PostgresTest
 {
-    protected function runTest(): mixed
-    {
-        return run(fn (): mixed => parent::runTest());
-    }
+    use InTask;
 
     public function testAQueryIsUnderWayWhileATaskComputesThatHasYieldedBefore(): void
     {

@@ -4,13 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
-use function Weft\run;
+use Weft\Tests\InTask;
 
-/** The same inside a task, where waiting suspends instead of blocking. */
+/** The same inside a task. */
 final class SqliteInTaskTest extends SqliteTest
 {
-    protected function runTest(): mixed
-    {
-        return run(fn (): mixed => parent::runTest());
-    }
+    use InTask;
 }

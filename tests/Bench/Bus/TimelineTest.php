@@ -10,6 +10,7 @@ use Weft\Amqp\Message;
 use Weft\Amqp\Queue;
 use Weft\Bench\Bus\Counters;
 use Weft\Bench\Bus\Timeline;
+use Weft\Tests\Timing;
 
 require_once __DIR__ . '/../../../bench/autoload.php';
 
@@ -81,7 +82,7 @@ final class TimelineTest extends TestCase
         $samples = (new \ReflectionProperty($timeline, 'samples'));
         $last = static fn(): array|false => ($all = $samples->getValue($timeline)) === [] ? false : end($all);
         $before = $last();
-        $deadline = microtime(true) + 20.0;
+        $deadline = microtime(true) + Timing::DEADLINE;
         while ($last() === $before) {
             self::assertLessThan($deadline, microtime(true), 'the broker does not answer');
             $timeline->tick($seconds);

@@ -8,6 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Http\Contender;
 use Weft\Bench\TimedOut;
+use Weft\Tests\Timing;
 
 require_once __DIR__ . '/../../../bench/autoload.php';
 
@@ -38,11 +39,7 @@ final class ContenderTest extends TestCase
         self::assertSame($first, $this->contender->server([], [], $this->logs), 'it runs already');
         $before = $this->contender->log();
         posix_kill($first->pid, SIGKILL);
-        $deadline = microtime(true) + 10.0;
-        while ($first->isRunning()) {
-            self::assertLessThan($deadline, microtime(true));
-            usleep(5_000);
-        }
+        Timing::until(static fn (): bool => !$first->isRunning(), 'it ends');
 
         $this->contender->server([], [], $this->logs);
 
