@@ -50,6 +50,9 @@ final class Calls implements ArrivalHandler
     {
         $claim = $scheduler->fiberShares->claim($this->native->handlers(), $this->native->fit(...));
         $this->logRefusals($scheduler);
+        foreach ($this->methods as $method) {
+            $method->loadMessages();
+        }
         try {
             $this->arrivals->serve($scheduler, static fn() => null);
         } finally {
@@ -233,6 +236,11 @@ final class Calls implements ArrivalHandler
     public function condemn(object $call, bool $isCulprit): void
     {
         $isCulprit ? $call->finish(Status::Unknown->value, 'the handler failed', []) : $this->abandon($call);
+    }
+
+    public function folders(): array
+    {
+        return ['Grpc', 'Grpc/Health', 'Grpc/Internal', 'Grpc/Internal/Json', 'Grpc/Rpc', 'Http', 'Http/Internal', 'Protobuf', 'Protobuf/Internal'];
     }
 
     /** Its connections are those of HTTP servers. */

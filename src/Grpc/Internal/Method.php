@@ -6,7 +6,9 @@ namespace Weft\Grpc\Internal;
 
 use Weft\Grpc\Call;
 use Weft\Grpc\Internal\Json\Binding;
+use Weft\Protobuf\Codec;
 use Weft\Protobuf\Message;
+use Weft\Protobuf\ProtobufException;
 
 /**
  * A method of a service, ready to be called.
@@ -47,6 +49,18 @@ final class Method
         }
 
         return new self($this->path, $handler, $this->request, $this->response, $this->clientStreams, $this->serverStreams, $this->binding);
+    }
+
+    /** Loads the classes of its messages and what describes them, which a server without descriptors cannot do later. */
+    public function loadMessages(): void
+    {
+        foreach ([$this->request, $this->response] as $class) {
+            try {
+                Codec::decode($class, '');
+            } catch (ProtobufException) {
+                // A class that does not fit its description is reported by the calls that use it.
+            }
+        }
     }
 
     public function boundTo(Binding $binding): self

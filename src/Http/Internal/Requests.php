@@ -214,6 +214,11 @@ final class Requests implements ArrivalHandler
         }
     }
 
+    public function folders(): array
+    {
+        return ['Http', 'Http/Internal'];
+    }
+
     public function refuseMore(): void
     {
         $this->native->stop();

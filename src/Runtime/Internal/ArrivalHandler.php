@@ -37,6 +37,9 @@ interface ArrivalHandler
      */
     public function condemn(object $arrival, bool $isCulprit): void;
 
+    /** @return list<string> folders of `src` with the classes that it needs for any arrival, refusal and failure */
+    public function folders(): array;
+
     /** The process is about to end: no connection is accepted any more, and those there are end with what is in flight. */
     public function refuseMore(): void;
 

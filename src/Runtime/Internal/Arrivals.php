@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 use Psr\Log\LoggerInterface;
+use Weft\Internal\Preload;
 use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TaskState;
@@ -54,8 +55,7 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
         $group = \spl_object_id($this);
         $scheduler->groups[$group] = $this;
         LastRites::prepare();
-        // Loaded now: a server that has run out of descriptors cannot open the file of a class.
-        \class_exists(Output::class);
+        Preload::folders('Internal', 'Log', 'Log/Internal', 'Runtime', 'Runtime/Internal', ...$this->handler->folders());
         // On the loop itself: what a task does to the output is undone when it waits.
         $this->waiting = Native\sleep(0.0);
         $scheduler->watch($this->waiting, function (int $op) use ($scheduler): void {

@@ -1,0 +1,37 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Internal;
+
+/**
+ * Loads classes before they are needed.
+ *
+ * PHP opens the file of a class when the class is first used. A server that has run out of descriptors (EMFILE) cannot open a file:
+ * the first request, refusal or failure after that would end the process with a fatal error. So a server loads the classes with
+ * which it serves when it starts.
+ *
+ * @internal
+ */
+final class Preload
+{
+    private const SOURCES = __DIR__ . '/..';
+
+    /** @var array<string, true> */
+    private static array $loaded = [];
+
+    /** @param string ...$folders of `src`, such as `Http/Internal`; each without the folders in it */
+    public static function folders(string ...$folders): void
+    {
+        foreach ($folders as $folder) {
+            if (isset(self::$loaded[$folder])) {
+                continue;
+            }
+            self::$loaded[$folder] = true;
+            // A file whose name begins with a small letter holds functions.
+            foreach (\glob(self::SOURCES . "/$folder/[A-Z]*.php") ?: [] as $file) {
+                \class_exists('Weft\\' . \strtr($folder, '/', '\\') . '\\' . \basename($file, '.php'));
+            }
+        }
+    }
+}
