@@ -235,7 +235,7 @@ final class BatchTest extends BusTestCase
         });
     }
 
-    public function testAnItemWaitsForTheOthersNoLongerThanTheWindow(): void
+    public function testAFullBatchDoesNotWaitForTheWindowAndAnItemWaitsNoLonger(): void
     {
         $this->inRuntime(function (): void {
             $at = [];
@@ -244,25 +244,33 @@ final class BatchTest extends BusTestCase
                 public function __construct(private array &$at) {}
 
                 #[CommandHandler]
-                #[Batch(StoreCustomer::class, size: 3, window: 2.0)]
+                #[Batch(StoreCustomer::class, size: 3, window: 55.0)]
                 public function store(array $items): void
                 {
-                    $this->at[] = [\microtime(true), \count($items)];
+                    $this->at['full'] = [\microtime(true), \count($items)];
+                }
+
+                #[EventListener]
+                #[Batch(CustomerStored::class, size: 3, window: 0.3)]
+                public function stored(array $items): void
+                {
+                    $this->at['alone'] = [\microtime(true), \count($items)];
                 }
             });
             $bus->declare(self::QUEUE);
             $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
             $started = \microtime(true);
-            $bus->sendAll(self::customers(4));
+            $bus->sendAll(self::customers(3));
+            $bus->publish(new CustomerStored('1'));
             while (\count($at) < 2) {
                 delay(0.01);
             }
             $bus->stop();
             $consumer->await();
 
-            self::assertSame([3, 1], \array_column($at, 1));
-            self::assertLessThan(1.9, $at[0][0] - $started, 'three are enough, they do not wait for the window');
-            self::assertGreaterThan(1.99, $at[1][0] - $started);
+            self::assertSame([3, 1], [$at['full'][1], $at['alone'][1]]);
+            self::assertLessThan(50.0, $at['full'][0] - $started, 'three are enough, they do not wait for the window');
+            self::assertGreaterThan(0.29, $at['alone'][0] - $started);
         });
     }
 

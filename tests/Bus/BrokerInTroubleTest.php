@@ -77,7 +77,7 @@ final class BrokerInTroubleTest extends BusTestCase
             $log->await('for publishing: recovered');
             $log->await('warning RabbitMQ connection for consuming: disconnected');
             $bus->close();
-        }, deadline: 120.0);
+        }, deadline: 240.0);
     }
 
     public function testABrokerThatIsShortOfMemoryIsLoggedAndPublishingWaitsForIt(): void
@@ -117,7 +117,7 @@ final class BrokerInTroubleTest extends BusTestCase
 
             self::assertSame($sent, $handled);
             $bus->close();
-        }, deadline: 120.0);
+        }, deadline: 240.0);
     }
 
     public function testConsumersCanBeStartedToEmptyABrokerThatIsShortOfMemory(): void
@@ -144,7 +144,7 @@ final class BrokerInTroubleTest extends BusTestCase
             self::drain($bus);
             self::assertSame(2, $handled);
             $bus->close();
-        }, deadline: 120.0);
+        }, deadline: 240.0);
     }
 
     public function testAMessageAboveTheBrokersLimitIsRefusedAndOthersPass(): void
@@ -170,6 +170,6 @@ final class BrokerInTroubleTest extends BusTestCase
             self::drain($bus);
             self::assertSame(['small'], $handled);
             $bus->close();
-        }, deadline: 120.0);
+        }, deadline: 240.0);
     }
 }

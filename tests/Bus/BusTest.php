@@ -29,6 +29,8 @@ use Weft\Tests\RecordingLogger;
 
 use function Weft\async;
 use function Weft\delay;
+use function Weft\detach;
+use function Weft\signal;
 use function Weft\timeout;
 use function Weft\yieldNow;
 
@@ -75,7 +77,7 @@ final class BusTest extends BusTestCase
             $consuming->await();
 
             self::assertSame(1, $handled + $transport->depth(self::QUEUE));
-        }, 2.0);
+        });
     }
 
     /** How often others had their turn before the bus is closed: in one of them the worker has started a task that has not begun. */
@@ -375,14 +377,31 @@ final class BusTest extends BusTestCase
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(4));
             $spy->before = static function () use (&$order): void {
+                // Three handlers run while none of them is acknowledged, and a fourth one has the time to.
+                while (\count($order) < 3) {
+                    delay(0.005);
+                }
                 delay(0.05);
                 $order[] = 'acknowledged';
             };
             $bus->consume(self::QUEUE, concurrency: 1, prefetch: 3, stopWhenEmpty: true);
 
-            self::assertSame(['handled 1', 'handled 2', 'handled 3', 'acknowledged', 'acknowledged', 'acknowledged'], \array_slice($order, 0, 6));
-            self::assertSame(['handled 4', 'acknowledged'], \array_slice($order, 6));
+            self::assertSame(['handled 1', 'handled 2', 'handled 3', 'acknowledged'], \array_slice($order, 0, 4));
+            self::assertSame(['acknowledged' => 4, 'handled 1' => 1, 'handled 2' => 1, 'handled 3' => 1, 'handled 4' => 1], self::counted($order));
+            self::assertSame('acknowledged', $order[7]);
         });
+    }
+
+    /**
+     * @param list<string> $words
+     * @return array<string, int>
+     */
+    private static function counted(array $words): array
+    {
+        $counts = \array_count_values($words);
+        \ksort($counts);
+
+        return $counts;
     }
 
     public function testASlowHandlerDoesNotHoldUpTheOthers(): void
@@ -390,7 +409,9 @@ final class BusTest extends BusTestCase
         $this->inRuntime(function (): void {
             $order = [];
             $bus = Bus::connect('memory:')->handlers(self::storing(function (StoreCustomer $command) use (&$order): void {
-                $command->id === '1' && delay(0.1);
+                while ($command->id === '1' && \count($order) < 19) {
+                    delay(0.005);
+                }
                 $order[] = (int) $command->id;
             }));
             $bus->declare(self::QUEUE);
@@ -637,16 +658,23 @@ final class BusTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $started = $finished = 0;
-            $bus = Bus::connect('memory:')->handlers(self::storing(function () use (&$started, &$finished): void {
+            $stopped = false;
+            $bus = Bus::connect('memory:')->handlers(self::storing(function () use (&$started, &$finished, &$stopped): void {
                 $started++;
-                delay(0.1);
+                while (!$stopped) {
+                    delay(0.005);
+                }
+                delay(0.05);
                 $finished++;
             }));
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(50));
-            $stopper = async(static function () use ($bus): void {
-                delay(0.05);
+            $stopper = async(static function () use ($bus, &$started, &$stopped): void {
+                while ($started < 4) {
+                    delay(0.005);
+                }
                 $bus->stop();
+                $stopped = true;
             });
 
             self::assertSame(4, $bus->consume(self::QUEUE, concurrency: 4));
@@ -659,14 +687,22 @@ final class BusTest extends BusTestCase
     public function testASignalStopsItWhenWhatIsInFlightIsDone(int $signal): void
     {
         $this->inRuntime(function () use ($signal): void {
-            $finished = 0;
-            $bus = Bus::connect('memory:')->handlers(self::storing(function () use (&$finished, $signal): void {
-                $finished === 0 && \posix_kill(\posix_getpid(), $signal);
-                delay(0.1);
+            $begun = $finished = 0;
+            $told = false;
+            $bus = Bus::connect('memory:')->handlers(self::storing(function () use (&$begun, &$finished, &$told, $signal): void {
+                ++$begun === 2 && \posix_kill(\posix_getpid(), $signal);
+                while (!$told) {
+                    delay(0.005);
+                }
+                delay(0.05);
                 $finished++;
             }));
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(10));
+            detach(static function () use (&$told, $signal): void {
+                signal($signal);
+                $told = true;
+            });
 
             self::assertSame(2, $bus->consume(self::QUEUE, concurrency: 2));
             self::assertSame([2, 8], [$finished, $bus->depth(self::QUEUE)]);
@@ -702,7 +738,7 @@ final class BusTest extends BusTestCase
             $bus->consume(self::QUEUE, concurrency: 2);
             $killer->await();
 
-            self::assertLessThan(5.0, \microtime(true) - $started);
+            self::assertLessThan(50.0, \microtime(true) - $started, 'not the minute of the handlers');
             self::assertSame([2, 3, 0], [$cleaned, $bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
         });
     }
@@ -715,7 +751,7 @@ final class BusTest extends BusTestCase
 
                 public function handled(string $type, float $seconds): void
                 {
-                    $this->told[] = ['handled', $type, $seconds >= 0.02 && $seconds < 5.0];
+                    $this->told[] = ['handled', $type, $seconds >= 0.02 && $seconds < 60.0];
                 }
 
                 public function failed(string $type, \Throwable $error, bool $parked): void
@@ -795,12 +831,12 @@ final class BusTest extends BusTestCase
                         yieldNow();
                     }
                     $bus->{$stop}();
-                    timeout(5.0, static fn() => $consuming->await());
+                    timeout(30.0, static fn() => $consuming->await());
                     $bus->close();
                 }
                 self::assertSame(0, $handled);
                 $database->close();
-            }, 60.0);
+            }, 240.0);
         } finally {
             \exec('rm -rf ' . \escapeshellarg($file) . '*');
         }
@@ -819,11 +855,17 @@ final class BusTest extends BusTestCase
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
             $broker = new Memory();
-            $bus = Bus::connect($broker, logger: $logger)->handlers(self::storing(static fn() => delay(60.0)));
+            $begun = 0;
+            $bus = Bus::connect($broker, logger: $logger)->handlers(self::storing(static function () use (&$begun): void {
+                $begun++;
+                delay(60.0);
+            }));
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(3));
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 2));
-            delay(0.1);
+            while ($begun < 2) {
+                delay(0.01);
+            }
             $bus->close();
 
             self::assertSame([2, 3, 0], [$consuming->await(), $bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);

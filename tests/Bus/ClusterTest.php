@@ -82,6 +82,6 @@ final class ClusterTest extends BusTestCase
             self::assertSame(0, $receiver->depth(self::QUEUE));
             $publisher->close();
             $receiver->close();
-        }, deadline: 120.0);
+        }, deadline: 240.0);
     }
 }

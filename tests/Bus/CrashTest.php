@@ -65,7 +65,7 @@ final class CrashTest extends BusTestCase
                 delay(0.05);
             }
             // Whoever died since the last look. A process that ends closes its sockets some time before it is gone.
-            for ($looks = 0; $deaths + $this->dead() < self::CRASHES && $looks < 100; $looks++) {
+            for ($looks = 0; $deaths + $this->dead() < self::CRASHES && $looks < 600; $looks++) {
                 delay(0.1);
             }
             $deaths += $this->replace(0, $kind);
@@ -79,7 +79,7 @@ final class CrashTest extends BusTestCase
             self::assertSame(299, self::effects($database), 'each neighbour once');
             $bus->close();
             $database->close();
-        }, deadline: 120.0);
+        }, deadline: 180.0);
     }
 
     /** @return int how many have died since */

@@ -61,15 +61,14 @@ class DelayTest extends BusTestCase
             $bus->publish(new CustomerStored('an hour'), delay: 3600.0);
             $sent = \microtime(true);
             $bus->publish(new CustomerStored('now'));
-            $bus->publish(new CustomerStored('0.3'), delay: 0.3);
-            $bus->publish(new CustomerStored('0.15'), at: new \DateTimeImmutable('+150 milliseconds'));
+            $bus->publish(new CustomerStored('long'), delay: 2.0);
+            $bus->publish(new CustomerStored('short'), at: new \DateTimeImmutable('+300 milliseconds'));
+            // The deadline of the test is far below the hour.
             self::until(static fn(): bool => \count($heard) === 3);
 
-            self::assertSame(['now', '0.15', '0.3'], \array_keys($heard->getArrayCopy()));
-            self::assertGreaterThanOrEqual(0.15, $heard['0.15'] - $sent);
-            self::assertGreaterThanOrEqual(0.3, $heard['0.3'] - $sent);
-            // Generous, for a busy machine.
-            self::assertLessThan(10.0, $heard['0.3'] - $sent);
+            self::assertSame(['now', 'short', 'long'], \array_keys($heard->getArrayCopy()));
+            self::assertGreaterThanOrEqual(0.3, $heard['short'] - $sent);
+            self::assertGreaterThanOrEqual(2.0, $heard['long'] - $sent);
         });
     }
 
@@ -78,11 +77,11 @@ class DelayTest extends BusTestCase
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
             // Long enough for a busy machine to cancel it, and due before the last one.
-            $cancelled = $bus->publish(new CustomerStored('cancelled'), delay: 1.5);
+            $cancelled = $bus->publish(new CustomerStored('cancelled'), delay: 3.0);
             $left = $bus->publish(new CustomerStored('left'), delay: 0.05);
             self::assertTrue($bus->cancel($cancelled));
             self::assertFalse($bus->cancel($cancelled));
-            $bus->publish(new CustomerStored('last'), delay: 1.6);
+            $bus->publish(new CustomerStored('last'), delay: 3.1);
             self::until(static fn(): bool => isset($heard['last']));
 
             self::assertSame(['left', 'last'], \array_keys($heard->getArrayCopy()));
@@ -153,7 +152,7 @@ class DelayTest extends BusTestCase
 
             self::assertSame(1_000, \array_sum(\array_map('count', $late)));
             self::assertGreaterThan(-0.002, \min(\array_merge(...$late)), 'none came too early');
-            self::assertLessThan(15.0, \max(\array_merge(...$late)));
+            self::assertLessThan(45.0, \max(\array_merge(...$late)));
         });
     }
 

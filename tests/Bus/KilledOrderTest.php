@@ -75,7 +75,7 @@ final class KilledOrderTest extends BusTestCase
             self::assertSame([[], 0], [$bus->blockedKeys(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
             $bus->close();
             $database->close();
-        }, 90.0);
+        }, 180.0);
     }
 
     /** @return iterable<string, array{string}> */

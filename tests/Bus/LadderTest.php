@@ -53,8 +53,8 @@ final class LadderTest extends BusTestCase
             $all = \array_merge(...$late);
             \sort($all);
             self::assertGreaterThan(-0.002, $all[0], 'none came too early');
-            self::assertLessThan(5.0, $all[(int) (0.5 * \count($all))]);
-            self::assertLessThan(15.0, $all[(int) (0.99 * \count($all))]);
+            // The one before them leaves after an hour.
+            self::assertLessThan(45.0, $all[\count($all) - 1]);
         });
     }
 

@@ -37,7 +37,6 @@ use function Weft\async;
 use function Weft\delay;
 use function Weft\run;
 use function Weft\tasks;
-use function Weft\timeout;
 
 require_once __DIR__ . '/Fixtures/ordered.php';
 
@@ -58,7 +57,10 @@ final class OrderTest extends BusTestCase
                 self::assertArrayNotHasKey($message->account, $running, 'two messages of a key at a time');
                 $running[$message->account] = true;
                 $most = \max($most, \count($running));
-                delay(\mt_rand(0, 3) / 1000);
+                // The first handlers wait for each other: on a busy machine one may end before the next begins.
+                do {
+                    delay(\mt_rand(0, 3) / 1000);
+                } while ($most <= 4);
                 unset($running[$message->account]);
                 $seen[$message->account][] = $message->number;
             }));
@@ -180,18 +182,17 @@ final class OrderTest extends BusTestCase
                 $bus->send(new Deposit('a', $number));
             }
             $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
-            $until = static fn(\Closure $done) => timeout(10.0, static function () use ($done): void {
+            $until = static function (\Closure $done): void {
                 while (!$done()) {
                     delay(0.01);
                 }
-            });
+            };
             $waiting = static fn(): int => $bus->blockedKeys(self::QUEUE)[0]->waiting ?? -1;
             $until(static fn(): bool => $waiting() === 4);
             self::assertFalse($bus->releaseKey(self::QUEUE, 'account:b'));
             self::assertTrue($bus->releaseKey(self::QUEUE, 'account:a'));
-            $until(static fn(): bool => $waiting() === 2);
+            $until(static fn(): bool => $waiting() === 2 && $bus->deadLetters(self::QUEUE)->count() === 2);
             self::assertSame([2], $seen);
-            self::assertSame(2, $bus->deadLetters(self::QUEUE)->count());
             $bus->send(new Deposit('a', 6));
             $until(static fn(): bool => $waiting() === 3);
             $bus->deadLetters(self::QUEUE)->drop(new DeadLetterFilter());
@@ -277,20 +278,15 @@ final class OrderTest extends BusTestCase
             $buses = $consumers = [];
             $database = Database::connect($this->dsn());
             foreach (['one', 'two', 'three'] as $name) {
-                $buses[$name] = Bus::connect(Sqlite::on($database), $database)->handlers(self::accounts(static function (object $message) use (&$seen, $name): void {
+                $buses[$name] = Bus::connect(Sqlite::on($database), $database)->handlers(self::accounts(static function (object $message) use (&$seen, &$buses, $name): void {
                     delay(0.001);
                     $seen[] = [$name, $message->number];
+                    \count($seen) === 20 && $buses[$name]->stop();
                 }));
                 $buses[$name]->declare(self::QUEUE);
                 $consumers[$name] = async(static fn() => $buses[$name]->consume(self::QUEUE, signals: false));
-                delay(0.05);
             }
             $buses['one']->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 40)));
-            while (\count($seen) < 20) {
-                delay(0.002);
-            }
-            $buses['one']->stop();
-            $consumers['one']->await();
             while (\count($seen) < 40) {
                 delay(0.01);
             }
@@ -342,7 +338,7 @@ final class OrderTest extends BusTestCase
             self::assertSame([[], 0, 0], [$bus->blockedKeys(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE)]);
             $bus->close();
             $database->close();
-        }, 120.0);
+        }, 240.0);
     }
 
     public function testAMessageThatCannotBeParkedHoldsItsKeyUntilItCan(): void
@@ -378,11 +374,9 @@ final class OrderTest extends BusTestCase
             $without = Bus::connect(Sqlite::on($database), $database)->handlers(self::storing(static fn() => null));
             $without->releaseKey(self::QUEUE, 'account:a');
             $consumer = async(static fn() => $without->consume(self::QUEUE, signals: false));
-            timeout(10.0, static function () use ($without): void {
-                while ($without->deadLetters(self::QUEUE)->count() < 2) {
-                    delay(0.05);
-                }
-            });
+            while ($without->deadLetters(self::QUEUE)->count() < 2) {
+                delay(0.05);
+            }
             $without->stop();
             $consumer->await();
             self::assertSame(NoHandler::class, $without->deadLetters(self::QUEUE)->peek()[1]->errorClass());
@@ -437,22 +431,26 @@ final class OrderTest extends BusTestCase
             while (\count($seen) < 20) {
                 delay(0.005);
             }
-            $database->execute("UPDATE weft_locks SET owner = 'another', expires_at = unixepoch('subsec') + 4 WHERE name = 'queue customers'");
+            $database->execute("UPDATE weft_locks SET owner = 'another', expires_at = unixepoch('subsec') + 3600 WHERE name = 'queue customers'");
             while (!$logger->hasRecord('error', 'Another process may consume the queue')) {
                 delay(0.01);
             }
-            delay(0.1);
+            while ($bus->progress()->inFlight > 0) {
+                delay(0.01);
+            }
             $then = \count($seen);
             delay(0.3);
             self::assertCount($then, $seen, 'it has stopped');
-            while (\count($seen) < 120) {
+            $database->execute("UPDATE weft_locks SET expires_at = 0 WHERE name = 'queue customers'");
+            // What was cancelled with the turn is seen twice and stored once.
+            while ($database->execute('SELECT count(*) FROM deposits')->value() < 120) {
                 delay(0.02);
             }
             $bus->stop();
             $consumer->await();
 
             self::assertSame(\range(1, 120), $database->execute('SELECT number FROM deposits ORDER BY rowid')->column());
-        }, 90.0);
+        }, 240.0);
     }
 
     /** @dataProvider places */
@@ -530,7 +528,9 @@ final class OrderTest extends BusTestCase
             $running = $most = 0;
             $bus = Bus::connect($transport, $database)->handlers(self::accounts(static function () use (&$running, &$most): void {
                 $most = \max($most, ++$running);
-                delay(0.01);
+                while ($most <= 5) {
+                    delay(0.01);
+                }
                 $running--;
             }));
             $bus->declare(self::QUEUE);

@@ -148,7 +148,11 @@ class OutageTest extends BusTestCase
             });
             $bus->declare(self::QUEUE);
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 4));
-            delay(0.3);
+            $bus->send(self::customer('first'));
+            while ($bus->progress()->commands === 0) {
+                delay(0.01);
+            }
+            $calls->exchangeArray([]);
             $this->proxy->goAway();
             $bus->sendAll(self::customers(self::MESSAGES));
             delay(0.7);

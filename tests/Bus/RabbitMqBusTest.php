@@ -135,7 +135,7 @@ final class RabbitMqBusTest extends BusTestCase
             self::assertSame([0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
             $bus->close();
             $database->close();
-        }, deadline: 120.0);
+        }, deadline: 240.0);
     }
 
     public static function modes(): iterable

@@ -50,7 +50,9 @@ class RecordedTest extends BusTestCase
             $runs = 0;
             $bus->handlers(self::inserting(static function (Transaction $transaction) use (&$runs): void {
                 $runs++;
-                delay(0.1);
+                while ($runs < 3) {
+                    delay(0.005);
+                }
             }));
             $bus->declare(self::QUEUE);
             $broker->publish([self::message('1'), self::message('1'), self::message('1')]);
@@ -246,7 +248,7 @@ class RecordedTest extends BusTestCase
 
             self::assertSame([0, 4_000, 4_000], [self::rows($database, 'weft_outbox'), self::rows($database, 'weft_inbox'), self::rows($database, 'effects')]);
             self::assertSame(0, $bus->progress()->duplicates, 'the relay kept out of it');
-        });
+        }, relayAfter: 60.0);
     }
 
     public function testTheRelaySendsWhatIsCommittedLateWithASmallerId(): void
@@ -358,12 +360,12 @@ class RecordedTest extends BusTestCase
     }
 
     /** @param \Closure(Bus, Database, SpyTransport): void $test */
-    private function with(\Closure $test): void
+    private function with(\Closure $test, float $relayAfter = 0.5): void
     {
-        $this->inRuntime(function () use ($test): void {
+        $this->inRuntime(function () use ($test, $relayAfter): void {
             $database = $this->database();
             $broker = new SpyTransport(RabbitMq::connect($this->brokerDsn()));
-            $bus = Bus::connect($broker, $database, recording: new Recording(relayAfter: 0.5));
+            $bus = Bus::connect($broker, $database, recording: new Recording(relayAfter: $relayAfter));
             try {
                 $test($bus, $database, $broker);
             } finally {

@@ -60,7 +60,7 @@ final class TimeoutTest extends BusTestCase
             $started = \microtime(true);
             self::drain($bus);
 
-            self::assertLessThan(5.0, \microtime(true) - $started);
+            self::assertLessThan(20.0, \microtime(true) - $started, 'not the 30 seconds of the handler');
             \sort($log);
             self::assertSame(['child cancelled', 'handler cancelled'], $log);
             self::assertSame(1, $bus->progress()->sent, 'only the command was sent');
@@ -99,7 +99,8 @@ final class TimeoutTest extends BusTestCase
 
             self::assertGreaterThan(1, $calls);
             self::assertSame([['id' => '7', 'listener' => "try $calls"]], $database->execute('SELECT id, listener FROM effects')->rows());
-            timeout(5.0, static function () use ($database, $running): void {
+            // Far less than the statement would run.
+            timeout(30.0, static function () use ($database, $running): void {
                 while ($database->execute($running)->value() > 0) {
                     delay(0.02);
                 }
@@ -144,8 +145,8 @@ final class TimeoutTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $ended = 0;
-            $bus = Bus::connect('memory:', timeout: 0.1)->handlers(self::storing(static function () use (&$ended): void {
-                delay(0.03);
+            $bus = Bus::connect('memory:', timeout: 1.0)->handlers(self::storing(static function () use (&$ended): void {
+                delay(0.25);
                 $ended++;
             }));
             $bus->declare(self::QUEUE);

