@@ -51,7 +51,11 @@ final class Database implements Connection
         }
         $attended = $hooks->names() !== [] || $pool->leakThreshold > 0.0 && $driver !== Driver::Sqlite;
 
-        $name = $pool->name !== '' ? $pool->name : \rawurldecode(\ltrim((string) \parse_url($dsn, \PHP_URL_PATH), '/'));
+        $name = match (true) {
+            $pool->name !== '' => $pool->name,
+            $driver === Driver::Sqlite => \rawurldecode((string) \preg_replace('~^sqlite:(//)?|\?.*$~s', '', $dsn)),
+            default => \rawurldecode(\ltrim((string) \parse_url($dsn, \PHP_URL_PATH), '/')),
+        };
 
         return new self($native, $driver, $name, $attended ? new Attendant($native, $name, $hooks) : null);
     }
@@ -59,6 +63,12 @@ final class Database implements Connection
     public function driver(): Driver
     {
         return $this->driver;
+    }
+
+    /** The name that messages and metrics use: {@see PoolOptions::$name}, by default the database's name or the path of an SQLite file. */
+    public function name(): string
+    {
+        return $this->name;
     }
 
     public function execute(string $sql, array $params = []): Result

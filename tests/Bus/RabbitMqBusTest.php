@@ -58,7 +58,7 @@ final class RabbitMqBusTest extends BusTestCase
     public function testMetricsHaveTheQueuesTheConnectionsAndTheAgeOfTheOutbox(): void
     {
         $this->inRuntime(function (): void {
-            $database = Database::connect(self::setting('DATABASE_URL') . '?options=' . \rawurlencode("-c search_path={$this->table}"));
+            $database = Database::connect(self::setting('DATABASE_URL') . '?options=' . \rawurlencode("-c search_path={$this->table}"), new PoolOptions(name: 'orders'));
             $database->execute("CREATE SCHEMA {$this->table}");
             try {
                 $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')), $database)->handlers(self::storing(static fn() => null));
@@ -82,8 +82,8 @@ final class RabbitMqBusTest extends BusTestCase
             self::assertStringContainsString('weft_bus_queue_messages{queue="' . self::QUEUE . '"} 3', $text);
             self::assertStringContainsString('weft_bus_connection{purpose="publishing",state="connected"} 1', $text);
             self::assertStringContainsString('weft_bus_connection{purpose="publishing",state="blocked"} 0', $text);
-            self::assertStringContainsString('weft_bus_outbox_messages{database="postgres"} 1', $text);
-            self::assertSame(1, \preg_match('/^weft_bus_outbox_oldest_seconds\{database="postgres"\} (\S+)$/m', $text, $age));
+            self::assertStringContainsString('weft_bus_outbox_messages{database="orders"} 1', $text);
+            self::assertSame(1, \preg_match('/^weft_bus_outbox_oldest_seconds\{database="orders"\} (\S+)$/m', $text, $age));
             self::assertGreaterThanOrEqual(90.0, (float) $age[1]);
             self::assertLessThan(150.0, (float) $age[1]);
         });
@@ -171,6 +171,9 @@ final class RabbitMqBusTest extends BusTestCase
             $bus->declare(self::QUEUE);
             $bus->send(self::customer(1));
             $stopping = async(static function () use ($bus): void {
+                while ($bus->progress()->commands === 0) {
+                    delay(0.01);
+                }
                 delay(0.3);
                 $bus->stop();
             });

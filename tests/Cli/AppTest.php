@@ -267,9 +267,9 @@ final class AppTest extends TestCase
             'weft_bus_handler_seconds_count{type="Work"} 4',
             'weft_bus_in_flight{type="Work"} 1',
             'weft_bus_in_flight{type="Price"} 0',
-            'weft_bus_outbox_messages{database="sqlite"} 0',
-            'weft_bus_outbox_oldest_seconds{database="sqlite"} 0',
-            'weft_bus_delayed_messages{database="sqlite"} ',
+            "weft_bus_outbox_messages{database=\"{$database}\"} 0",
+            "weft_bus_outbox_oldest_seconds{database=\"{$database}\"} 0",
+            "weft_bus_delayed_messages{database=\"{$database}\"} ",
             'weft_bus_queue_messages{queue="works"} ',
             'weft_bus_queue_messages{queue="works.dead"} ',
             ] as $series

@@ -66,7 +66,7 @@ final class Gauges
         if ($this->ledger === null) {
             return;
         }
-        $labels = ['database' => $this->ledger->database->driver()->value];
+        $labels = ['database' => $this->ledger->database->name()];
         [$outbox, $oldest, $delayed] = $this->ledger->waiting();
         Native\setGauge('weft_bus_outbox_messages', 'Messages in the outbox, up to 100,000.', $labels, (float) $outbox);
         Native\setGauge('weft_bus_outbox_oldest_seconds', 'Age of the oldest message in the outbox; 0 when it is empty.', $labels, $oldest);
