@@ -8,6 +8,7 @@ use Weft\Bus\Batch;
 use Weft\Bus\BatchItem;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
+use Weft\Bus\EventListener;
 use Weft\Bus\Context;
 use Weft\Bus\DuplicateHandler;
 use Weft\Bus\DuplicateMessageId;

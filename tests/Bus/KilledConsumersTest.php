@@ -90,7 +90,7 @@ final class KilledConsumersTest extends BusTestCase
         $this->inRuntime(function () use ($held): void {
             [$database, $bus] = $this->filled(2_000);
             $this->start(stuckAfter: 100);
-            while (self::rows($database, 'customers') < 100) {
+            while (self::rows($database, 'customers') < 100 || $database->execute($held)->value() === 0) {
                 delay(0.01);
             }
             \posix_kill(\proc_get_status($this->processes[0])['pid'], 9);

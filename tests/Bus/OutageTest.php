@@ -18,6 +18,7 @@ use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\Servers;
+use Weft\Tests\Bus\Fixtures\ForgetCustomer;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Sql\Support\Proxy;
 
@@ -107,25 +108,29 @@ class OutageTest extends BusTestCase
             $sender->publish([self::message(1)]);
             self::until(static fn(): bool => self::effects($direct) === 1, $bus);
             $sender->publish(\array_map(self::message(...), \range(1, self::MESSAGES)));
-            $holder = $sender->consume(self::QUEUE, 10);
+            $holder = $sender->consume(self::QUEUE, self::MESSAGES);
             for ($held = 0; $held < self::MESSAGES;) {
                 $held += \count($holder->next(10));
             }
 
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 10));
-            delay(0.2);
+            // Only the bus can take it: it has begun to consume.
+            $sender->publish([self::message(100)]);
+            while (self::effects($direct) < 2) {
+                delay(0.02);
+            }
             $this->proxy->goAway();
             $holder->close();
             delay(0.5);
-            self::assertSame([1, 0, 0], [\count($attempts), $bus->progress()->failed, $bus->progress()->parked], 'no handler has begun');
+            self::assertSame([2, 0, 0], [\count($attempts), $bus->progress()->failed, $bus->progress()->parked], 'no handler has begun');
             $this->proxy->comeBack();
-            while (self::effects($direct) < self::MESSAGES || $bus->progress()->duplicates < 1) {
+            while (self::effects($direct) < self::MESSAGES + 1 || $bus->progress()->duplicates < 1) {
                 delay(0.02);
             }
             $bus->stop();
             $consuming->await();
 
-            self::assertSame(\array_fill(0, self::MESSAGES, 0), $attempts->getArrayCopy(), 'the one that was handled has not begun again');
+            self::assertSame(\array_fill(0, self::MESSAGES + 1, 0), $attempts->getArrayCopy(), 'the one that was handled has not begun again');
             self::assertSame([0, 0, 0, 0], [$bus->progress()->failed, $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE), self::noted($direct)]);
             \array_map(static fn(object $open) => $open->close(), [$bus, $sender, $direct]);
         });
@@ -140,6 +145,9 @@ class OutageTest extends BusTestCase
                 public function __construct(private readonly \ArrayObject $calls) {}
 
                 #[CommandHandler]
+                public function forget(ForgetCustomer $command): void {}
+
+                #[CommandHandler]
                 #[RateLimit(perSecond: 1000.0, shared: true)]
                 public function store(StoreCustomer $command): void
                 {
@@ -148,11 +156,10 @@ class OutageTest extends BusTestCase
             });
             $bus->declare(self::QUEUE);
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 4));
-            $bus->send(self::customer('first'));
+            $bus->send(new ForgetCustomer('1'));
             while ($bus->progress()->commands === 0) {
                 delay(0.01);
             }
-            $calls->exchangeArray([]);
             $this->proxy->goAway();
             $bus->sendAll(self::customers(self::MESSAGES));
             delay(0.7);
