@@ -75,10 +75,10 @@ final class ProcessesTest extends TestCase
     public function testAnOwnerThatStandsStillLosesItsLockAndNoticesWhenItGoesOn(string $kind): void
     {
         $database = $this->database($kind);
-        $process = $this->start('sleeper.php', '1.5');
+        $process = $this->start('sleeper.php', '3.0');
         [, $out] = $process;
         self::assertSame("owner 1\n", \fgets($out));
-        \usleep(2_000_000);
+        \usleep(3_500_000);
         self::assertNull((new \Weft\Lock\SqlStore($database))->acquire('judged', 'me', 1.0), 'it is renewed');
         $pid = \proc_get_status($process[0])['pid'];
         \posix_kill($pid, \SIGSTOP);
@@ -88,7 +88,7 @@ final class ProcessesTest extends TestCase
             self::assertStringStartsWith('lost: The lock "judged" (number 1) is lost', (string) \fgets($out));
 
             return $lock->fence;
-        }, wait: 10.0));
+        }, wait: self::DEADLINE));
     }
 
     /** @return array{resource, resource} process and its output */

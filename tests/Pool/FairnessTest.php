@@ -79,7 +79,7 @@ final class FairnessTest extends TestCase
             \array_map($pool->return(...), $held);
             $late = $this->borrow($pool);
             foreach (\range(2, self::BORROWERS, 2) as $staying) {
-                timeout(10.0, $waiting[$staying]->await(...));
+                timeout(60.0, $waiting[$staying]->await(...));
             }
             $pool->return($late);
         });

@@ -29,41 +29,55 @@ final class LostServerTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
-    public function testAServerKilledUnderLoadIsServedAtFullRateWithinASecondOfItsReturnAndWithoutAHerd(Server $server): void
+    public function testAServerKilledUnderLoadIsServedAtFullRateAfterItsReturnAndWithoutAHerd(Server $server): void
     {
         Server::script() ?? self::markTestSkipped('the server is not one of scripts/services');
         run(function () use ($server): void {
             $db = $server->connect(new PoolOptions(size: 20));
             $load = new Support\Load($db, 100);
-            delay(1.0);
+            self::eventually(static fn (): bool => $db->stats()['total'] === 20 && $load->done >= 1_000, 'the pool works at its full size');
             $before = $load->rate(0.5);
             self::assertSame([], $load->errors());
-            self::assertGreaterThan(100, $before);
 
-            $server->kill();
+            $failures = $db->stats()['connect_failures'];
             $killed = \hrtime(true) / 1e9;
-            $attempts = $this->attempts($db);
-            delay(0.5);
-            // A borrower that is not told waits for its time-out of 30 s.
-            [$thrown, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
+            $server->kill();
+            // A session of the killed server may answer once more. A borrower that is not told waits for its time-out of 30 s.
+            self::eventually(static function () use ($db, &$thrown, &$seconds): bool {
+                [$thrown, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
+
+                return $thrown !== null;
+            }, 'a failure');
             self::assertInstanceOf(SqlException::class, $thrown);
-            self::assertLessThan(15.0, $seconds, 'while it is down borrowers are told at once');
+            self::assertLessThan(20.0, $seconds, 'while it is down borrowers are told at once');
 
             $starting = $server->start();
-            $returned = self::awaitServer($server);
-            $down = $returned - $killed;
-            $made = $this->attempts($db) - $attempts;
+            self::awaitServer($server);
+            $down = \hrtime(true) / 1e9 - $killed;
+            $failed = $db->stats()['connect_failures'] - $failures;
             // 20 lost at once may each have been tried, then one at a time, at most 250 ms and at least 62 ms apart.
-            self::assertLessThan(20 + 8 + $down / 0.0625, $made, 'attempts to connect while it was down');
+            self::assertLessThan(20 + 8 + $down / 0.0625, $failed, 'attempts to connect while it was down');
 
-            // Half of it: whatever else uses the machine by now must not fail the test, a pool that waits must.
-            $full = self::eventually(static fn (): bool => $load->rate(0.1) >= 0.5 * $before, 20.0, "full rate after the server's return");
+            $back = self::eventually(static fn (): bool => $db->stats()['total'] === 20, 'the pool has its full size again');
+            // Another pool, which knows of no outage, has the same machine at the same time: half of its rate fails a pool that waits.
+            $fresh = $server->connect(new PoolOptions(size: 20));
+            $reference = new Support\Load($fresh, 100);
+            self::eventually(static fn (): bool => $fresh->stats()['total'] === 20, 'another pool has its full size');
+            self::eventually(static function () use ($load, $reference): bool {
+                [$done, $wanted] = [$load->done, $reference->done];
+                self::eventually(static fn (): bool => $reference->done >= $wanted + 1_000, 'the other pool works');
+
+                return $load->done - $done >= 500;
+            }, 'full rate');
+            $reference->stop();
+            $fresh->close();
             $load->forget();
-            delay(0.5);
+            $done = $load->done;
+            self::eventually(static fn (): bool => $load->done >= $done + 1_000, 'a thousand statements');
             self::assertSame([], $load->errors(), 'errors belong to the outage');
             self::assertLessThanOrEqual(20, $db->stats()['total']);
             self::assertLessThanOrEqual(8, $load->mostConnecting, 'no more than connectLimit at a time');
-            $this->figure(\sprintf('%.0f/s before, down %.2f s, %d attempts meanwhile, full rate %.0f ms after it answered again', $before, $down, $made, $full * 1000));
+            $this->figure(\sprintf('%.0f/s before, down %.2f s, %d attempts meanwhile, full size %.0f ms after it answered again', $before, $down, $failed, $back * 1000));
             $load->stop();
             $starting->await();
             $db->close();
@@ -87,17 +101,17 @@ final class LostServerTest extends PoolTestCase
             $statement = static function () use ($server, $db, &$busy): void {
                 $db->transaction(static function ($tx) use ($server, &$busy): void {
                     $busy[] = $tx->execute($server->sessionSql)->value();
-                    $tx->execute($server->sleepSql, [20])->rows();
+                    $tx->execute($server->sleepSql, [300])->rows();
                 });
             };
             $tasks = \array_map(static fn () => async(static fn () => self::outcome($statement)), \range(1, 3));
             self::eventually(static function () use (&$busy): bool {
                 return \count($busy) === 3;
-            }, 5.0, 'three are busy');
+            }, 'three are busy');
             delay(0.1);
             $server->end(...$busy);
             foreach ($tasks as $task) {
-                self::assertInstanceOf(ConnectionLost::class, timeout(5.0, static fn () => $task->await())[0]);
+                self::assertInstanceOf(ConnectionLost::class, timeout(60.0, static fn () => $task->await())[0]);
             }
             all(\array_fill(0, 12, static fn () => self::assertSame(1, $db->execute('SELECT 1')->value())));
             self::assertSame(0, $db->stats()['in_use']);
@@ -108,19 +122,20 @@ final class LostServerTest extends PoolTestCase
     }
 
     /** @dataProvider servers */
-    public function testAPoolWhoseConnectionsAllDieIsAtItsMinimumAgainWithinASecondAndNeverDrainsToZero(Server $server): void
+    public function testAPoolWhoseConnectionsAllDieIsAtItsMinimumAgainAlthoughNobodyBorrows(Server $server): void
     {
         run(function () use ($server): void {
             $db = $server->connect(new PoolOptions(size: 10, minimumIdle: 10));
             $all = static fn (): bool => $db->stats()['idle'] === 10;
             $db->execute('SELECT 1');
-            self::eventually($all, 5.0, 'ten are open');
+            self::eventually($all, 'ten are open');
             $before = self::sessions($server, $db, 10);
-            self::eventually($all, 5.0, 'ten are idle');
+            self::eventually($all, 'ten are idle');
             $closed = $db->stats()['closed'];
             $server->end(...$before);
             // Nobody borrows: the upkeep alone notices.
-            $seconds = self::eventually(static fn (): bool => $db->stats()['closed'] >= $closed + 10 && $all(), 20.0, 'refilled');
+            $seconds = self::eventually(static fn (): bool => $db->stats()['closed'] >= $closed + 10 && $all(), 'the pool is full again');
+            self::assertLessThan(20.0, $seconds, 'it did not wait until a connection is validated after 30 s');
             self::assertSame([], \array_intersect($before, self::sessions($server, $db, 10)));
             $this->figure(\sprintf('10 of 10 again after %.0f ms', $seconds * 1000));
             $db->close();
@@ -131,14 +146,13 @@ final class LostServerTest extends PoolTestCase
     /** @dataProvider servers */
     public function testABlackHoleCostsAtMostTheBorrowTimeoutAndNeverItsPermit(Server $server): void
     {
-        $options = new PoolOptions(size: 3, borrowTimeout: 0.4, createTimeout: 1.0, returnTimeout: 0.3, validateAfter: 0.1, validationTimeout: 0.2);
+        $options = new PoolOptions(size: 3, minimumIdle: 3, borrowTimeout: 0.4, createTimeout: 1.0, returnTimeout: 0.3, validateAfter: 0.1, validationTimeout: 0.2, failFast: false);
         $server->behindProxy($options, function (Database $db, Proxy $proxy) use ($server): void {
             run(function () use ($server, $db, $proxy): void {
-                all(\array_fill(0, 3, static fn () => $db->execute($server->sleepSql, [0.05])->rows()));
-                self::assertSame(3, $db->stats()['idle']);
+                self::eventually(static fn (): bool => $db->stats()['idle'] === 3, 'three are idle');
                 // One is in the middle of a statement when everything falls silent.
-                $victim = async(static fn () => self::outcome(static fn () => timeout(0.3, static fn () => $db->execute($server->sleepSql, [0.2])->rows())));
-                delay(0.05);
+                $victim = async(static fn () => self::outcome(static fn () => timeout(0.5, static fn () => $db->execute($server->sleepSql, [300])->rows())));
+                self::eventually(static fn (): bool => $db->stats()['in_use'] === 1, 'a statement is under way');
                 $proxy->hold();
                 delay(0.15);
 
@@ -147,17 +161,17 @@ final class LostServerTest extends PoolTestCase
                     [$thrown, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
                     self::assertInstanceOf(SqlException::class, $thrown);
                     self::assertGreaterThanOrEqual(0.39, $seconds);
-                    self::assertLessThan(10.0, $seconds, 'a borrower waits for its time-out and no longer');
+                    self::assertLessThan(20.0, $seconds, 'a borrower waits for its time-out and no longer');
                     $longest = \max($longest, $seconds);
                 }
                 self::assertInstanceOf(ConnectionNotReady::class, $thrown, 'there is room, but nothing can be opened');
                 self::assertInstanceOf(\Weft\Runtime\TimeoutException::class, $victim->await()[0]);
-                $free = self::eventually(static fn (): bool => $db->stats()['in_use'] === 0, 15.0, 'the permits are free while the silence lasts');
+                $free = self::eventually(static fn (): bool => $db->stats()['in_use'] === 0, 'the permits are free while the silence lasts');
 
                 $proxy->release();
                 self::eventually(static function () use ($db): bool {
                     return self::outcome(static fn () => $db->execute('SELECT 1'))[0] === null;
-                }, 20.0, 'it works again');
+                }, 'it works again');
                 $values = all(\array_fill(0, 12, static fn () => $db->execute('SELECT 1')->value()));
                 self::assertSame(\array_fill(0, 12, 1), $values);
                 self::assertLessThanOrEqual(3, $db->stats()['total']);
@@ -172,28 +186,29 @@ final class LostServerTest extends PoolTestCase
     {
         $server->behindProxy(new PoolOptions(size: 5, minimumIdle: 5), static function (Database $db, Proxy $proxy) use ($server): void {
             run(static function () use ($server, $db, $proxy): void {
-                self::sessions($server, $db, 5);
-                $proxy->closeIdleAfter(0.1);
+                $before = self::sessions($server, $db, 5);
                 for ($i = 0; $i < 5; $i++) {
-                    self::assertSame(1, $db->execute('SELECT 1')->value());
-                    delay(0.4);
+                    self::eventually(static fn (): bool => $db->stats()['idle'] === 5, 'five are idle');
+                    $proxy->cut();
+                    delay(0.01);
+                    $session = $server->session($db);
+                    self::assertNotContains($session, $before);
+                    $before[] = $session;
                 }
-                self::assertGreaterThan(0, $proxy->idled());
             });
         });
     }
 
     /** @dataProvider servers */
-    public function testKeptAliveConnectionsAreNotDroppedAtAll(Server $server): void
+    public function testEachIdleConnectionIsKeptAlive(Server $server): void
     {
         $options = new PoolOptions(size: 5, minimumIdle: 5, keepaliveInterval: 0.1);
         $server->behindProxy($options, static function (Database $db, Proxy $proxy) use ($server): void {
             run(static function () use ($server, $db, $proxy): void {
                 self::sessions($server, $db, 5);
                 $created = $db->stats()['created'];
-                $proxy->closeIdleAfter(0.6);
-                delay(2.0);
-                self::assertSame(0, $proxy->idled());
+                $proxy->trips();
+                self::eventually(static fn (): bool => $proxy->leastTrips() >= 5, 'five keepalives on each connection');
                 self::assertSame($created, $db->stats()['created']);
                 self::assertSame(1, $db->execute('SELECT 1')->value());
             });
@@ -206,6 +221,7 @@ final class LostServerTest extends PoolTestCase
             run(function () use ($scheme): void {
                 $db = Database::connect("$scheme://weft@127.0.0.1:1/weft", new PoolOptions(size: 50));
                 $slowest = 0.0;
+                $begin = \hrtime(true);
                 $tasks = [];
                 for ($i = 0; $i < 100; $i++) {
                     $tasks[] = async(static fn () => self::outcome(static fn () => $db->execute('SELECT 1')));
@@ -216,57 +232,36 @@ final class LostServerTest extends PoolTestCase
                     $causes[$thrown::class] = true;
                     $slowest = \max($slowest, $seconds);
                 }
-                self::assertLessThan(15.0, $slowest, 'half of the time-out of a borrower');
+                self::assertLessThan(20.0, $slowest, 'nobody waits for the time-out of 30 s');
                 [$thrown, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
                 self::assertInstanceOf(ServerDown::class, $thrown);
-                self::assertLessThan(15.0, $seconds);
+                self::assertLessThan(20.0, $seconds);
                 $before = $db->stats()['connect_failures'];
-                self::assertLessThanOrEqual(16, $before, 'a hundred borrowers are no hundred attempts');
-                $end = \hrtime(true) + 1e9;
-                while (\hrtime(true) < $end) {
+                // Eight at once, four more after 10 to 125 ms each, then one at a time, at least 125 ms apart.
+                $most = static fn (): float => 8 + 4 + (\hrtime(true) - $begin) / 1e9 / 0.125;
+                self::assertLessThanOrEqual($most(), $before, 'a hundred borrowers are no hundred attempts');
+                $next = \hrtime(true);
+                do {
                     self::outcome(static fn () => $db->execute('SELECT 1'));
                     delay(0.001);
-                }
-                self::assertLessThanOrEqual(16, $db->stats()['connect_failures'] - $before);
-                $this->figure(\sprintf('%s: 100 borrowers told within %.1f ms, %d attempts, %d more in the next second', $scheme, $slowest * 1000, $before, $db->stats()['connect_failures'] - $before));
+                    $seconds = (\hrtime(true) - $next) / 1e9;
+                } while ($seconds < 1.0);
+                self::assertLessThanOrEqual($most(), $db->stats()['connect_failures']);
+                $this->figure(\sprintf('%s: 100 borrowers told within %.1f ms, %d attempts, %d more in the next %.1f s', $scheme, $slowest * 1000, $before, $db->stats()['connect_failures'] - $before, $seconds));
                 $db->close();
             });
         }
     }
 
-    /** @return list<int> of `$count` connections at once */
-    private static function sessions(Server $server, Database $db, int $count): array
-    {
-        $sessions = [];
-        $join = static function ($tx) use ($server, $count, &$sessions): void {
-            $sessions[] = $tx->execute($server->sessionSql)->value();
-            // Each keeps its own until all have one.
-            while (\count($sessions) < $count) {
-                delay(0.002);
-            }
-        };
-        timeout(10.0, static fn () => all(\array_fill(0, $count, static fn () => $db->transaction($join))));
-        self::assertCount($count, \array_unique($sessions));
-
-        return $sessions;
-    }
-
-    private function attempts(Database $db): int
-    {
-        return $db->stats()['created'] + $db->stats()['connect_failures'];
-    }
-
-    /** @return float the moment at which a statement is answered again, on a connection nobody else has to do with */
-    private static function awaitServer(Server $server): float
+    /** Waits until a statement is answered on a connection of its own. */
+    private static function awaitServer(Server $server): void
     {
         self::eventually(static function () use ($server): bool {
-            $db = $server->connect(new PoolOptions(size: 1, borrowTimeout: 0.5));
+            $db = $server->connect(new PoolOptions(size: 1, borrowTimeout: 20.0));
             $works = self::outcome(static fn () => $db->execute('SELECT 1'))[0] === null;
             $db->close();
 
             return $works;
-        }, 60.0, 'the server is back');
-
-        return \hrtime(true) / 1e9;
+        }, 'the server is back');
     }
 }

@@ -39,7 +39,7 @@ final class MisuseTest extends TestCase
     {
         $place(static function (): void {
             $only = new \stdClass();
-            $pool = new Pool(static fn (): \stdClass => $only, new PoolOptions(size: 2, borrowTimeout: 0.1, name: 'tools'));
+            $pool = new Pool(static fn (): \stdClass => $only, new PoolOptions(size: 2, borrowTimeout: 0.5, name: 'tools'));
             $first = $pool->borrow();
             try {
                 $pool->borrow();
@@ -138,6 +138,6 @@ final class MisuseTest extends TestCase
     public static function places(): iterable
     {
         yield 'outside of tasks' => [static fn (\Closure $test) => $test()];
-        yield 'in a task' => [static fn (\Closure $test) => run(static fn () => timeout(20.0, $test))];
+        yield 'in a task' => [static fn (\Closure $test) => run(static fn () => timeout(60.0, $test))];
     }
 }

@@ -43,6 +43,11 @@ class MysqlTest extends ServerConformance
         return "SELECT count(*) FROM information_schema.processlist WHERE id = {$session} AND info LIKE '%SLEEP%'";
     }
 
+    protected function alive(int $session): string
+    {
+        return "SELECT count(*) FROM information_schema.processlist WHERE id = {$session}";
+    }
+
     protected function users(): array
     {
         return [...parent::users(), 'weft_ed25519'];
@@ -509,9 +514,11 @@ class MysqlTest extends ServerConformance
         $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one'), (2, 'two')");
 
         run(function (): void {
-            $cross = fn (int $first, int $second) => fn () => $this->db->transaction(static function (Transaction $tx) use ($first, $second): void {
+            $locked = new \ArrayObject();
+            $cross = fn (int $first, int $second) => fn () => $this->db->transaction(static function (Transaction $tx) use ($first, $second, $locked): void {
                 $tx->execute('UPDATE items SET price = 1 WHERE id = ?', [$first])->affected();
-                delay(0.2);
+                $locked->append(true);
+                self::eventually(static fn (): bool => \count($locked) === 2, 'each has one of the locks');
                 $tx->execute('UPDATE items SET price = 2 WHERE id = ?', [$second]);
                 $tx->execute('INSERT INTO items (id, name) VALUES (?, ?)', [100 + $first, "behind {$first}"]);
             });

@@ -109,7 +109,7 @@ final class PgBouncerTest extends TestCase
             self::assertSame(7, $db->execute('SELECT ?::int', [7])->value());
             $count = 'SELECT count(*) FROM pg_stat_activity WHERE state = \'active\' AND pid <> pg_backend_pid() AND query LIKE ?';
             self::assertSame(0, $db->execute($count, ["%$mark"])->value());
-            self::assertLessThan(5.0, \microtime(true) - $begin);
+            self::assertLessThan(20.0, \microtime(true) - $begin, 'nobody waits for the 30 s of the statement');
             $db->close();
         });
     }
@@ -118,7 +118,7 @@ final class PgBouncerTest extends TestCase
     {
         run(function (): void {
             $db = $this->connect('transaction', '&statement_cache=0', minimumIdle: 3);
-            for ($end = \microtime(true) + 5.0; $db->stats()['idle'] < 3; delay(0.005)) {
+            for ($end = \microtime(true) + 60.0; $db->stats()['idle'] < 3; delay(0.005)) {
                 self::assertLessThan($end, \microtime(true));
             }
             self::assertSame(1, $db->execute('SELECT 1')->value());

@@ -48,6 +48,11 @@ class PostgresTest extends ServerConformance
         return "SELECT count(*) FROM pg_stat_activity WHERE pid = {$session} AND query LIKE '%pg_sleep%' AND state = 'active'";
     }
 
+    protected function alive(int $session): string
+    {
+        return "SELECT count(*) FROM pg_stat_activity WHERE pid = {$session}";
+    }
+
     protected function type(string $type): string
     {
         return ['bytes' => 'bytea', 'float' => 'double precision', 'indexed text' => 'text'][$type] ?? $type;
@@ -289,19 +294,23 @@ class PostgresTest extends ServerConformance
         $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'one'), (2, 'two')");
 
         run(function (): void {
-            $cross = fn (int $first, int $second) => fn () => $this->db->transaction(static function (Transaction $tx) use ($first, $second): void {
+            $locked = new \ArrayObject();
+            $cross = fn (int $first, int $second) => fn () => $this->db->transaction(static function (Transaction $tx) use ($first, $second, $locked): void {
                 $tx->execute('UPDATE items SET price = 1 WHERE id = ?', [$first])->affected();
-                delay(0.2);
+                $locked->append(true);
+                self::eventually(static fn (): bool => \count($locked) === 2, 'each has one of the locks');
                 $tx->execute('UPDATE items SET price = 2 WHERE id = ?', [$second])->affected();
             });
             $outcomes = self::outcomes($cross(1, 2), $cross(2, 1));
             self::assertContains(Deadlock::class, $outcomes);
             self::assertContains(null, $outcomes);
 
-            $increment = fn () => $this->db->transaction(static function (Transaction $tx): void {
+            $read = new \ArrayObject();
+            $increment = fn () => $this->db->transaction(static function (Transaction $tx) use ($read): void {
                 $tx->execute('SET TRANSACTION ISOLATION LEVEL SERIALIZABLE');
                 $price = $tx->execute('SELECT sum(price) FROM items')->value();
-                delay(0.2);
+                $read->append(true);
+                self::eventually(static fn (): bool => \count($read) === 2, 'each has read');
                 $tx->execute('UPDATE items SET price = ? WHERE id = 1', [(int) $price + 1]);
             });
             $outcomes = self::outcomes($increment, $increment);

@@ -94,7 +94,7 @@ class SqliteTest extends SqlConformance
         $this->items();
         $other = $this->otherProcess();
 
-        timeout(10.0, function () use ($other): void {
+        timeout(60.0, function () use ($other): void {
             $wait = async($this->db->waitForChange(...));
             delay(0.1);
             self::assertFalse($wait->done());

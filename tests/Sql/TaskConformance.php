@@ -37,14 +37,14 @@ trait TaskConformance
 
     public function testACancelledTaskCancelsItsStatementAndTheConnectionIsUsedAgain(): void
     {
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 10.0));
+        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
         $db->execute('SELECT 1');
 
         run(function () use ($db): void {
             $started = \hrtime(true);
             self::thrown(TimeoutException::class, fn () => timeout(0.1, fn () => $db->execute($this->endless())));
             self::assertSame(1, $db->execute('SELECT 1')->value());
-            self::assertLessThan(5e9, \hrtime(true) - $started);
+            self::assertLessThan(20e9, \hrtime(true) - $started);
         });
         $db->close();
     }
@@ -52,7 +52,7 @@ trait TaskConformance
     public function testACancelledTransactionIsRolledBackAndTheConnectionIsUsedAgain(): void
     {
         $this->items();
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 10.0));
+        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
 
         run(function () use ($db): void {
             self::thrown(TimeoutException::class, fn () => timeout(0.2, fn () => $db->transaction(function (Transaction $tx): void {
@@ -61,7 +61,7 @@ trait TaskConformance
             })));
             self::thrown(TimeoutException::class, fn () => timeout(0.2, fn () => $db->transaction(static function (Transaction $tx): void {
                 $tx->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['two'])->affected();
-                delay(10.0);
+                delay(300.0);
             })));
             self::assertSame(0, $db->execute('SELECT count(*) FROM items')->value());
         });
@@ -70,7 +70,7 @@ trait TaskConformance
 
     public function testATaskCancelledInALoopOverAStreamEndsTheQuery(): void
     {
-        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 10.0));
+        $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
 
         run(function () use ($db): void {
             $task = async(function () use ($db): void {

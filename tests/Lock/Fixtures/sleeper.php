@@ -21,7 +21,7 @@ run(static function () use ($dsn, $seconds): void {
     try {
         Locks::in(Database::connect($dsn), (float) $seconds)->synchronized('judged', static function (Lock $lock): void {
             echo "owner {$lock->fence}\n";
-            delay(60.0);
+            delay(300.0);
         });
     } catch (LockLost $lost) {
         echo "lost: {$lost->getMessage()}\n";

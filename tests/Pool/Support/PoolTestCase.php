@@ -5,28 +5,40 @@ declare(strict_types=1);
 namespace Weft\Tests\Pool\Support;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Tests\Sql\Support\Witness;
 
+use function Weft\all;
 use function Weft\delay;
+use function Weft\timeout;
 
 /** Each test runs against PostgreSQL and against MariaDB. */
 abstract class PoolTestCase extends TestCase
 {
+    use Witness;
+
     /** @return iterable<string, array{Server}> */
     public static function servers(): iterable
     {
         return Server::all();
     }
 
-    /** Waits, in a task, until `$holds` is true. */
-    protected static function eventually(\Closure $holds, float $within, string $what): float
+    /** @return list<int> ids of `$count` connections that are open at the same time */
+    protected static function sessions(Server $server, Database $db, int $count): array
     {
-        $begin = \hrtime(true);
-        while (!$holds()) {
-            self::assertLessThan($within, (\hrtime(true) - $begin) / 1e9, $what);
-            delay(0.005);
-        }
+        $sessions = [];
+        $join = static function (Transaction $tx) use ($server, $count, &$sessions): void {
+            $sessions[] = $tx->execute($server->sessionSql)->value();
+            // Each task keeps its connection until all have one.
+            while (\count($sessions) < $count) {
+                delay(0.002);
+            }
+        };
+        timeout(60.0, static fn () => all(\array_fill(0, $count, static fn () => $db->transaction($join))));
+        self::assertCount($count, \array_unique($sessions));
 
-        return (\hrtime(true) - $begin) / 1e9;
+        return $sessions;
     }
 
     /** @return array{\Throwable|null, float} what it threw, and its seconds */

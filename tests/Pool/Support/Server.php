@@ -59,7 +59,7 @@ final class Server
     {
         $dsn = \getenv($this->variable) ?: throw new \RuntimeException("{$this->variable} is not set: run `make services`");
 
-        return $this->service === 'postgres' ? "$dsn?application_name=weft-pool-test" : \str_replace('//weft:', '//weft_ed25519:', $dsn);
+        return $this->service === 'postgres' ? "$dsn?application_name=weft-pool-test&connect_timeout=60" : \str_replace('//weft:', '//weft_ed25519:', $dsn) . '?connect_timeout=60';
     }
 
     public function connect(PoolOptions $pool = new PoolOptions(), Hooks $hooks = new Hooks()): Database
@@ -92,7 +92,7 @@ final class Server
         foreach ($sessions as $session) {
             $this->admin()->execute(\sprintf($this->endSql, $session))->rows();
         }
-        $deadline = \microtime(true) + 5.0;
+        $deadline = \microtime(true) + 60.0;
         while ($this->admin()->execute(\sprintf($this->aliveSql, \implode(', ', $sessions)))->value() > 0) {
             \microtime(true) < $deadline || throw new \RuntimeException('sessions of the server do not end');
         }

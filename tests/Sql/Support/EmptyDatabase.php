@@ -26,7 +26,7 @@ final class EmptyDatabase
     {
         return match ($this->kind) {
             'sqlite' => "sqlite://{$this->file()}",
-            'postgres' => $this->server() . (\str_contains($this->server(), '?') ? '&' : '?') . "options=-csearch_path%3D{$this->name}",
+            'postgres' => $this->server() . (\str_contains($this->server(), '?') ? '&' : '?') . "options=-csearch_path%3D{$this->name}&connect_timeout=60",
             'mariadb' => (string) \preg_replace('~/[^/?]*(?=$|\?)~', "/{$this->name}", $this->server()),
         };
     }

@@ -72,7 +72,7 @@ final class PgBouncer
 
     private function awaitStart(): void
     {
-        $deadline = \microtime(true) + 10.0;
+        $deadline = \microtime(true) + 60.0;
         while (($socket = @\fsockopen('127.0.0.1', $this->port)) === false) {
             $failed = \microtime(true) > $deadline || !\proc_get_status($this->process)['running'];
             if ($failed) {

@@ -61,16 +61,22 @@ final class Proxy
         $this->ask('release');
     }
 
-    /** From now on connections that are silent for so long are closed, as by a firewall. */
-    public function closeIdleAfter(float $seconds): void
+    /** The round trips, since {@see trips()} was called last, of the open connection that has made the fewest. */
+    public function leastTrips(): int
     {
-        $this->ask("idle $seconds");
+        return (int) $this->ask('least');
     }
 
-    /** How many were closed for being silent. */
-    public function idled(): int
+    /** How many connections it has accepted. */
+    public function accepted(): int
     {
-        return (int) $this->ask('idled');
+        return (int) $this->ask('accepted');
+    }
+
+    /** How many bytes it has had from the server. */
+    public function received(): int
+    {
+        return (int) $this->ask('received');
     }
 
     /** From now on a round trip takes so long at least, 0 to 1. */

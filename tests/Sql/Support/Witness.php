@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql\Support;
 
+use function Weft\delay;
+
 /** What several tests look at. */
 trait Witness
 {
@@ -24,6 +26,24 @@ trait Witness
             return $thrown;
         }
         self::fail("{$class} was not thrown. {$message}");
+    }
+
+    /**
+     * Waits until `$holds` is true. The deadline only ends a test that hangs.
+     *
+     * @param \Closure(): bool $holds
+     *
+     * @return float seconds waited
+     */
+    protected static function eventually(\Closure $holds, string $what): float
+    {
+        $begin = \hrtime(true);
+        while (!$holds()) {
+            self::assertLessThan(60.0, (\hrtime(true) - $begin) / 1e9, "{$what} did not come about");
+            delay(0.005);
+        }
+
+        return (\hrtime(true) - $begin) / 1e9;
     }
 
     /** Memory of this process that is not swapped out. */

@@ -5,9 +5,10 @@ declare(strict_types=1);
 /*
  * A TCP proxy in a process of its own: php proxy.php HOST PORT. Its first line of output is the port it listens on; then each
  * line of input is answered by the number of round trips since the line before: "trips" only asks, "cut" closes every
- * connection, "away" does so and refuses new ones until "back", "hold" keeps back whatever the server says until "release",
- * "idle SECONDS" closes connections that are silent for so long from then on. "idled" is answered by the number of those.
- * "delay SECONDS" lets whatever the server says from then on arrive so much later: a round trip takes that long at least.
+ * connection, "away" does so and refuses new ones until "back", "hold" keeps back whatever the server says until "release".
+ * "least" is answered by the number of round trips, since the last "trips", of the open connection that has made the fewest,
+ * "accepted" by the number of connections, "received" by the number of bytes that the server has sent. "delay SECONDS" lets
+ * whatever the server says from then on arrive so much later: a round trip takes that long at least.
  */
 
 [, $host, $port] = $argv;
@@ -18,20 +19,19 @@ $listener = $listen('127.0.0.1:0');
 $address = (string) stream_socket_get_name($listener, false);
 echo substr((string) strrchr($address, ':'), 1), "\n";
 
-$peers = $sides = $sockets = $lastFrom = $heard = [];
-$trips = $idled = 0;
+$peers = $sides = $sockets = $lastFrom = $made = [];
+$trips = $accepted = $received = 0;
 $holds = false;
-$mostIdle = INF;
 $delay = 0.0;
 /** @var list<array{float, int, string}> when it is due, for whom, what */
 $late = [];
 
-$close = static function (int $id) use (&$peers, &$sides, &$sockets, &$heard): void {
+$close = static function (int $id) use (&$peers, &$sides, &$sockets, &$made): void {
     foreach ([$id, $peers[$id] ?? $id] as $end) {
         if (isset($sockets[$end])) {
             fclose($sockets[$end]);
         }
-        unset($sockets[$end], $peers[$end], $sides[$end], $heard[$end]);
+        unset($sockets[$end], $peers[$end], $sides[$end], $made[$end]);
     }
 };
 
@@ -55,14 +55,7 @@ while (true) {
         ARRAY_FILTER_USE_KEY,
     ))];
     $none = null;
-    $pause = min($late === [] ? INF : max(0.0, $late[0][0] - microtime(true)), is_finite($mostIdle) ? 0.02 : INF);
-    stream_select($readable, $none, $none, ...is_finite($pause) ? [0, (int) ceil($pause * 1e6)] : [null]);
-    foreach (is_finite($mostIdle) ? array_keys($sockets) : [] as $id) {
-        if (isset($sockets[$id]) && microtime(true) - max($heard[$id], $heard[$peers[$id]]) > $mostIdle) {
-            $idled++;
-            $close($id);
-        }
-    }
+    stream_select($readable, $none, $none, ...$late === [] ? [null] : [0, (int) ceil(max(0.0, $late[0][0] - microtime(true)) * 1e6)]);
     foreach ($readable as $stream) {
         if ($stream === STDIN) {
             $command = fgets(STDIN);
@@ -79,13 +72,18 @@ while (true) {
                 $listener = $listen($address);
             }
             $holds = trim($command) !== 'release' && ($holds || trim($command) === 'hold');
-            if (str_starts_with($command, 'idle ')) {
-                $mostIdle = (float) substr($command, 5);
-            }
             if (str_starts_with($command, 'delay ')) {
                 $delay = (float) substr($command, 6);
             }
-            echo trim($command) === 'idled' ? $idled : $trips, "\n";
+            if (trim($command) === 'trips') {
+                $made = array_fill_keys(array_keys($made), 0);
+            }
+            echo match (trim($command)) {
+                'least' => min($made ?: [0]),
+                'accepted' => $accepted,
+                'received' => $received,
+                default => $trips,
+            }, "\n";
             $trips = 0;
             continue;
         }
@@ -96,8 +94,9 @@ while (true) {
                 $sockets[(int) $one] = $one;
                 $peers[(int) $one] = (int) $other;
                 $sides[(int) $one] = $side;
-                $heard[(int) $one] = microtime(true);
             }
+            $made[(int) $client] = 0;
+            $accepted++;
             continue;
         }
         $id = (int) $stream;
@@ -105,7 +104,6 @@ while (true) {
             continue;
         }
         $bytes = fread($stream, 1 << 20);
-        $heard[$id] = microtime(true);
         if ($bytes === '' || $bytes === false) {
             $close($id);
             continue;
@@ -113,8 +111,10 @@ while (true) {
         $connection = min($id, $peers[$id]);
         if ($sides[$id] === 'client' && ($lastFrom[$connection] ?? 'server') === 'server') {
             $trips++;
+            $made[$id]++;
         }
         $lastFrom[$connection] = $sides[$id];
+        $received += $sides[$id] === 'server' ? strlen($bytes) : 0;
         if ($delay > 0.0 && $sides[$id] === 'server') {
             $late[] = [microtime(true) + $delay, $peers[$id], $bytes];
         } else {
