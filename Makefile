@@ -96,6 +96,7 @@ check: ## check formatting, lints, coding style, types of PHP and the direction 
 	@scripts/setup demo check
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --manifest-path bench/clients/program/Cargo.toml --target-dir bench/out/clients -- -D warnings
 	scripts/php-style check
 	scripts/mago analyze
 	scripts/mago --config mago-tests.toml analyze
@@ -154,6 +155,11 @@ bench-bus-noop: ## measure bare publishing and consuming beside Go, ext-amqp and
 	@scripts/setup demo services bench
 	@$(MAKE) build
 	@bench/noop/run $(SHORT_FLAG) --extension='$(EXTENSION)'
+
+.PHONY: bench-clients
+bench-clients: ## measure the native AMQP and PostgreSQL clients beside lapin and tokio-postgres, without PHP (SHORT=1: one minute)
+	@scripts/setup demo services bench
+	@bench/clients/run $(SHORT_FLAG)
 
 .PHONY: bench-http
 bench-http: ## measure Weft, Go, Node, PHP-FPM and php -S as HTTP servers (SHORT=1: two minutes)
