@@ -66,7 +66,7 @@ impl<M: Manage> Pool<M> {
 
     /// Lends an idle connection without waiting, if there is one. Not where the manager wants to see it first.
     pub fn try_borrow(&self) -> Option<Lease<M>> {
-        if self.inner.manager.sees_lending() {
+        if self.inner.manager.sees_lending() || self.inner.has_lookers() {
             return None;
         }
         let parcel = self.inner.lend_idle(&self.borrower, Instant::now())?;
@@ -83,7 +83,7 @@ impl<M: Manage> Pool<M> {
                 && !state.is_self_blocked(self.borrower.task)
                 && !state.options().borrow_timeout.is_zero()
         };
-        if !waits || !pool.nursery.is_open() || pool.manager.sees_lending() {
+        if !waits || !pool.nursery.is_open() || pool.manager.sees_lending() || pool.has_lookers() {
             return None;
         }
         let place = pool.queue_up(self.borrower.clone(), now).ok()?;

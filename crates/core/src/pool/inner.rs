@@ -23,6 +23,7 @@ pub(super) struct Inner<M: Manage> {
     drained: Notify,
     /// When somebody borrowed last.
     borrowed: Cell<Instant>,
+    looks: Looks,
     /// Waits to try to connect again.
     retry: Alarm,
     /// Waits for the first in the queue to have waited for long enough.
@@ -43,6 +44,7 @@ impl<M: Manage> Inner<M> {
             nursery: Nursery::new(),
             drained: Notify::new(),
             borrowed: Cell::new(Instant::now()),
+            looks: Looks::default(),
             retry: Alarm::default(),
             patience: Alarm::default(),
             on_leak: RefCell::default(),
@@ -55,16 +57,20 @@ impl<M: Manage> Inner<M> {
     ) -> Result<Parcel<M::Connection>, Error<M::Error>> {
         self.attend();
         let mut now = Instant::now();
-        if now.saturating_duration_since(self.borrowed.replace(now)) > LULL {
-            // A process that blocks between statements does not pump its loop: that a server has hung up meanwhile is
-            // known only after the loop has looked, which it does before it resumes a task that yields.
-            tokio::task::yield_now().await;
+        let is_first = now.saturating_duration_since(self.borrowed.replace(now)) > LULL;
+        if is_first || self.looks.are_under_way() {
+            self.looks.await_one().await;
             now = Instant::now();
         }
         match self.lend_idle(&borrower, now) {
             Some(parcel) => Ok(parcel),
             None => self.wait(borrower, now).await,
         }
+    }
+
+    /// Whether a borrower that does not wait would overtake others, which wait for the loop.
+    pub(super) fn has_lookers(&self) -> bool {
+        self.looks.are_under_way()
     }
 
     /// Lends what is idle and needs no look at first.
@@ -327,6 +333,59 @@ impl<M: Manage> Inner<M> {
     pub(super) fn create_timeout(&self) -> Duration {
         let timeout = self.state.borrow().options().create_timeout;
         enabled(timeout).unwrap_or(Duration::MAX)
+    }
+}
+
+/// Borrowers that wait until the loop has looked at the sockets, in the order in which they came.
+///
+/// A process that blocks between statements does not pump its loop: that a server has hung up meanwhile is known only after
+/// the loop has looked, which it does before it resumes a task that yields.
+#[derive(Default)]
+struct Looks {
+    waiting: Cell<usize>,
+    is_looking: Cell<bool>,
+    looked: Notify,
+}
+
+impl Looks {
+    fn are_under_way(&self) -> bool {
+        self.waiting.get() > 0
+    }
+
+    async fn await_one(&self) {
+        let _waits = Waits::new(&self.waiting);
+        if self.is_looking.replace(true) {
+            self.looked.notified().await;
+        } else {
+            let _look = Look(self);
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Counts one borrower for as long as it lives.
+struct Waits<'a>(&'a Cell<usize>);
+
+impl<'a> Waits<'a> {
+    fn new(waiting: &'a Cell<usize>) -> Self {
+        waiting.set(waiting.get() + 1);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// The first borrower's turn of the loop. Its end, or its cancellation, lets the others go on.
+struct Look<'a>(&'a Looks);
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        self.0.is_looking.set(false);
+        self.0.looked.notify_waiters();
     }
 }
 

@@ -217,6 +217,41 @@ fn waiters_are_served_first_come_first_served() {
     });
 }
 
+/// After a pause the first borrower waits until the loop has looked at the sockets.
+#[test]
+fn borrowers_after_a_pause_are_served_first_come_first_served() {
+    run(async {
+        let (pool, _) = pool(1);
+        drop(pool.borrow().await.unwrap());
+        for cancelled in [None, Some(0), Some(1)] {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let order = Rc::new(RefCell::new(Vec::new()));
+            let tasks: Vec<_> = (0..50)
+                .map(|number| {
+                    let (pool, order) = (pool.clone(), Rc::clone(&order));
+                    spawn_local(async move {
+                        let lease = pool.borrow().await.unwrap();
+                        order.borrow_mut().push(number);
+                        tokio::task::yield_now().await;
+                        drop(lease);
+                    })
+                })
+                .collect();
+            tokio::task::yield_now().await;
+            assert!(pool.try_borrow().is_none() && pool.queue().is_none());
+            if let Some(number) = cancelled {
+                tasks[number].abort();
+            }
+            for task in tasks {
+                drop(task.await);
+            }
+            let expected = (0..50).filter(|number| Some(*number) != cancelled);
+            assert_eq!(*order.borrow(), expected.collect::<Vec<_>>());
+            assert!(pool.try_borrow().is_some());
+        }
+    });
+}
+
 #[test]
 fn a_waiter_takes_a_returned_connection_while_its_own_is_still_being_opened() {
     run(async {
