@@ -13,7 +13,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use crate::net::lull;
+use crate::net::idle_hook;
 use crate::workers::pulse;
 use crate::{blocking, panics};
 use tokio::runtime::{Builder, Runtime};
@@ -81,9 +81,9 @@ impl<T: 'static> Reactor<T> {
             .max_blocking_threads(blocking::THREADS)
             .thread_name("weft-blocking")
             .on_thread_start(crate::thread::block_signals)
-            .on_thread_park(lull::come)
+            .on_thread_park(idle_hook::run)
             .build()?;
-        lull::expect();
+        idle_hook::enable();
         let state = State {
             next_id: 1,
             running: HashMap::new(),

@@ -10,7 +10,7 @@ use super::serve::serve;
 use super::service::ServiceState;
 use super::shared::Shared;
 use super::tally::Tally;
-use crate::net::{Acceptor, Neighbour, Stream, TlsAcceptor};
+use crate::net::{Acceptor, PeerListener, Stream, TlsAcceptor};
 
 /// How long to wait when the system has no descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -40,13 +40,13 @@ pub(super) async fn accept(
 /// Accepts what waits for another worker and is not accepted there.
 pub(super) async fn help(
     shared: Rc<Shared>,
-    mut neighbour: Neighbour,
+    mut peer: PeerListener,
     tls: Option<Rc<TlsAcceptor>>,
 ) {
     while shared.room().await {
         let accepted = tokio::select! {
             biased;
-            accepted = neighbour.accept() => accepted,
+            accepted = peer.accept() => accepted,
             () = shared.stop.notified() => return,
         };
         match accepted {

@@ -17,7 +17,7 @@ use super::shared::Shared;
 use super::sweep::{Tick, ticks};
 use super::tally::Tally;
 use super::websocket::{STOPPING, Upgrade, WebSocket, converse_on_stream};
-use crate::net::lull::Patient;
+use crate::net::idle_hook::OnIdle;
 
 /// Who is at the other end of a connection.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ pub(super) struct Connection {
     /// What the client of HTTP/2 may have and has not taken, in parts of answers, and when it last took something.
     owed: Cell<u32>,
     paid: Cell<Tick>,
-    /// Its socket has something that can wait until the next lull.
+    /// Its socket has something that can wait until the event loop is idle.
     pub(super) holds_back: Cell<bool>,
     command: Cell<Command>,
     is_finishing: Cell<bool>,
@@ -395,8 +395,8 @@ impl Connection {
     }
 }
 
-impl Patient for Connection {
-    fn lull(&self) {
+impl OnIdle for Connection {
+    fn on_idle(&self) {
         if self.holds_back.get() {
             self.wake();
         }

@@ -43,8 +43,8 @@ impl Server {
         let accepting = Accepting::begin(&shared);
         async move {
             let _accepting = accepting;
-            for neighbour in listener.neighbours()? {
-                tokio::task::spawn_local(help(Rc::clone(&shared), neighbour, tls.clone()));
+            for peer in listener.peer_listeners()? {
+                tokio::task::spawn_local(help(Rc::clone(&shared), peer, tls.clone()));
             }
             accept(&shared, listener.acceptor()?, tls).await
         }

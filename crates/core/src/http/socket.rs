@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::connection::Connection;
 use super::pings::Frames;
 use crate::net::Stream;
-use crate::net::lull::{self, Patient};
+use crate::net::idle_hook::{self, OnIdle};
 
 /// Pieces below that are copied together: a system call costs more.
 const SMALL: usize = 8 << 10;
@@ -65,7 +65,7 @@ enum Patience {
     None,
     /// It is answers to pings.
     Pongs,
-    /// The same, and it waits until that lull at most.
+    /// The same, and it waits for the idle hook of that number at most.
     Until(u64),
 }
 
@@ -169,11 +169,11 @@ impl Socket {
 
     /// Whether what is held may wait a little longer.
     fn can_wait(&mut self) -> bool {
-        match (self.patience, lull::next()) {
-            (Patience::Until(lull), Some(next)) => lull == next,
+        match (self.patience, idle_hook::next_run()) {
+            (Patience::Until(run), Some(next)) => run == next,
             (Patience::Pongs, Some(next)) => {
                 self.connection.holds_back.set(true);
-                lull::wait(Rc::clone(&self.connection) as Rc<dyn Patient>);
+                idle_hook::register(Rc::clone(&self.connection) as Rc<dyn OnIdle>);
                 self.patience = Patience::Until(next);
                 true
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::connection::{Command, Connection, Phase};
 use super::ebb::give_memory_back;
 use super::shared::Shared;
-use crate::net::lull;
+use crate::net::idle_hook;
 
 /// Quarters of a second since the server was started.
 pub(super) type Tick = u32;
@@ -28,7 +28,7 @@ pub(super) async fn sweep(shared: Rc<Shared>) {
         let now = shared.clock.get() + 1;
         shared.clock.set(now);
         // A loop that has always something to do never waits.
-        lull::come();
+        idle_hook::run();
         end_late_connections(&shared, now);
         end_late_calls(&shared, now);
         shared.refusals.tell(now);

@@ -9,10 +9,10 @@ use std::str::FromStr;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Neighbour, Stream};
+use super::{PeerListener, Stream};
 use crate::workers;
 
-/// Connections the kernel completes before anybody has accepted them.
+/// Connections that the kernel completes and keeps in the queue until they are accepted.
 const BACKLOG: i32 = 4096;
 
 /// Where a server listens: `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/run/app.sock`.
@@ -62,11 +62,11 @@ impl fmt::Display for Address {
     }
 }
 
-/// A socket that listens. Connections queue in the kernel from the moment it exists.
+/// A listening socket. The kernel queues connections as soon as it exists.
 pub struct Listener {
     socket: ListeningSocket,
     address: Address,
-    /// Of the same address: those that workers beside this one accept from.
+    /// Sockets of the same address that other workers own.
     others: Vec<TcpListener>,
 }
 
@@ -75,10 +75,10 @@ enum ListeningSocket {
     Unix(UnixListener),
 }
 
-/// The one way a server of this library comes to a listening socket.
+/// Opens a listening socket; every server of this crate gets its socket here.
 ///
-/// In a worker it is one of the supervisor's: what is in its queue outlives this process.
-/// Elsewhere `share_port` lets several processes listen on the same TCP port, the kernel spreading connections over them.
+/// In a worker the socket is borrowed from the supervisor, so that connections in its queue survive this process. In other
+/// processes `share_port` lets several of them listen on one TCP port, and the kernel distributes the connections.
 pub fn listen(address: &Address, share_port: bool) -> Result<Listener, ListenError> {
     let text = address.to_string();
     match workers::listeners(&text) {
@@ -94,7 +94,7 @@ pub fn listen(address: &Address, share_port: bool) -> Result<Listener, ListenErr
     }
 }
 
-/// Opens a socket of this process's own.
+/// Opens a socket that belongs to this process.
 fn open(address: &Address, share_port: bool) -> Result<Listener, ListenError> {
     match address {
         Address::Tcp(text) => tcp(text, share_port),
@@ -106,7 +106,7 @@ fn open(address: &Address, share_port: bool) -> Result<Listener, ListenError> {
     })
 }
 
-/// Opens that many sockets of one address, over which the kernel spreads the connections; of a Unix socket only one.
+/// Opens `count` sockets of one address, over which the kernel distributes the connections. A Unix socket is opened once.
 pub(crate) fn open_spread(address: &Address, count: usize) -> Result<Vec<Listener>, ListenError> {
     match address {
         Address::Tcp(text) if count > 1 => tcp_spread(text, count).map_err(|error| {
@@ -125,7 +125,7 @@ fn tcp(text: &str, share_port: bool) -> io::Result<Listener> {
 }
 
 fn tcp_spread(text: &str, count: usize) -> io::Result<Vec<Listener>> {
-    // Sockets that share a port are not told that another program uses it, if that shares it too; this one is.
+    // `SO_REUSEPORT` hides another program on the port that sets it too. This bind, without the option, detects it.
     let reserved = first_bound(text, false)?;
     let address = reserved.local_addr()?;
     let address = address.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
@@ -141,7 +141,7 @@ fn tcp_spread(text: &str, count: usize) -> io::Result<Vec<Listener>> {
         .collect()
 }
 
-/// A socket with the first address of that name that can be had.
+/// A socket bound to the first address of the host name that can be bound.
 fn first_bound(text: &str, share_port: bool) -> io::Result<Socket> {
     let mut refused = io::Error::other("the name has no address");
     for address in text.to_socket_addrs()? {
@@ -177,7 +177,7 @@ fn unix(path: &Path) -> io::Result<Listener> {
     })
 }
 
-/// A socket file that nobody answers is left over from a process that was killed.
+/// Removes a socket file that a killed process has left behind: a connection to it is refused.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
     if !is_socket {
@@ -216,7 +216,7 @@ impl Listener {
         })
     }
 
-    /// For somebody who only keeps it open.
+    /// The descriptor, for a process that keeps the socket open and does not accept from it.
     pub(crate) fn into_descriptor(self) -> OwnedFd {
         match self.socket {
             ListeningSocket::Tcp(socket) => socket.into(),
@@ -224,17 +224,17 @@ impl Listener {
         }
     }
 
-    /// The address in use: with the port the system chose where 0 was asked for.
+    /// The address in use. Where port 0 was requested it has the port that the system chose.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The sockets of others that this one helps to accept from. To be called inside the reactor.
-    pub(crate) fn neighbours(&mut self) -> io::Result<Vec<Neighbour>> {
-        self.others.drain(..).map(Neighbour::new).collect()
+    /// The sockets of other workers from which this one accepts too. Must be called inside the reactor.
+    pub(crate) fn peer_listeners(&mut self) -> io::Result<Vec<PeerListener>> {
+        self.others.drain(..).map(PeerListener::new).collect()
     }
 
-    /// To be called inside the reactor.
+    /// Must be called inside the reactor.
     pub(crate) fn acceptor(self) -> io::Result<Acceptor> {
         Ok(match self.socket {
             ListeningSocket::Tcp(socket) => {
@@ -253,7 +253,8 @@ pub(crate) enum Acceptor {
 }
 
 impl Acceptor {
-    /// The next connection and who opened it; nobody is known on a Unix socket. Cancelling it loses no connection.
+    /// The next connection and the address of its client, which is `None` on a Unix socket. Cancelling this future loses no
+    /// connection.
     pub(crate) async fn accept(&self) -> io::Result<(Stream, Option<SocketAddr>)> {
         match self {
             Self::Tcp(socket) => {
@@ -268,7 +269,7 @@ impl Acceptor {
         }
     }
 
-    /// Closes the socket, and returns the connections that the kernel has completed for it by now: it would reset them.
+    /// Closes the socket and returns the connections in its queue, which the kernel would otherwise reset.
     pub(crate) fn close(self) -> io::Result<Vec<(Stream, Option<SocketAddr>)>> {
         let mut accepted = Vec::new();
         match self {

@@ -1,14 +1,14 @@
-//! Sockets and TLS as every protocol here uses them.
+//! Sockets and TLS for all protocols.
 //!
-//! [`dial`] finds and opens a TCP connection, [`TlsConnector`] secures it, [`Stream`] is what a protocol reads and writes,
-//! [`BufferedStream`] the same with its buffers.
+//! [`dial`] resolves a name and opens a TCP connection, [`TlsConnector`] secures it, protocols read from and write to a
+//! [`Stream`], and [`BufferedStream`] adds buffers to it. [`listen`] opens a [`Listener`].
 
 mod buffered;
 mod channel_binding;
 mod dial;
+pub(crate) mod idle_hook;
 mod listen;
-pub(crate) mod lull;
-mod neighbour;
+mod peer_listener;
 mod rt;
 mod server_tls;
 mod stream;
@@ -18,7 +18,7 @@ pub(crate) use buffered::BufferedStream;
 pub(crate) use dial::{DialError, dial};
 pub(crate) use listen::{Acceptor, open_spread};
 pub use listen::{Address, ListenError, Listener, listen};
-pub(crate) use neighbour::Neighbour;
+pub(crate) use peer_listener::PeerListener;
 pub(crate) use rt::{Local, TokioTimer};
 pub use server_tls::{ServerTls, TlsAcceptor};
 pub(crate) use stream::Stream;
