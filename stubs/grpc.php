@@ -9,10 +9,10 @@ final class GrpcServer
 {
     /**
      * @param list<array{string, bool, ?int, ?float, list<int>, int}> $methods path, `/package.Service/Method`, whether the client
-     *     streams, bytes of a message, seconds of a call, the indexes of its gates, and its lane: 0 unary, 1 stream, 2 watch
+     *     streams, bytes of a message, seconds of a call, the indexes of its concurrency limits, and its lane: 0 unary, 1 stream, 2 watch
      * @param list<array{string, string, int, bool}> $rules for HTTP with JSON: method of HTTP, path with variables, index of the
      *     method, and whether the server streams
-     * @param array<string, mixed> $limits the properties of `Weft\Grpc\Limits`, `webOrigins`, and `gates`: name, calls in progress
+     * @param array<string, mixed> $limits the properties of `Weft\Grpc\Limits`, `webOrigins`, and `concurrency`: name, calls in progress
      *     and waiting
      *
      * @throws \Weft\Grpc\InvalidService a path is malformed
@@ -64,7 +64,7 @@ final class GrpcServer
      *
      * @return array{int, int, int, ?float}
      */
-    public function tally(): array
+    public function callStats(): array
     {
     }
 }

@@ -302,10 +302,10 @@ final class HttpFile
 }
 
 /** The files of a folder. */
-final class HttpFolder
+final class HttpStaticDir
 {
     /** @throws \Error there is no such folder */
-    public static function open(string $path, bool $shows_hidden): HttpFolder
+    public static function open(string $path, bool $shows_hidden): HttpStaticDir
     {
     }
 

@@ -82,7 +82,7 @@ final class Server
             $services[] = $this->health;
         }
         if ($channelz) {
-            $services[] = new Channelz(fn(): array => $this->native()->tally(), fn(): array => $this->carriers);
+            $services[] = new Channelz(fn(): array => $this->native()->callStats(), fn(): array => $this->carriers);
         }
         if ($reflection) {
             \array_push($services, ...Reflection::of($services));
@@ -188,7 +188,7 @@ final class Server
     private function native(): GrpcServer
     {
         /** @var array<string, mixed> $limits */
-        $limits = ['webOrigins' => $this->webOrigins, 'gates' => $this->table->gates] + \get_object_vars($this->limits);
+        $limits = ['webOrigins' => $this->webOrigins, 'concurrency' => $this->table->concurrency] + \get_object_vars($this->limits);
 
         return $this->native ??= GrpcServer::open($this->table->methods, $this->bindings?->rules ?? [], $limits);
     }

@@ -12,7 +12,7 @@ use Weft\Http\Internal\Pipeline;
 use Weft\Http\Internal\Route;
 use Weft\Http\Internal\RouteTable;
 use Weft\Http\Internal\Timing;
-use Weft\Native\HttpFolder;
+use Weft\Native\HttpStaticDir;
 
 /**
  * Which handler answers which request.
@@ -127,7 +127,7 @@ final class Router
         }
         $cache = $maxAge === 0.0 ? 'no-cache' : 'public, max-age=' . (int) $maxAge . ($immutable ? ', immutable' : '');
         $headers = ['cache-control' => $cache, 'x-content-type-options' => 'nosniff'];
-        $files = new Folder(HttpFolder::open($folder, $hidden), $index, $headers);
+        $files = new Folder(HttpStaticDir::open($folder, $hidden), $index, $headers);
         $path = \rtrim($path, '/');
         if ($this->prefix . $path !== '') {
             $this->get($path, Folder::toFolder(...), ...$middleware);

@@ -80,7 +80,7 @@ final class RandomCalls
             Native\HttpServer::open([]),
             Native\HttpEncoder::open('gzip'),
             Native\HttpFile::open(__FILE__),
-            Native\HttpFolder::open(__DIR__, false),
+            Native\HttpStaticDir::open(__DIR__, false),
             Native\GrpcServer::open([], [], []),
             Native\GrpcChannel::open([['127.0.0.1', 1]], false, null, []),
             new Native\Histogram('weft_random_seconds', 'Random calls.', []),

@@ -10,10 +10,10 @@ use ext_php_rs::types::{ZendClassObject, ZendHashTable, ZendObject, ZendStr, Zva
 use ext_php_rs::zend::ClassEntry;
 
 use weft_core::grpc::{
-    Call, Calls, Closed, Code, Event, GateLimits, Lane, Limits, Method, RefusalReport, Rule,
+    Call, Calls, Closed, Code, Event, Lane, Limits, Method, MethodConcurrency, RefusalReport, Rule,
     ShareLimits, Status, TemplateError, metadata, trailers,
 };
-use weft_core::http::{HeaderMap, Tally};
+use weft_core::http::{CallStats, HeaderMap};
 
 use crate::amqp_table::binary;
 use crate::array::values;
@@ -111,19 +111,19 @@ impl GrpcServer {
         self.calls.in_flight() as i64
     }
 
-    pub fn tally(&self) -> PhpResult<Zval> {
+    pub fn call_stats(&self) -> PhpResult<Zval> {
         let mut row = ZendHashTable::new();
-        tally_into(&mut row, self.calls.tally())?;
+        push_call_stats(&mut row, self.calls.call_stats())?;
         Ok(array_zval(row))
     }
 }
 
 /// Appends started, succeeded, failed, and the time of the last start in seconds since 1970.
-pub fn tally_into(row: &mut ZendHashTable, tally: &Tally) -> PhpResult<()> {
-    for count in [tally.started(), tally.succeeded(), tally.failed()] {
+pub fn push_call_stats(row: &mut ZendHashTable, stats: &CallStats) -> PhpResult<()> {
+    for count in [stats.started(), stats.succeeded(), stats.failed()] {
         row.push(count as i64)?;
     }
-    let last = tally.last_started();
+    let last = stats.last_started();
     let last = last.and_then(|last| last.duration_since(SystemTime::UNIX_EPOCH).ok());
     row.push(last.map(|last| last.as_secs_f64()))?;
     Ok(())
@@ -164,18 +164,21 @@ pub fn long(number: i64) -> Zval {
     zval
 }
 
-/// `[[path, client streams, bytes of a message, seconds of a call, [gate, …], lane], …]`
+/// `[[path, client streams, bytes of a message, seconds of a call, [concurrency limit, …], lane], …]`
 fn methods(given: &ZendHashTable) -> PhpResult<Vec<Method>> {
     let method = |given: &Zval| {
         let given = given.array()?;
-        let gates = given.get_index(4)?.array()?;
+        let concurrency = given.get_index(4)?.array()?;
         Some(Method {
             path: given.get_index(0)?.string()?,
             client_streams: given.get_index(1)?.bool()?,
             lane: lane(given.get_index(5)?.long()?),
             message_bytes: given.get_index(2)?.long().map(size),
             timeout: given.get_index(3)?.double().map(seconds),
-            gates: values(gates).filter_map(Zval::long).map(size).collect(),
+            concurrency: values(concurrency)
+                .filter_map(Zval::long)
+                .map(size)
+                .collect(),
         })
     };
     let methods: Option<Vec<Method>> = values(given).map(method).collect();
@@ -209,16 +212,16 @@ fn rules(given: &ZendHashTable) -> PhpResult<Vec<Rule>> {
 }
 
 /// `[[name, in flight, queue], …]`
-fn gates(given: &ZendHashTable) -> Vec<GateLimits> {
-    let gate = |given: &Zval| {
+fn concurrency_limits(given: &ZendHashTable) -> Vec<MethodConcurrency> {
+    let limit = |given: &Zval| {
         let given = given.array()?;
-        Some(GateLimits {
+        Some(MethodConcurrency {
             name: given.get_index(0)?.string()?,
             in_flight: size(given.get_index(1)?.long()?),
             queue: size(given.get_index(2)?.long()?),
         })
     };
-    values(given).filter_map(gate).collect()
+    values(given).filter_map(limit).collect()
 }
 
 fn size(number: i64) -> usize {
@@ -232,7 +235,7 @@ fn limits(given: &ZendHashTable) -> Limits {
         number.map_or(default, size)
     };
     let origins = given.get("webOrigins").and_then(Zval::array);
-    let gates = given.get("gates").and_then(Zval::array);
+    let concurrency = given.get("concurrency").and_then(Zval::array);
     Limits {
         message_bytes: count("messageBytes", default.message_bytes),
         in_flight: count("inFlight", default.in_flight),
@@ -253,7 +256,7 @@ fn limits(given: &ZendHashTable) -> Limits {
         web_origins: origins.map_or_else(Vec::new, |origins| {
             values(origins).filter_map(Zval::string).collect()
         }),
-        gates: gates.map_or_else(Vec::new, self::gates),
+        concurrency: concurrency.map_or_else(Vec::new, self::concurrency_limits),
     }
 }
 

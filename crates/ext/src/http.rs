@@ -15,7 +15,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendClassObject, Zval};
 
 pub use encoder::HttpEncoder;
-pub use file::{HttpFile, HttpFolder};
+pub use file::{HttpFile, HttpStaticDir};
 pub use form::HttpUpload;
 pub use request::HttpRequest;
 pub use server::HttpServer;
@@ -46,7 +46,7 @@ pub fn register(module: ModuleBuilder) -> ModuleBuilder {
         .class::<HttpStream>()
         .class::<HttpSocket>()
         .class::<HttpFile>()
-        .class::<HttpFolder>()
+        .class::<HttpStaticDir>()
         .class::<HttpUpload>()
         .class::<HttpEncoder>()
 }

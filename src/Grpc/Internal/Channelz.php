@@ -45,10 +45,10 @@ final class Channelz implements V1\Channelz
     private const MAX_RESULTS = 100;
 
     /**
-     * @param \Closure(): array{int, int, int, ?float} $tally calls started, succeeded, failed, and when the last was started
+     * @param \Closure(): array{int, int, int, ?float} $callStats calls started, succeeded, failed, and when the last was started
      * @param \Closure(): list<Http\Server> $carriers whose connections carry the calls
      */
-    public function __construct(private readonly \Closure $tally, private readonly \Closure $carriers)
+    public function __construct(private readonly \Closure $callStats, private readonly \Closure $carriers)
     {
     }
 
@@ -113,7 +113,7 @@ final class Channelz implements V1\Channelz
 
     private function server(): V1\Server
     {
-        [$started, $succeeded, $failed, $last] = ($this->tally)();
+        [$started, $succeeded, $failed, $last] = ($this->callStats)();
         $listening = $this->listening();
 
         return new V1\Server(

@@ -22,10 +22,10 @@ final class MethodTable
     private const WATCH = 2;
     private const WATCHES = '/' . Health::SERVICE . '/Watch';
 
-    /** @var list<array{string, bool, ?int, ?float, list<int>, int}> path, whether the client streams, bytes of a message, seconds, gates, lane */
+    /** @var list<array{string, bool, ?int, ?float, list<int>, int}> path, whether the client streams, bytes of a message, seconds, concurrency limits, lane */
     public readonly array $methods;
     /** @var list<array{string, int, int}> name, calls in progress and waiting */
-    public readonly array $gates;
+    public readonly array $concurrency;
 
     /**
      * @param list<Method> $methods
@@ -34,31 +34,31 @@ final class MethodTable
      */
     public function __construct(array $methods, Limits $limits)
     {
-        $gates = $numbers = [];
+        $concurrency = $numbers = [];
         foreach ($limits->methods as $name => $own) {
             self::mustBeServed($name, $methods);
             if ($own->inFlight !== null) {
-                $numbers[$name] = \count($gates);
-                $gates[] = [$name, $own->inFlight, $own->queue];
+                $numbers[$name] = \count($concurrency);
+                $concurrency[] = [$name, $own->inFlight, $own->queue];
             }
         }
-        $this->gates = $gates;
+        $this->concurrency = $concurrency;
         $this->methods = \array_map(static fn(Method $method): array => self::row($method, $limits->methods, $numbers), $methods);
     }
 
     /**
      * @param array<string, MethodLimits> $limits
-     * @param array<string, int> $gates
+     * @param array<string, int> $concurrency
      *
      * @return array{string, bool, ?int, ?float, list<int>, int}
      */
-    private static function row(Method $method, array $limits, array $gates): array
+    private static function row(Method $method, array $limits, array $concurrency): array
     {
         [$service, $name] = self::names($method);
         $own = $limits[$name] ?? null;
         $all = $limits[$service] ?? null;
         /** @var list<int> $queues the narrower one first: who waits there does not take the place of other methods meanwhile */
-        $queues = \array_values(\array_filter([$gates[$name] ?? null, $gates[$service] ?? null], \is_int(...)));
+        $queues = \array_values(\array_filter([$concurrency[$name] ?? null, $concurrency[$service] ?? null], \is_int(...)));
 
         return [
             $method->path,

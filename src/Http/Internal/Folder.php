@@ -8,7 +8,7 @@ use Weft\Http\NotFound;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Native\HttpFile;
-use Weft\Native\HttpFolder;
+use Weft\Native\HttpStaticDir;
 
 /**
  * The handler of a static folder.
@@ -22,7 +22,7 @@ final class Folder
 
     /** @param array<string, string> $headers of every file */
     public function __construct(
-        private readonly HttpFolder $folder,
+        private readonly HttpStaticDir $folder,
         private readonly ?string $index,
         private readonly array $headers,
     ) {

@@ -14,16 +14,16 @@ use super::calls::Shared;
 use super::encoding::Encoding;
 use super::frame::Frame;
 use super::inbound::Inbound;
-use super::json::{http_status, report};
 use super::lane::Lane;
 use super::metadata::{DETAILS, PUSHBACK, answered_type};
-use super::meter::Stopwatch;
+use super::metrics::CallTimer;
 use super::outbound::{Closed, Outbound};
 use super::refusal::Cause;
 use super::share::Share;
 use super::status::{Code, Status};
+use super::transcoding::{http_status, report};
 use super::web::Protocol;
-use crate::http::{Id, Peer, Tally};
+use crate::http::{CallStats, Id, Peer};
 use crate::workers;
 
 pub(super) const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
@@ -38,7 +38,7 @@ pub struct Call {
     /// Index of its method, however it was called.
     pub(super) served: usize,
     pub(super) lane: Lane,
-    /// It counts as in progress at the gates of its method.
+    /// It counts as in progress at the concurrency of its method.
     pub(super) is_inside: Cell<bool>,
     /// A handler has it: it counts as in progress in its lane, whether or not its client is still there.
     pub(super) is_running: Cell<bool>,
@@ -68,9 +68,9 @@ pub struct Call {
     pub(super) stage: Cell<Stage>,
     has_begun: Cell<bool>,
     has_ended: Cell<bool>,
-    stopwatch: Cell<Option<Stopwatch>>,
+    timer: Cell<Option<CallTimer>>,
     /// Of all calls of its server.
-    tally: Rc<Tally>,
+    call_stats: Rc<CallStats>,
     shared: Weak<Shared>,
     pub(super) answer: RefCell<Option<Answer>>,
     /// The connection, waiting for the answer.
@@ -92,8 +92,8 @@ pub(super) enum Place {
     Nowhere,
     /// In the queue of its lane.
     Ready,
-    /// In the queue of a gate of its method, by the gate's index there.
-    Gate(usize),
+    /// In the queue of a limit of its method, by the limit's index there.
+    ConcurrencyLimit(usize),
 }
 
 /// How the request of a unary call arrives.
@@ -135,20 +135,20 @@ pub(super) struct Opening {
     pub(super) peer: Rc<Peer>,
     pub(super) deadline: Option<Instant>,
     pub(super) inbound: Inbound,
-    pub(super) stopwatch: Option<Stopwatch>,
+    pub(super) timer: Option<CallTimer>,
     pub(super) shared: Weak<Shared>,
 }
 
 impl Call {
     pub(super) fn new(id: Id, opening: Opening) -> Self {
         let now = SystemTime::now();
-        let tally = opening
+        let call_stats = opening
             .shared
             .upgrade()
-            .map(|shared| Rc::clone(&shared.tally));
-        let tally = tally.unwrap_or_default();
-        tally.start(now);
-        opening.peer.tally.start(now);
+            .map(|shared| Rc::clone(&shared.call_stats));
+        let call_stats = call_stats.unwrap_or_default();
+        call_stats.start(now);
+        opening.peer.call_stats.start(now);
         Self {
             id,
             method: opening.method,
@@ -175,8 +175,8 @@ impl Call {
             stage: Cell::new(Stage::Queued),
             has_begun: Cell::default(),
             has_ended: Cell::default(),
-            stopwatch: Cell::new(opening.stopwatch),
-            tally,
+            timer: Cell::new(opening.timer),
+            call_stats,
             shared: opening.shared,
             answer: RefCell::default(),
             waker: Cell::default(),
@@ -447,10 +447,10 @@ impl Call {
     /// It has ended, so or without a status.
     pub(super) fn count(&self, code: Code) {
         workers::work_done(1);
-        self.tally.end(code == Code::OK);
-        self.peer.tally.end(code == Code::OK);
-        if let Some(stopwatch) = self.stopwatch.take() {
-            stopwatch.stop(code);
+        self.call_stats.end(code == Code::OK);
+        self.peer.call_stats.end(code == Code::OK);
+        if let Some(timer) = self.timer.take() {
+            timer.stop(code);
         }
     }
 

@@ -8,16 +8,16 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::call::{Call, Place, Reading, Stage};
+use super::concurrency_limit::{ConcurrencyLimit, MethodConcurrency};
 use super::deadlines::Deadlines;
-use super::gate::{Gate, GateLimits};
-use super::json::{Routes, Rule, TemplateError};
 use super::lane::{Lane, LaneLimits, Lanes};
-use super::meter::{Meter, Stopwatch};
+use super::metrics::{CallTimer, MethodMetrics};
 use super::refusal::{Cause, Refusal, RefusalReport, Refusals};
 use super::service::Exclusive;
 use super::share::{Share, ShareLimits, Shares};
 use super::status::{Code, Status};
-use crate::http::{Id, Peer, Registry, Service, Tally};
+use super::transcoding::{Routes, Rule, TemplateError};
+use crate::http::{CallStats, Id, Peer, Registry, Service};
 use crate::workers::pulse;
 
 /// Bytes a second that keep a request alive beyond its time.
@@ -36,8 +36,8 @@ pub struct Method {
     pub message_bytes: Option<usize>,
     /// How long a call may take, whatever its client says.
     pub timeout: Option<Duration>,
-    /// Indexes of [`Limits::gates`] it has to pass.
-    pub gates: Vec<usize>,
+    /// Indexes of [`Limits::concurrency`] it has to pass.
+    pub concurrency: Vec<usize>,
 }
 
 /// What is known of a method.
@@ -47,9 +47,9 @@ pub(super) struct Served {
     pub(super) lane: Lane,
     pub(super) message_bytes: usize,
     pub(super) timeout: Option<Duration>,
-    pub(super) gates: Vec<Rc<Gate>>,
+    pub(super) concurrency: Vec<Rc<ConcurrencyLimit>>,
     /// Made when the first call of it is measured.
-    meter: RefCell<Option<Rc<Meter>>>,
+    metrics: RefCell<Option<Rc<MethodMetrics>>>,
 }
 
 /// What is taken from clients.
@@ -77,7 +77,7 @@ pub struct Limits {
     /// Origins whose pages may call by grpc-web; `*` is every one.
     pub web_origins: Vec<String>,
     /// Of services and methods.
-    pub gates: Vec<GateLimits>,
+    pub concurrency: Vec<MethodConcurrency>,
 }
 
 impl Default for Limits {
@@ -97,7 +97,7 @@ impl Default for Limits {
             buffered_bytes: 16 << 20,
             request_timeout: Duration::from_secs(30),
             web_origins: Vec::new(),
-            gates: Vec::new(),
+            concurrency: Vec::new(),
         }
     }
 }
@@ -126,7 +126,7 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) calls: RefCell<Registry<Call>>,
     pub(super) deadlines: Deadlines,
-    pub(super) tally: Rc<Tally>,
+    pub(super) call_stats: Rc<CallStats>,
     pub(super) lanes: Lanes,
     pub(super) streams: Rc<Shares>,
     pub(super) watches: Rc<Shares>,
@@ -148,20 +148,22 @@ impl Calls {
         rules: Vec<Rule>,
         limits: Limits,
     ) -> Result<Self, TemplateError> {
-        let gates = limits.gates.iter().cloned();
-        let gates: Vec<Rc<Gate>> = gates.map(|limits| Rc::new(Gate::new(limits))).collect();
+        let concurrency = limits.concurrency.iter().cloned();
+        let concurrency: Vec<Rc<ConcurrencyLimit>> = concurrency
+            .map(|limits| Rc::new(ConcurrencyLimit::new(limits)))
+            .collect();
         let served = methods.into_iter().map(|method| Served {
             path: method.path.into(),
             client_streams: method.client_streams,
             lane: method.lane,
             message_bytes: method.message_bytes.unwrap_or(limits.message_bytes),
             timeout: method.timeout,
-            gates: method
-                .gates
+            concurrency: method
+                .concurrency
                 .into_iter()
-                .filter_map(|index| gates.get(index).cloned())
+                .filter_map(|index| concurrency.get(index).cloned())
                 .collect(),
-            meter: RefCell::default(),
+            metrics: RefCell::default(),
         });
         let served: Vec<Served> = served.collect();
         let paths = served.iter().map(|method| Rc::clone(&method.path));
@@ -183,7 +185,7 @@ impl Calls {
             limits,
             calls: RefCell::default(),
             deadlines: Deadlines::default(),
-            tally: Rc::default(),
+            call_stats: Rc::default(),
             lanes,
             streams: Shares::new(Lane::Stream, streams),
             watches: Shares::new(Lane::Watch, watches),
@@ -263,8 +265,8 @@ impl Calls {
         self.shared.tell();
     }
 
-    pub fn tally(&self) -> &Tally {
-        &self.shared.tally
+    pub fn call_stats(&self) -> &CallStats {
+        &self.shared.call_stats
     }
 
     /// Calls that have arrived and not ended, those in the queue included.
@@ -299,7 +301,7 @@ impl Shared {
         }
     }
 
-    /// From here on the call counts as waiting, until it is handed out, waits at a gate or ends.
+    /// From here on the call counts as waiting, until it is handed out, waits at a limit or ends.
     pub(super) fn enqueue(&self, call: &Call) -> Result<(), Refusal> {
         if call.lane == Lane::Watch || call.is_queued.get() {
             return Ok(());
@@ -332,11 +334,11 @@ impl Shared {
 
     /// The request is here: the call waits for its handler.
     pub(super) fn queue(&self, call: &Rc<Call>) {
-        let gates = &self.served[call.served].gates;
-        if let Some(index) = gates.iter().position(|gate| gate.is_full()) {
+        let concurrency = &self.served[call.served].concurrency;
+        if let Some(index) = concurrency.iter().position(|limit| limit.is_full()) {
             self.unqueue(call);
-            match gates[index].wait(call) {
-                Ok(()) => call.place.set(Place::Gate(index)),
+            match concurrency[index].wait(call) {
+                Ok(()) => call.place.set(Place::ConcurrencyLimit(index)),
                 Err(status) => {
                     let cause = Cause::MethodQueueFull;
                     self.refuse(call, &Refusal { cause, status });
@@ -344,7 +346,7 @@ impl Shared {
             }
             return;
         }
-        gates.iter().for_each(|gate| gate.enter());
+        concurrency.iter().for_each(|limit| limit.enter());
         call.is_inside.set(true);
         if let Err(refusal) = self.enqueue(call) {
             return self.refuse(call, &refusal);
@@ -360,7 +362,9 @@ impl Shared {
         match call.place.replace(Place::Nowhere) {
             Place::Nowhere => {}
             Place::Ready => self.lanes.of(call.lane).ready.forget_one(),
-            Place::Gate(index) => self.served[call.served].gates[index].waiting.forget_one(),
+            Place::ConcurrencyLimit(index) => self.served[call.served].concurrency[index]
+                .waiting
+                .forget_one(),
         }
     }
 
@@ -380,24 +384,24 @@ impl Shared {
         if !call.is_inside.replace(false) {
             return;
         }
-        let gates = &self.served[call.served].gates;
-        gates.iter().for_each(|gate| gate.leave());
-        for gate in gates {
-            while let Some(next) = gate.admit() {
+        let concurrency = &self.served[call.served].concurrency;
+        concurrency.iter().for_each(|limit| limit.leave());
+        for limit in concurrency {
+            while let Some(next) = limit.admit() {
                 next.place.set(Place::Nowhere);
                 self.queue(&next);
             }
         }
     }
 
-    pub(super) fn stopwatch(&self, method: usize) -> Option<Stopwatch> {
+    pub(super) fn timer(&self, method: usize) -> Option<CallTimer> {
         if !pulse::is_measured() {
             return None;
         }
         let method = &self.served[method];
-        let mut meter = method.meter.borrow_mut();
-        let meter = meter.get_or_insert_with(|| Rc::new(Meter::new(&method.path)));
-        Some(Stopwatch::start(meter))
+        let mut metrics = method.metrics.borrow_mut();
+        let metrics = metrics.get_or_insert_with(|| Rc::new(MethodMetrics::new(&method.path)));
+        Some(CallTimer::start(metrics))
     }
 
     fn announce(&self, event: Event) {

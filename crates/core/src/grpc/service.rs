@@ -16,12 +16,12 @@ use super::calls::{Calls, Open, Shared};
 use super::encoding::{ACCEPTED, Encoding};
 use super::frame::Frame;
 use super::inbound::Inbound;
-use super::json::{Found, http_status, report};
 use super::metadata::{answered_type, content_type, timeout};
 use super::refusal::{Cause, Refusal};
-use super::reply::Reply;
+use super::response_body::ResponseBody;
 use super::share::{ConnectionUse, Share};
 use super::status::{Code, Status};
+use super::transcoding::{Found, http_status, report};
 use super::upload_budget::Reservation;
 use super::web::Protocol;
 use crate::http::{Body, Peer, Service, ServiceFuture};
@@ -389,7 +389,7 @@ fn open(
     let opening = Opening {
         lane: shared.served[admitted.served].lane,
         share,
-        stopwatch: shared.stopwatch(admitted.served),
+        timer: shared.timer(admitted.served),
         shared: Rc::downgrade(shared),
         method: admitted.method,
         served: admitted.served,
@@ -490,7 +490,11 @@ impl Exchange {
         let answer = call.answer.borrow_mut().take()?;
         let open = self.open.take()?;
         let (status, head, body) = match answer {
-            Answer::Stream(head) => (StatusCode::OK, head, Body::Other(Box::pin(Reply(open)))),
+            Answer::Stream(head) => (
+                StatusCode::OK,
+                head,
+                Body::Other(Box::pin(ResponseBody(open))),
+            ),
             Answer::Only(head) => (StatusCode::OK, head, Body::Empty),
             Answer::Failure(status, head, body) => (status, head, Body::from(body)),
         };

@@ -16,7 +16,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::calls::Shared;
 use super::share::ConnectionUse;
 use super::{
-    Call, Calls, Cause, Encoding, Event, GateLimits, Lane, Limits, Method, ShareLimits, Status,
+    Call, Calls, Cause, Encoding, Event, Lane, Limits, Method, MethodConcurrency, ShareLimits,
+    Status,
 };
 use crate::http::{self, Server};
 use crate::net::listen;
@@ -45,7 +46,7 @@ fn calls(limits: Limits) -> Calls {
         lane,
         message_bytes: None,
         timeout: None,
-        gates: (0..limits.gates.len()).collect(),
+        concurrency: (0..limits.concurrency.len()).collect(),
     };
     let methods = vec![
         method(UNARY, false, Lane::Unary),
@@ -167,9 +168,9 @@ impl Shared {
         assert_eq!(self.watches.open(), (0, 0), "watches");
         assert_eq!(self.deadlines.len(), 0, "deadlines");
         for method in &self.served {
-            for gate in &method.gates {
-                assert_eq!(gate.inside(), 0, "calls inside of a gate");
-                assert!(gate.waiting.is_empty(), "calls at a gate");
+            for limit in &method.concurrency {
+                assert_eq!(limit.inside(), 0, "calls inside of a limit");
+                assert!(limit.waiting.is_empty(), "calls at a limit");
             }
         }
     }
@@ -251,8 +252,13 @@ async fn resets(path: &str, limits: Limits, places: usize) {
     let mut more = send_hello(&client, path).await;
     let waits = || {
         let ready = [Lane::Unary, Lane::Stream].map(|lane| calls.shared.lanes.of(lane).ready.len());
-        let gates = calls.shared.served.iter().flat_map(|method| &method.gates);
-        ready.iter().sum::<usize>() + gates.map(|gate| gate.waiting.len()).sum::<usize>() > 0
+        let concurrency = calls
+            .shared
+            .served
+            .iter()
+            .flat_map(|method| &method.concurrency);
+        ready.iter().sum::<usize>() + concurrency.map(|limit| limit.waiting.len()).sum::<usize>()
+            > 0
     };
     tokio::select! {
         // The client has its share.
@@ -290,14 +296,14 @@ fn a_call_keeps_its_place_until_its_handler_has_ended_though_its_client_has_gone
             ..Limits::default()
         };
         resets(STREAM, per_connection, 3).await;
-        let gate = GateLimits {
+        let limit = MethodConcurrency {
             name: "test".to_owned(),
             in_flight: 3,
             queue: 1,
         };
-        let gates = vec![gate];
+        let concurrency = vec![limit];
         let gated = Limits {
-            gates,
+            concurrency,
             ..Limits::default()
         };
         resets(UNARY, gated, 3).await;
@@ -335,7 +341,7 @@ impl Dice {
 
 /// Calls of every kind that are made, handled, expired and reset in any order.
 async fn disorder(seed: u64) {
-    let gate = GateLimits {
+    let limit = MethodConcurrency {
         name: "test".to_owned(),
         in_flight: 4,
         queue: 3,
@@ -351,7 +357,7 @@ async fn disorder(seed: u64) {
             peer: 3,
         },
         buffered_bytes: 200 << 10,
-        gates: vec![gate],
+        concurrency: vec![limit],
         ..Limits::default()
     });
     let address = serve(&calls);

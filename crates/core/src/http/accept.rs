@@ -3,13 +3,13 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::call_stats::CallStats;
 use super::connection::{Connection, Peer};
 use super::refusals::Cause;
 use super::registry::Id;
 use super::serve::serve;
 use super::service::ServiceState;
 use super::shared::Shared;
-use super::tally::Tally;
 use crate::net::{Acceptor, PeerListener, Stream, TlsAcceptor};
 
 /// How long to wait when the system has no descriptor left for a connection.
@@ -38,11 +38,7 @@ pub(super) async fn accept(
 }
 
 /// Accepts what waits for another worker and is not accepted there.
-pub(super) async fn help(
-    shared: Rc<Shared>,
-    mut peer: PeerListener,
-    tls: Option<Rc<TlsAcceptor>>,
-) {
+pub(super) async fn help(shared: Rc<Shared>, mut peer: PeerListener, tls: Option<Rc<TlsAcceptor>>) {
     while shared.room().await {
         let accepted = tokio::select! {
             biased;
@@ -104,7 +100,7 @@ impl Shared {
             address,
             is_tls: tls.is_some(),
             certificate: None,
-            tally: Tally::default(),
+            call_stats: CallStats::default(),
             service_state: ServiceState::default(),
         };
         let connection = self

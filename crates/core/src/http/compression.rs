@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use zstd::stream::write::Encoder as ZstdEncoder;
 
-use super::coding::Coding;
+use super::content_encoding::ContentEncoding;
 
 /// Levels at which each of them takes about as long as sending what it saves would, at a megabyte in tens of milliseconds.
 const GZIP_LEVEL: u32 = 5;
@@ -31,15 +31,15 @@ enum Inner {
 impl Encoder {
     /// # Errors
     /// There is no memory for it.
-    pub fn new(coding: Coding) -> io::Result<Self> {
+    pub fn new(coding: ContentEncoding) -> io::Result<Self> {
         let out = Vec::new();
         let inner = match coding {
-            Coding::Gzip => Inner::Gzip(GzEncoder::new(out, Compression::new(GZIP_LEVEL))),
-            Coding::Brotli => {
+            ContentEncoding::Gzip => Inner::Gzip(GzEncoder::new(out, Compression::new(GZIP_LEVEL))),
+            ContentEncoding::Brotli => {
                 let writer = CompressorWriter::new(out, BROTLI_BUFFER, BROTLI_QUALITY, WINDOW);
                 Inner::Brotli(Box::new(writer))
             }
-            Coding::Zstd => {
+            ContentEncoding::Zstd => {
                 let mut encoder = ZstdEncoder::new(out, ZSTD_LEVEL)?;
                 encoder.window_log(WINDOW)?;
                 Inner::Zstd(encoder)
@@ -89,7 +89,7 @@ impl Encoder {
     ///
     /// # Errors
     /// There is no memory for it.
-    pub fn whole(coding: Coding, body: &[u8]) -> io::Result<Vec<u8>> {
+    pub fn whole(coding: ContentEncoding, body: &[u8]) -> io::Result<Vec<u8>> {
         let mut encoder = Self::new(coding)?;
         match &mut encoder.inner {
             Inner::Gzip(encoder) => encoder.write_all(body)?,
@@ -111,14 +111,18 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Coding; 3] = [Coding::Gzip, Coding::Brotli, Coding::Zstd];
+    const ALL: [ContentEncoding; 3] = [
+        ContentEncoding::Gzip,
+        ContentEncoding::Brotli,
+        ContentEncoding::Zstd,
+    ];
 
     /// As much as can be decoded of what is there.
-    fn decoded(coding: Coding, coded: &[u8]) -> Vec<u8> {
+    fn decoded(coding: ContentEncoding, coded: &[u8]) -> Vec<u8> {
         let mut reader: Box<dyn io::Read> = match coding {
-            Coding::Gzip => Box::new(MultiGzDecoder::new(coded)),
-            Coding::Brotli => Box::new(brotli::Decompressor::new(coded, 4096)),
-            Coding::Zstd => Box::new(zstd::stream::read::Decoder::new(coded).unwrap()),
+            ContentEncoding::Gzip => Box::new(MultiGzDecoder::new(coded)),
+            ContentEncoding::Brotli => Box::new(brotli::Decompressor::new(coded, 4096)),
+            ContentEncoding::Zstd => Box::new(zstd::stream::read::Decoder::new(coded).unwrap()),
         };
         let mut text = Vec::new();
         let mut buffer = [0; 4096];

@@ -7,15 +7,15 @@ use hyper::body::Incoming;
 
 use super::admission::OpenConnection;
 use super::body::Body;
-use super::boundary::Boundary;
+use super::call_stats::CallStats;
 use super::floods::Allowances;
-use super::pings::{Frame, Pings, Silence};
+use super::http1_framing::Http1Framing;
+use super::keepalive::{Frame, Keepalive, Silence};
 use super::refusals::Cause;
 use super::registry::Id;
 use super::service::ServiceState;
 use super::shared::Shared;
-use super::sweep::{Tick, ticks};
-use super::tally::Tally;
+use super::timeouts::{Tick, ticks};
 use super::websocket::{STOPPING, Upgrade, WebSocket, converse_on_stream};
 use crate::net::idle_hook::OnIdle;
 
@@ -28,7 +28,7 @@ pub struct Peer {
     /// The certificate the client has shown and proved to hold, in DER.
     pub certificate: Option<Vec<u8>>,
     /// Of the calls on it.
-    pub tally: Tally,
+    pub call_stats: CallStats,
     /// What a [`Service`](super::Service) keeps for the connection.
     pub(crate) service_state: ServiceState,
 }
@@ -40,7 +40,7 @@ impl Peer {
             address,
             is_tls,
             certificate: None,
-            tally: Tally::default(),
+            call_stats: CallStats::default(),
             service_state: ServiceState::default(),
         }
     }
@@ -91,8 +91,8 @@ pub(super) struct Connection {
     waker: RefCell<Option<Waker>>,
     /// Something was read since this was last looked at.
     pub(super) heard: Cell<bool>,
-    boundary: Boundary,
-    pub(super) pings: Pings,
+    framing: Http1Framing,
+    pub(super) keepalive: Keepalive,
     allowances: Allowances,
     opened: Tick,
     /// Older than connections may be.
@@ -126,8 +126,8 @@ impl Connection {
             is_finishing: Cell::new(false),
             waker: RefCell::default(),
             heard: Cell::new(true),
-            boundary: Boundary::default(),
-            pings: Pings::default(),
+            framing: Http1Framing::default(),
+            keepalive: Keepalive::default(),
             allowances: Allowances::new(opened),
             opened,
             is_aged: Cell::new(false),
@@ -146,7 +146,7 @@ impl Connection {
             address: self.peer().address,
             is_tls: true,
             certificate: Some(certificate.to_vec()),
-            tally: Tally::default(),
+            call_stats: CallStats::default(),
             service_state: ServiceState::default(),
         };
         self.peer.replace(Rc::new(peer));
@@ -242,10 +242,10 @@ impl Connection {
             return;
         };
         if self.heard.replace(false) {
-            return self.pings.heard(now);
+            return self.keepalive.heard(now);
         }
         match self
-            .pings
+            .keepalive
             .silence(now, interval, ticks(limits.ping_timeout))
         {
             Silence::Wait => {}
@@ -260,17 +260,17 @@ impl Connection {
 
     /// A frame of HTTP/2 has arrived; one too many ends the connection.
     pub(super) fn received(&self, frame: Frame) {
-        if self.pings.is_over.get() {
+        if self.keepalive.is_over.get() {
             return;
         }
         if let Err(why) = self.allowances.spend(frame, self.shared.clock.get())
-            && self.pings.calm_down(why)
+            && self.keepalive.calm_down(why)
         {
             self.refused(Cause::Flood, why);
         }
         if frame.is_ping()
             && let Some(minimum) = self.shared.limits.min_ping_interval
-            && !self.pings.count(1, minimum)
+            && !self.keepalive.count(1, minimum)
         {
             self.refused(Cause::Flood, "too_many_pings");
         }
@@ -280,7 +280,7 @@ impl Connection {
     pub(super) fn sent(&self, frames: u32) {
         if frames > 0 {
             self.allowances.answered(frames);
-            self.pings.forgive();
+            self.keepalive.forgive();
         }
     }
 
@@ -314,7 +314,7 @@ impl Connection {
             return;
         }
         if self.conversation.borrow().is_none() {
-            self.boundary.read(bytes);
+            self.framing.read(bytes);
         }
         if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) {
             self.phase.set(Phase::Head(self.shared.clock.get()));
@@ -361,7 +361,7 @@ impl Connection {
     /// The same for a request over HTTP, whose body is that.
     pub(super) fn begin(self: &Rc<Self>, body: &Incoming) -> InFlight {
         if !self.is_http2.get() {
-            self.boundary.begin(body);
+            self.framing.begin(body);
         }
         self.enter()
     }
@@ -373,7 +373,7 @@ impl Connection {
 
     /// The client was not done when its last request was answered.
     pub(super) fn is_sent_to(&self) -> bool {
-        self.boundary.is_within()
+        self.framing.is_within()
     }
 
     fn takes_no_more(&self) -> bool {
@@ -417,7 +417,7 @@ impl Drop for InFlight {
         connection.in_flight.set(connection.in_flight.get() - 1);
         if connection.in_flight.get() == 0 {
             let now = connection.shared.clock.get();
-            let is_followed = !connection.is_http2.get() && connection.boundary.end();
+            let is_followed = !connection.is_http2.get() && connection.framing.end();
             connection.phase.set(match is_followed {
                 true => Phase::Head(now),
                 false => Phase::Idle(now),

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 use hyper::HeaderMap;
 use hyper::header::{self, HeaderValue};
 
-use super::sweep::Tick;
+use super::timeouts::Tick;
 
 /// The time of answers over HTTP/2 (RFC 9110 §6.6.1), as it was at the last tick.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@
 
 use std::cell::Cell;
 
-use super::pings::Frame;
-use super::sweep::Tick;
+use super::keepalive::Frame;
+use super::timeouts::Tick;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memmem::Finder;
 
-use super::part_head::{boundary, part_head};
+use super::part_headers::{boundary, part_head};
 
 /// The longest boundary there may be (RFC 2046 §5.1.1).
 pub(super) const BOUNDARY: usize = 70;

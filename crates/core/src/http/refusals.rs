@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use tokio::sync::Notify;
 
-use super::sweep::Tick;
+use super::timeouts::Tick;
 use crate::metrics;
 
 /// Between two reports of one cause: ten seconds.

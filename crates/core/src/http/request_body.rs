@@ -9,8 +9,8 @@ use bytes::{Bytes, BytesMut};
 use hyper::HeaderMap;
 use hyper::body::{Body as _, Frame, Incoming};
 
-use super::linger;
-use super::sweep::{Tick, ticks};
+use super::lingering_close;
+use super::timeouts::{Tick, ticks};
 
 /// Bodies up to this size are read before their handler starts.
 pub(super) const SMALL: u64 = 64 << 10;
@@ -246,7 +246,7 @@ impl RequestBody {
             return;
         }
         let reading = async move {
-            let mut left = linger::MOST;
+            let mut left = lingering_close::MOST;
             while let Some(Ok(frame)) =
                 poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)).await
             {
@@ -257,7 +257,7 @@ impl RequestBody {
                 }
             }
         };
-        tokio::task::spawn_local(tokio::time::timeout(linger::LONGEST, reading));
+        tokio::task::spawn_local(tokio::time::timeout(lingering_close::LONGEST, reading));
     }
 
     /// What came after the body, once it has been read.

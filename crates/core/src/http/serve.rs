@@ -14,8 +14,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::connection::Connection;
-use super::handling::handle;
-use super::linger::linger;
+use super::dispatch::dispatch;
+use super::lingering_close::lingering_close;
 use super::refusals::Cause;
 use super::socket::Socket;
 use super::websocket::converse;
@@ -145,7 +145,7 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
         .pipeline_flush(false);
     let server = Rc::clone(&connection);
     let service =
-        service_fn(move |request: hyper::Request<Incoming>| handle(Rc::clone(&server), request));
+        service_fn(move |request: hyper::Request<Incoming>| dispatch(Rc::clone(&server), request));
     let mut protocol = builder.serve_connection(socket, service);
     let ended = poll_fn(|context| {
         let finish = || Pin::new(&mut protocol).graceful_shutdown();
@@ -164,7 +164,7 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
         Box::pin(time_out(connection, protocol.into_parts().io)).await;
     } else if let Some(is_sending) = ended.and_then(|ended| may_send(&connection, ended)) {
         let socket = protocol.into_parts().io;
-        Box::pin(linger(connection, socket.stream(), is_sending)).await;
+        Box::pin(lingering_close(connection, socket.stream(), is_sending)).await;
     }
 }
 
@@ -205,7 +205,7 @@ async fn time_out(connection: Rc<Connection>, mut socket: Socket) {
     };
     if let Ok(Ok(())) = timeout(PATIENCE, answering).await {
         // It has had its time: no more than a look at what it has sent by now.
-        linger(connection, socket.stream(), false).await;
+        lingering_close(connection, socket.stream(), false).await;
     }
 }
 
@@ -244,7 +244,7 @@ fn serve_http2(connection: Rc<Connection>, mut socket: Socket) -> impl Future<Ou
         let mut protocol = {
             let server = Rc::clone(&connection);
             let service = service_fn(move |request: hyper::Request<Incoming>| {
-                handle(Rc::clone(&server), request)
+                dispatch(Rc::clone(&server), request)
             });
             Box::pin(http2_builder(&connection).serve_connection(&mut socket, service))
         };
@@ -270,6 +270,6 @@ fn serve_http2(connection: Rc<Connection>, mut socket: Socket) -> impl Future<Ou
 /// The client has a goodbye to read and answers to take, which it acknowledges to the last: to a closed socket it must not do so.
 async fn leave_http2(connection: Rc<Connection>, socket: &mut Socket) {
     if let Ok(Ok(())) = timeout(PATIENCE, socket.shutdown()).await {
-        linger(connection, socket.stream(), true).await;
+        lingering_close(connection, socket.stream(), true).await;
     }
 }

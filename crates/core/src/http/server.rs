@@ -10,7 +10,7 @@ use super::refusals::Notice;
 use super::registry::Id;
 use super::service::Service;
 use super::shared::{Event, Shared};
-use super::sweep::sweep;
+use super::timeouts::enforce_timeouts;
 use crate::net::{Listener, TlsAcceptor};
 
 /// An HTTP server. Clones are the same server; it ends with [`Server::stop`].
@@ -52,7 +52,7 @@ impl Server {
 
     /// Keeps the clock and enforces the time-outs; does not end.
     pub fn keep_time(&self) -> impl Future<Output = ()> + use<> {
-        sweep(Rc::clone(&self.shared))
+        enforce_timeouts(Rc::clone(&self.shared))
     }
 
     /// How many handlers the limits allow at a time.

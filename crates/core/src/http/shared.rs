@@ -11,14 +11,14 @@ use super::body::Pipe;
 use super::call::{Call, Stage};
 use super::connection::Connection;
 use super::date::Date;
-use super::ebb::Ebb;
+use super::error_response::{last, plain};
 use super::limits::Limits;
-use super::refusal::{last, plain};
+use super::memory_trim::MemoryTrim;
 use super::refusals::{Cause, Refusals};
 use super::registry::{Id, Registry};
 use super::request_body::RequestBody;
 use super::service::Service;
-use super::sweep::Tick;
+use super::timeouts::Tick;
 
 /// What the one who runs the handlers has to hear of.
 pub enum Event {
@@ -35,7 +35,7 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) clock: Rc<Cell<Tick>>,
     pub(super) date: Date,
-    pub(super) ebb: Ebb,
+    pub(super) memory_trim: MemoryTrim,
     pub(super) connections: RefCell<Registry<Connection>>,
     pub(super) calls: RefCell<Registry<Call>>,
     pub(super) admission: Rc<Admission>,
@@ -63,7 +63,7 @@ impl Shared {
             limits,
             clock: Rc::default(),
             date: Date::default(),
-            ebb: Ebb::default(),
+            memory_trim: MemoryTrim::default(),
             connections: RefCell::default(),
             calls: RefCell::default(),
             events: RefCell::default(),

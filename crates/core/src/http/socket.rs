@@ -8,7 +8,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::Connection;
-use super::pings::Frames;
+use super::keepalive::Frames;
 use crate::net::Stream;
 use crate::net::idle_hook::{self, OnIdle};
 
@@ -97,7 +97,7 @@ impl Socket {
 
     /// Writes frames of ours where it can be done now.
     fn interject(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let pings = &self.connection.pings;
+        let keepalive = &self.connection.keepalive;
         if !pings.has_waiting.get() || !self.is_between_frames {
             return Poll::Ready(Ok(()));
         }
@@ -192,7 +192,7 @@ impl Socket {
     }
 
     fn is_over(&self) -> bool {
-        self.connection.pings.is_over.get()
+        self.connection.keepalive.is_over.get()
     }
 }
 

@@ -28,9 +28,7 @@ pub(crate) fn run() {
         if !registered.is_empty() {
             RUNS.set(RUNS.get().map(|count| count + 1));
         }
-        registered
-            .drain(..)
-            .for_each(|callback| callback.on_idle());
+        registered.drain(..).for_each(|callback| callback.on_idle());
     });
 }
 

@@ -6,7 +6,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
 use weft_core::blocking::{self, Purpose};
-use weft_core::http::{Coding, Encoder, Offer, is_compressible};
+use weft_core::http::{AcceptEncoding, ContentEncoding, Encoder, is_compressible};
 
 use super::long;
 use crate::amqp_table::binary;
@@ -38,8 +38,8 @@ impl HttpEncoder {
         let accept = bytes(accept)?;
         let names = values(codings).filter_map(Zval::str);
         let codings = names.map(named).collect::<PhpResult<Vec<_>>>()?;
-        let chosen = Offer::parse(accept).best_of(codings);
-        Ok(chosen.map(Coding::name))
+        let chosen = AcceptEncoding::parse(accept).best_of(codings);
+        Ok(chosen.map(ContentEncoding::name))
     }
 
     pub fn suits(content_type: &Zval) -> PhpResult<bool> {
@@ -81,8 +81,8 @@ impl HttpEncoder {
     }
 }
 
-fn named(coding: &str) -> PhpResult<Coding> {
-    let coding = Coding::named(coding).ok_or_else(|| {
+fn named(coding: &str) -> PhpResult<ContentEncoding> {
+    let coding = ContentEncoding::named(coding).ok_or_else(|| {
         let message = format!("there is no coding \"{coding}\": it is gzip, br or zstd");
         Failure::new("usage", message)
     })?;

@@ -1,4 +1,4 @@
-//! `Weft\Native\HttpFile` and `HttpFolder`.
+//! `Weft\Native\HttpFile` and `HttpStaticDir`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendStr, Zval};
 
-use weft_core::http::{FileError, Folder, Found, Offer, SendableFile};
+use weft_core::http::{AcceptEncoding, FileError, Found, SendableFile, StaticDir};
 
 use crate::failure::Failure;
 use crate::process::Process;
@@ -36,23 +36,23 @@ impl HttpFile {
     }
 }
 
-/// A folder whose files can be sent.
+/// A directory whose files can be sent.
 #[php_class]
-#[php(name = "Weft\\Native\\HttpFolder")]
+#[php(name = "Weft\\Native\\HttpStaticDir")]
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
-pub struct HttpFolder {
-    folder: Folder,
+pub struct HttpStaticDir {
+    directory: StaticDir,
 }
 
 #[php_impl]
-impl HttpFolder {
+impl HttpStaticDir {
     pub fn open(path: &Zval, shows_hidden: bool) -> PhpResult<Self> {
         let path = path_of(path)?;
-        let folder = Folder::open(&path, shows_hidden).map_err(|error| {
-            let message = format!("the folder {} cannot be used: {error}", path.display());
+        let directory = StaticDir::open(&path, shows_hidden).map_err(|error| {
+            let message = format!("the directory {} cannot be used: {error}", path.display());
             Failure::new("usage", message)
         })?;
-        Ok(Self { folder })
+        Ok(Self { directory })
     }
 
     pub fn find(&self, path: &Zval, accept: &Zval) -> PhpResult<Zval> {
@@ -62,13 +62,13 @@ impl HttpFolder {
         let Some(Ok(path)) = path.map(std::str::from_utf8) else {
             return Ok(Zval::null());
         };
-        let found = self.folder.find(path, &Offer::parse(accept));
+        let found = self.directory.find(path, &AcceptEncoding::parse(accept));
         Ok(match found.map_err(failure)? {
             Found::File(file) => super::object(HttpFile { file })?,
-            Found::Folder => {
-                let mut is_folder = Zval::new();
-                is_folder.set_bool(true);
-                is_folder
+            Found::Directory => {
+                let mut is_directory = Zval::new();
+                is_directory.set_bool(true);
+                is_directory
             }
             Found::Nothing => Zval::null(),
         })

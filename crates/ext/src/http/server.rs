@@ -16,7 +16,7 @@ use super::request::HttpRequest;
 use crate::array::values;
 use crate::convert::array_zval;
 use crate::failure::Failure;
-use crate::grpc::tally_into;
+use crate::grpc::push_call_stats;
 use crate::process::Process;
 use crate::runtime::{Payload, seconds, start};
 
@@ -132,7 +132,7 @@ impl HttpServer {
             let mut row = ZendHashTable::new();
             row.push(peer.address.map(|address| address.to_string()))?;
             row.push(peer.is_tls)?;
-            tally_into(&mut row, &peer.tally)?;
+            push_call_stats(&mut row, &peer.call_stats)?;
             peers.insert_at_index(id as i64, array_zval(row))?;
         }
         Ok(array_zval(peers))

@@ -7,9 +7,9 @@ mod call;
 mod channel;
 mod endpoint;
 mod failure;
-#[cfg(test)]
-mod hostile_tests;
 mod io;
+#[cfg(test)]
+mod malformed_input_tests;
 mod names;
 #[cfg(test)]
 mod tests;

@@ -3,22 +3,22 @@
 //! The handler's end of a conversation is a [`WebSocket`]; the task of its connection or stream moves messages between the
 //! two ends.
 
-mod conversation;
 mod deflate;
+mod driver;
 mod frame;
 mod handshake;
 mod reader;
-mod talk;
+mod session;
 
 use std::str::Utf8Error;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use conversation::{Upgrade, WebSocket};
+pub(super) use driver::{STOPPING, converse, converse_on_stream};
 pub use handshake::UpgradeError;
 pub(super) use handshake::{accept, is_stream};
-pub(super) use talk::{STOPPING, converse, converse_on_stream};
+pub use session::{Upgrade, WebSocket};
 
 #[derive(Debug, Clone)]
 pub struct WebSocketLimits {

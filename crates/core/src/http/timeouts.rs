@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::connection::{Command, Connection, Phase};
-use super::ebb::give_memory_back;
+use super::memory_trim::release_free_memory;
 use super::shared::Shared;
 use crate::net::idle_hook;
 
@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(250);
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Does not end; dropped with the server.
-pub(super) async fn sweep(shared: Rc<Shared>) {
+pub(super) async fn enforce_timeouts(shared: Rc<Shared>) {
     let mut clock = tokio::time::interval(TICK);
     clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     clock.tick().await;
@@ -32,8 +32,11 @@ pub(super) async fn sweep(shared: Rc<Shared>) {
         end_late_connections(&shared, now);
         end_late_calls(&shared, now);
         shared.refusals.tell(now);
-        if shared.ebb.has_come(shared.connections.borrow().len(), now) {
-            give_memory_back();
+        if shared
+            .memory_trim
+            .is_due(shared.connections.borrow().len(), now)
+        {
+            release_free_memory();
         }
     }
 }

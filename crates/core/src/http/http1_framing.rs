@@ -11,7 +11,7 @@ const EMPTY_LINE: &[u8] = b"\r\n\r\n";
 /// hyper keeps what it has read beyond a request to itself: without this, a header that began to arrive behind another
 /// request would look like an idle connection.
 #[derive(Default)]
-pub(super) struct Boundary {
+pub(super) struct Http1Framing {
     /// The last bytes that were read.
     tail: Cell<[u8; 3]>,
     /// Bytes behind the first head in what was read last, until a request is made of it.
@@ -32,7 +32,7 @@ enum Expected {
     Unknown,
 }
 
-impl Boundary {
+impl Http1Framing {
     pub(super) fn read(&self, bytes: &[u8]) {
         match self.body.get() {
             Expected::Bytes(left) => self.body.set(Expected::Bytes(left - bytes.len() as i64)),
@@ -93,27 +93,27 @@ mod tests {
 
     const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-    fn after(pieces: &[&[u8]]) -> Boundary {
-        let boundary = Boundary::default();
-        pieces.iter().for_each(|piece| boundary.read(piece));
-        boundary
+    fn after(pieces: &[&[u8]]) -> Http1Framing {
+        let framing = Http1Framing::default();
+        pieces.iter().for_each(|piece| framing.read(piece));
+        framing
     }
 
     #[test]
     fn a_head_ends_with_an_empty_line_wherever_it_is_cut() {
         for at in 0..=GET.len() {
-            let boundary = after(&[&GET[..at], &GET[at..]]);
-            boundary.expect(true, Some(0));
-            assert!(!boundary.end(), "cut at {at}");
+            let framing = after(&[&GET[..at], &GET[at..]]);
+            framing.expect(true, Some(0));
+            assert!(!framing.end(), "cut at {at}");
         }
     }
 
     #[test]
     fn every_beginning_of_a_second_head_is_noticed() {
         for at in 1..GET.len() {
-            let boundary = after(&[&[GET, &GET[..at]].concat()]);
-            boundary.expect(true, Some(0));
-            assert!(boundary.end(), "{at} bytes of it");
+            let framing = after(&[&[GET, &GET[..at]].concat()]);
+            framing.expect(true, Some(0));
+            assert!(framing.end(), "{at} bytes of it");
         }
     }
 
@@ -122,11 +122,11 @@ mod tests {
         let head = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\n";
         for (rest, expected) in [(&b""[..], false), (b"G", true)] {
             for at in 0..=4 {
-                let boundary = after(&[&[&head[..], &b"body"[..at]].concat()]);
-                boundary.expect(false, Some(4));
-                boundary.read(&[&b"body"[at..], rest].concat());
-                assert_eq!(boundary.end(), expected, "{at} bytes with the head");
-                assert_eq!(boundary.is_within(), expected);
+                let framing = after(&[&[&head[..], &b"body"[..at]].concat()]);
+                framing.expect(false, Some(4));
+                framing.read(&[&b"body"[at..], rest].concat());
+                assert_eq!(framing.end(), expected, "{at} bytes with the head");
+                assert_eq!(framing.is_within(), expected);
             }
         }
     }
@@ -134,21 +134,21 @@ mod tests {
     #[test]
     fn a_body_that_has_not_arrived_as_a_whole_is_known_to_be_missing() {
         let head = "POST / HTTP/1.1\r\n";
-        let boundary = after(&[&format!("{head}Content-Length: 4\r\n\r\nbod").into_bytes()]);
-        boundary.expect(false, Some(4));
-        assert!(!boundary.end());
-        assert!(boundary.is_within());
-        let boundary =
+        let framing = after(&[&format!("{head}Content-Length: 4\r\n\r\nbod").into_bytes()]);
+        framing.expect(false, Some(4));
+        assert!(!framing.end());
+        assert!(framing.is_within());
+        let framing =
             after(&[&format!("{head}Transfer-Encoding: chunked\r\n\r\n4\r\nbo").into_bytes()]);
-        boundary.expect(false, None);
-        boundary.end();
-        assert!(boundary.is_within());
+        framing.expect(false, None);
+        framing.end();
+        assert!(framing.is_within());
     }
 
     #[test]
     fn a_body_that_cannot_be_counted_is_taken_to_end_as_it_should() {
-        let boundary = after(&[b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r", b"\nbody"]);
-        boundary.expect(false, Some(4));
-        assert!(!boundary.end());
+        let framing = after(&[b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r", b"\nbody"]);
+        framing.expect(false, Some(4));
+        assert!(!framing.end());
     }
 }

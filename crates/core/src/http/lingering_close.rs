@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(250);
 /// Reads what the client still sends, and lets it take its answer. The writing side of the socket has been shut down.
 ///
 /// `is_sending`: more is to be expected of it, even if nothing has come by now.
-pub(super) async fn linger(connection: Rc<Connection>, stream: &Stream, is_sending: bool) {
+pub(super) async fn lingering_close(connection: Rc<Connection>, stream: &Stream, is_sending: bool) {
     let mut rest = Rest {
         connection: &connection,
         stream,

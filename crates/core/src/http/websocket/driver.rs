@@ -11,10 +11,10 @@ use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use hyper::rt::{Read, ReadBuf, Write};
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sleep, timeout};
 
-use super::conversation::{LOST, Upgrade, WebSocket};
 use super::deflate;
 use super::frame::{self, Opcode, Violation};
 use super::reader::{Arrival, Reader};
+use super::session::{LOST, Upgrade, WebSocket};
 use crate::http::connection::Connection;
 
 /// How long a client may take to answer that the conversation ends.
@@ -54,7 +54,7 @@ pub(in crate::http) async fn converse(
         limits.message_bytes,
         conversation.agreement.is_some(),
     );
-    let mut talk = Talk {
+    let mut driver = Driver {
         io,
         reader,
         out: BytesMut::new(),
@@ -65,10 +65,10 @@ pub(in crate::http) async fn converse(
         was_heard: true,
         is_reading: true,
     };
-    let ended = poll_fn(|context| talk.poll(context)).await;
-    talk.conversation.end(LOST, "the connection was lost");
+    let ended = poll_fn(|context| driver.poll(context)).await;
+    driver.conversation.end(LOST, "the connection was lost");
     if ended.is_ok() {
-        talk.linger().await;
+        driver.linger().await;
     }
 }
 
@@ -92,7 +92,7 @@ fn shortened(reason: &str) -> String {
 /// The connection is of no more use: it was cut off, or the client does not answer.
 struct Lost;
 
-struct Talk<T> {
+struct Driver<T> {
     io: T,
     reader: Reader,
     /// Frames that have not been sent.
@@ -107,7 +107,7 @@ struct Talk<T> {
     is_reading: bool,
 }
 
-impl<T: Read + Write + Unpin> Talk<T> {
+impl<T: Read + Write + Unpin> Driver<T> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Lost>> {
         self.conversation.wait(context.waker());
         if self.is_cut_off(context) {

@@ -9,9 +9,9 @@ use super::web::Protocol;
 use crate::http::Broken;
 
 /// The body of an answer: the messages of a call and its trailers.
-pub(super) struct Reply(pub(super) Open);
+pub(super) struct ResponseBody(pub(super) Open);
 
-impl Body for Reply {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Broken;
 

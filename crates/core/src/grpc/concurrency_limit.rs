@@ -7,7 +7,7 @@ use super::status::{Code, Status};
 
 /// How many calls of a service, or of a method, are taken at a time.
 #[derive(Debug, Clone)]
-pub struct GateLimits {
+pub struct MethodConcurrency {
     /// Of the service or method.
     pub name: String,
     /// Calls in progress; more of them wait.
@@ -16,14 +16,14 @@ pub struct GateLimits {
     pub queue: usize,
 }
 
-pub(super) struct Gate {
-    limits: GateLimits,
+pub(super) struct ConcurrencyLimit {
+    limits: MethodConcurrency,
     inside: Cell<usize>,
     pub(super) waiting: CallQueue,
 }
 
-impl Gate {
-    pub(super) fn new(limits: GateLimits) -> Self {
+impl ConcurrencyLimit {
+    pub(super) fn new(limits: MethodConcurrency) -> Self {
         Self {
             limits,
             inside: Cell::default(),

@@ -4,20 +4,20 @@ use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::coding::{Coding, Offer};
+use super::content_encoding::{AcceptEncoding, ContentEncoding};
 use super::file::{FileError, SendableFile};
 use super::media_type::is_compressible;
 
 /// The end of a name and what it is coded with, the best first.
-const VARIANTS: [(&str, Coding); 3] = [
-    ("br", Coding::Brotli),
-    ("zst", Coding::Zstd),
-    ("gz", Coding::Gzip),
+const VARIANTS: [(&str, ContentEncoding); 3] = [
+    ("br", ContentEncoding::Brotli),
+    ("zst", ContentEncoding::Zstd),
+    ("gz", ContentEncoding::Gzip),
 ];
 
 /// A folder whose files may be seen.
 #[derive(Debug)]
-pub struct Folder {
+pub struct StaticDir {
     root: PathBuf,
     /// Names that begin with a dot may be seen too.
     shows_hidden: bool,
@@ -26,11 +26,11 @@ pub struct Folder {
 /// What a path within a folder is.
 pub enum Found {
     File(SendableFile),
-    Folder,
+    Directory,
     Nothing,
 }
 
-impl Folder {
+impl StaticDir {
     /// # Errors
     /// It is not there, or is no folder.
     pub fn open(path: &Path, shows_hidden: bool) -> io::Result<Self> {
@@ -43,11 +43,11 @@ impl Folder {
 
     /// What a path of slashes and decoded names stands for. A link that leads out of the folder leads to nothing.
     ///
-    /// With an `offer`, the answer may be a sibling with `.br`, `.zst` or `.gz` at the end of its name.
+    /// Where `accepted` allows it, the result is a compressed sibling: the same name with `.br`, `.zst` or `.gz` appended.
     ///
     /// # Errors
     /// There is a file that cannot be read.
-    pub fn find(&self, path: &str, offer: &Offer) -> Result<Found, FileError> {
+    pub fn find(&self, path: &str, accepted: &AcceptEncoding) -> Result<Found, FileError> {
         if !self.may_be_seen(path) {
             return Ok(Found::Nothing);
         }
@@ -62,7 +62,7 @@ impl Folder {
         if !self.has(&file)? {
             return Ok(Found::Nothing);
         }
-        self.variant(file, offer).map(Found::File)
+        self.variant(file, accepted).map(Found::File)
     }
 
     fn may_be_seen(&self, path: &str) -> bool {
@@ -82,7 +82,11 @@ impl Folder {
         Ok(real.starts_with(&self.root))
     }
 
-    fn variant(&self, mut file: SendableFile, offer: &Offer) -> Result<SendableFile, FileError> {
+    fn variant(
+        &self,
+        mut file: SendableFile,
+        accepted: &AcceptEncoding,
+    ) -> Result<SendableFile, FileError> {
         if !is_compressible(file.media_type()) {
             return Ok(file);
         }
@@ -95,14 +99,14 @@ impl Folder {
                 continue;
             };
             file.varies = true;
-            let quality = offer.quality(coding);
+            let quality = accepted.quality(coding);
             if quality > best.as_ref().map_or(0, |(best, _)| *best) && self.has(&variant)? {
                 best = Some((quality, variant.stands_for(&file, coding.name())));
             }
         }
         let varies = file.varies;
         let mut chosen = match best {
-            Some((quality, variant)) if quality >= offer.identity() => variant,
+            Some((quality, variant)) if quality >= accepted.identity() => variant,
             _ => file,
         };
         chosen.varies = varies;

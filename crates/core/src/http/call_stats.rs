@@ -3,14 +3,14 @@ use std::time::SystemTime;
 
 /// How many calls of gRPC a server, or one of its connections, has had.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct CallStats {
     started: Cell<u64>,
     succeeded: Cell<u64>,
     failed: Cell<u64>,
     last_started: Cell<Option<SystemTime>>,
 }
 
-impl Tally {
+impl CallStats {
     pub fn start(&self, now: SystemTime) {
         self.started.set(self.started.get() + 1);
         self.last_started.set(Some(now));

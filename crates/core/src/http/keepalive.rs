@@ -1,4 +1,4 @@
-//! Pings of HTTP/2 (RFC 9113 §6.7), ours and the client's.
+//! Pings of HTTP/2 (RFC 9113 §6.7): those of the server, to detect dead clients, and limits on those of the client.
 //!
 //! hyper reads a clock for every frame once it is to ping, and h2 answers pings without telling anybody. So frames are
 //! watched as they pass by, and ours go between two of theirs.
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 
-use super::sweep::Tick;
+use super::timeouts::Tick;
 
 const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0weftping";
 /// GOAWAY with the highest stream there can be, and `ENHANCE_YOUR_CALM` (RFC 9113 §6.8, §7).
@@ -21,7 +21,7 @@ const STRIKES: u32 = 2;
 
 /// What a connection has to do with pings.
 #[derive(Debug, Default)]
-pub(super) struct Pings {
+pub(super) struct Keepalive {
     /// Frames of ours that wait for their turn.
     pub(super) waiting: RefCell<BytesMut>,
     pub(super) has_waiting: Cell<bool>,
@@ -41,7 +41,7 @@ pub(super) enum Silence {
     Dead,
 }
 
-impl Pings {
+impl Keepalive {
     pub(super) fn heard(&self, now: Tick) {
         self.heard.set(now);
         self.asked.set(None);
@@ -216,41 +216,41 @@ mod tests {
 
     #[test]
     fn the_third_ping_too_early_is_one_too_many() {
-        let pings = Pings::default();
+        let keepalive = Keepalive::default();
         let minimum = Duration::from_secs(300);
-        assert!(pings.count(3, minimum));
-        assert!(!pings.count(1, minimum));
+        assert!(keepalive.count(3, minimum));
+        assert!(!keepalive.count(1, minimum));
         let goodbye = b"\0\0\x16\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_pings";
-        assert_eq!(pings.waiting.borrow()[..], goodbye[..]);
-        pings.count(1, minimum);
-        assert_eq!(pings.waiting.borrow().len(), goodbye.len());
+        assert_eq!(keepalive.waiting.borrow()[..], goodbye[..]);
+        keepalive.count(1, minimum);
+        assert_eq!(keepalive.waiting.borrow().len(), goodbye.len());
     }
 
     #[test]
     fn pings_between_answers_are_forgiven() {
-        let pings = Pings::default();
+        let keepalive = Keepalive::default();
         for _ in 0..100 {
-            assert!(pings.count(2, Duration::from_secs(300)));
-            pings.forgive();
+            assert!(keepalive.count(2, Duration::from_secs(300)));
+            keepalive.forgive();
         }
     }
 
     #[test]
     fn pings_that_keep_their_distance_are_welcome() {
-        let pings = Pings::default();
-        assert!(pings.count(100, Duration::ZERO));
+        let keepalive = Keepalive::default();
+        assert!(keepalive.count(100, Duration::ZERO));
     }
 
     #[test]
     fn a_silent_client_is_asked_once_and_then_dead() {
-        let pings = Pings::default();
-        pings.heard(10);
-        assert_eq!(pings.silence(13, 4, 2), Silence::Wait);
-        assert_eq!(pings.silence(14, 4, 2), Silence::Ask);
-        assert_eq!(*pings.waiting.borrow(), PING);
-        assert_eq!(pings.silence(15, 4, 2), Silence::Wait);
-        assert_eq!(pings.silence(16, 4, 2), Silence::Dead);
-        pings.heard(16);
-        assert_eq!(pings.silence(17, 4, 2), Silence::Wait);
+        let keepalive = Keepalive::default();
+        keepalive.heard(10);
+        assert_eq!(keepalive.silence(13, 4, 2), Silence::Wait);
+        assert_eq!(keepalive.silence(14, 4, 2), Silence::Ask);
+        assert_eq!(*keepalive.waiting.borrow(), PING);
+        assert_eq!(keepalive.silence(15, 4, 2), Silence::Wait);
+        assert_eq!(keepalive.silence(16, 4, 2), Silence::Dead);
+        keepalive.heard(16);
+        assert_eq!(keepalive.silence(17, 4, 2), Silence::Wait);
     }
 }

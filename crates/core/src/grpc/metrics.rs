@@ -8,14 +8,14 @@ use crate::metrics::{self, Counter, Histogram, LATENCY};
 
 /// What is counted of the calls of one method.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct MethodMetrics {
     method: String,
     seconds: Arc<Histogram>,
     /// By status, made when the first call ends with it.
     ended: RefCell<[Option<Arc<Counter>>; Code::COUNT]>,
 }
 
-impl Meter {
+impl MethodMetrics {
     pub(super) fn new(method: &str) -> Self {
         let help = "Time from the head of a gRPC call to its status, by method.";
         Self {
@@ -45,20 +45,20 @@ impl Meter {
 
 /// The clock of one call. Only where somebody may ask for metrics.
 #[derive(Debug)]
-pub(super) struct Stopwatch {
-    meter: Rc<Meter>,
+pub(super) struct CallTimer {
+    metrics: Rc<MethodMetrics>,
     began: Instant,
 }
 
-impl Stopwatch {
-    pub(super) fn start(meter: &Rc<Meter>) -> Self {
+impl CallTimer {
+    pub(super) fn start(metrics: &Rc<MethodMetrics>) -> Self {
         Self {
-            meter: Rc::clone(meter),
+            metrics: Rc::clone(metrics),
             began: Instant::now(),
         }
     }
 
     pub(super) fn stop(self, code: Code) {
-        self.meter.record(code, self.began);
+        self.metrics.record(code, self.began);
     }
 }

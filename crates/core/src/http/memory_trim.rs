@@ -1,6 +1,6 @@
 use std::cell::Cell;
 
-use super::sweep::Tick;
+use super::timeouts::Tick;
 
 /// Below so many connections it is not worth it.
 const MANY: usize = 1_000;
@@ -14,14 +14,14 @@ const AFTER: Tick = 4;
 /// What they held was freed in an order of their own: it lies between what is still held, where glibc gives nothing back to the
 /// system by itself.
 #[derive(Default)]
-pub(super) struct Ebb {
+pub(super) struct MemoryTrim {
     most: Cell<usize>,
     since: Cell<Option<Tick>>,
 }
 
-impl Ebb {
+impl MemoryTrim {
     /// To be asked at every tick. True: there is memory to give back.
-    pub(super) fn has_come(&self, connections: usize, now: Tick) -> bool {
+    pub(super) fn is_due(&self, connections: usize, now: Tick) -> bool {
         self.most.set(self.most.get().max(connections));
         if self.most.get() < MANY || connections > self.most.get() / LEFT {
             self.since.set(None);
@@ -29,33 +29,33 @@ impl Ebb {
         }
         let since = self.since.get().unwrap_or(now);
         self.since.set(Some(since));
-        let has_come = now - since >= AFTER;
-        if has_come {
+        let is_due = now - since >= AFTER;
+        if is_due {
             self.most.set(connections);
             self.since.set(None);
         }
-        has_come
+        is_due
     }
 }
 
 #[cfg(target_env = "gnu")]
-pub(super) fn give_memory_back() {
+pub(super) fn release_free_memory() {
     // SAFETY: it takes glibc's own locks and touches nothing that is in use.
     unsafe { libc::malloc_trim(0) };
 }
 
 #[cfg(not(target_env = "gnu"))]
-pub(super) fn give_memory_back() {}
+pub(super) fn release_free_memory() {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn times(counts: impl IntoIterator<Item = usize>) -> Vec<Tick> {
-        let ebb = Ebb::default();
+        let memory_trim = MemoryTrim::default();
         let ticks = counts.into_iter().zip(0..);
         ticks
-            .filter(|(count, now)| ebb.has_come(*count, *now))
+            .filter(|(count, now)| memory_trim.is_due(*count, *now))
             .map(|(_, now)| now)
             .collect()
     }

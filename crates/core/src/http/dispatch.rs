@@ -11,14 +11,14 @@ use super::admission::Permit;
 use super::body::Body;
 use super::call::Call;
 use super::connection::{Connection, InFlight};
-use super::refusal::{close, last, plain, unread, vet};
+use super::error_response::{close, last, plain, unread, vet};
 use super::refusals::Cause;
 use super::request_body::{BodyError, RequestBody};
-use super::sending::Sending;
 use super::service::ServiceFuture;
 use super::shared::Shared;
+use super::tracked_body::TrackedBody;
 
-pub(super) fn handle(connection: Rc<Connection>, mut request: Request<Incoming>) -> Handling {
+pub(super) fn dispatch(connection: Rc<Connection>, mut request: Request<Incoming>) -> Dispatch {
     let in_flight = connection.begin(request.body());
     let is_http2 = request.version() == Version::HTTP_2;
     let is_head = request.method() == Method::HEAD;
@@ -31,7 +31,7 @@ pub(super) fn handle(connection: Rc<Connection>, mut request: Request<Incoming>)
         (Ok(_), Some(service)) => Answer::Future(service.call(request, connection.peer())),
         (Ok(expects_continue), None) => answer(&connection, request, expects_continue),
     };
-    Handling {
+    Dispatch {
         answer,
         is_head,
         is_connect,
@@ -44,7 +44,7 @@ pub(super) fn handle(connection: Rc<Connection>, mut request: Request<Incoming>)
 
 /// The life of a request, as a future of its connection: dropped when the client goes away. hyper and Tokio move it several
 /// times before it is polled, so it is small.
-pub(super) struct Handling {
+pub(super) struct Dispatch {
     answer: Answer,
     is_head: bool,
     is_connect: bool,
@@ -79,8 +79,8 @@ impl Answer {
     }
 }
 
-impl Future for Handling {
-    type Output = Result<Response<Sending>, Infallible>;
+impl Future for Dispatch {
+    type Output = Result<Response<TrackedBody>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let handling = self.get_mut();
@@ -105,7 +105,7 @@ impl Future for Handling {
         let in_flight = handling.in_flight.take();
         let is_timed = handling.is_timed;
         Poll::Ready(Ok(response.map(|body| {
-            let sending = Sending::new(body, in_flight);
+            let sending = TrackedBody::new(body, in_flight);
             match is_timed {
                 true => sending.timed(),
                 false => sending,

@@ -9,7 +9,7 @@ use super::body::{Body, Broken};
 use super::connection::{Connection, InFlight};
 
 /// A body on its way to a connection, which counts as busy until it has been sent.
-pub(super) struct Sending {
+pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<InFlight>,
     is_timed: bool,
@@ -17,7 +17,7 @@ pub(super) struct Sending {
     owed: Option<Owed>,
 }
 
-impl Sending {
+impl TrackedBody {
     pub(super) fn new(body: Body, in_flight: Option<InFlight>) -> Self {
         Self {
             body,
@@ -53,7 +53,7 @@ impl Sending {
     }
 }
 
-impl hyper::body::Body for Sending {
+impl hyper::body::Body for TrackedBody {
     type Data = Piece;
     type Error = Broken;
 

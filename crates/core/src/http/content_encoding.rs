@@ -2,13 +2,13 @@
 
 /// A coding that answers may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Coding {
+pub enum ContentEncoding {
     Gzip,
     Brotli,
     Zstd,
 }
 
-impl Coding {
+impl ContentEncoding {
     /// As it is in Content-Encoding.
     pub fn name(self) -> &'static str {
         match self {
@@ -33,34 +33,40 @@ impl Coding {
 
 /// What a client accepts, by quality: 0 is not at all, 1000 is most.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Offer {
-    named: Vec<(Coding, u16)>,
+pub struct AcceptEncoding {
+    named: Vec<(ContentEncoding, u16)>,
     identity: Option<u16>,
     any: Option<u16>,
 }
 
-impl Offer {
+impl AcceptEncoding {
     /// Of an Accept-Encoding field. Elements that are malformed are not there.
     pub fn parse(field: &[u8]) -> Self {
-        let mut offer = Self::default();
+        let mut accepted = Self::default();
         for element in field.split(|byte| *byte == b',') {
             let Some((name, quality)) = element_of(element) else {
                 continue;
             };
             if name == b"*" {
-                offer.any.get_or_insert(quality);
+                accepted.any.get_or_insert(quality);
             } else if name.eq_ignore_ascii_case(b"identity") {
-                offer.identity.get_or_insert(quality);
+                accepted.identity.get_or_insert(quality);
             } else {
-                let codings = [Coding::Gzip, Coding::Brotli, Coding::Zstd];
+                let codings = [
+                    ContentEncoding::Gzip,
+                    ContentEncoding::Brotli,
+                    ContentEncoding::Zstd,
+                ];
                 let coding = codings.into_iter().find(|coding| coding.is_called(name));
-                offer.named.extend(coding.map(|coding| (coding, quality)));
+                accepted
+                    .named
+                    .extend(coding.map(|coding| (coding, quality)));
             }
         }
-        offer
+        accepted
     }
 
-    pub fn quality(&self, coding: Coding) -> u16 {
+    pub fn quality(&self, coding: ContentEncoding) -> u16 {
         let named = self.named.iter().find(|(named, _)| *named == coding);
         named.map(|(_, quality)| *quality).or(self.any).unwrap_or(0)
     }
@@ -74,7 +80,10 @@ impl Offer {
     }
 
     /// The one the client likes best, of several the first; none where it would rather have the contents as they are.
-    pub fn best_of(&self, codings: impl IntoIterator<Item = Coding>) -> Option<Coding> {
+    pub fn best_of(
+        &self,
+        codings: impl IntoIterator<Item = ContentEncoding>,
+    ) -> Option<ContentEncoding> {
         let mut best = (0, None);
         for coding in codings {
             let quality = self.quality(coding);
@@ -125,12 +134,16 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
+    const ALL: [ContentEncoding; 3] = [
+        ContentEncoding::Zstd,
+        ContentEncoding::Brotli,
+        ContentEncoding::Gzip,
+    ];
 
     fn chosen(field: &str) -> Option<&'static str> {
-        Offer::parse(field.as_bytes())
+        AcceptEncoding::parse(field.as_bytes())
             .best_of(ALL)
-            .map(Coding::name)
+            .map(ContentEncoding::name)
     }
 
     #[test]
@@ -163,17 +176,17 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_chosen_that_was_not_offered(field in "((gzip|br|zstd|identity|\\*)(;q=[01](\\.[0-9]{0,4})?)?[, ]{0,2}){0,6}") {
-            let offer = Offer::parse(field.as_bytes());
-            if let Some(coding) = offer.best_of(ALL) {
-                prop_assert!(offer.quality(coding) > 0);
+            let accepted = AcceptEncoding::parse(field.as_bytes());
+            if let Some(coding) = accepted.best_of(ALL) {
+                prop_assert!(accepted.quality(coding) > 0);
                 prop_assert!(field.contains(coding.name()) || field.contains('*'));
-                prop_assert!(ALL.iter().all(|other| offer.quality(*other) <= offer.quality(coding)));
+                prop_assert!(ALL.iter().all(|other| accepted.quality(*other) <= accepted.quality(coding)));
             }
         }
 
         #[test]
         fn no_bytes_make_it_panic(field in proptest::collection::vec(any::<u8>(), 0..60)) {
-            let _ = Offer::parse(&field).best_of(ALL);
+            let _ = AcceptEncoding::parse(&field).best_of(ALL);
         }
     }
 }
