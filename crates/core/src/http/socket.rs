@@ -98,10 +98,10 @@ impl Socket {
     /// Writes frames of ours where it can be done now.
     fn interject(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let keepalive = &self.connection.keepalive;
-        if !pings.has_waiting.get() || !self.is_between_frames {
+        if !keepalive.has_waiting.get() || !self.is_between_frames {
             return Poll::Ready(Ok(()));
         }
-        let mut waiting = pings.waiting.borrow_mut();
+        let mut waiting = keepalive.waiting.borrow_mut();
         while !waiting.is_empty() {
             let result = Pin::new(&mut self.stream).poll_write(context, &waiting);
             self.connection.wrote(result.is_ready());
@@ -110,7 +110,7 @@ impl Socket {
                 length => waiting.advance(length),
             }
         }
-        pings.has_waiting.set(false);
+        keepalive.has_waiting.set(false);
         Poll::Ready(Ok(()))
     }
 
