@@ -145,7 +145,7 @@ final class StaticTest extends HttpTestCase
 
     public function testAFolderThatIsNotThereIsRefusedAtOnce(): void
     {
-        $this->expectExceptionMessageMatches('/^the folder \/nowhere cannot be used: No such file/');
+        $this->expectExceptionMessageMatches('/^the directory \/nowhere cannot be used: No such file/');
 
         \Weft\Http\Router::new()->static('/assets', '/nowhere');
     }
