@@ -80,7 +80,11 @@ test-quick: ## run what needs no server but SQLite and little time: for while yo
 
 .PHONY: test-pool-model
 test-pool-model: ## explore 1.2 million random schedules of the connection pool
-	@cargo test --locked --release --package weft-core --lib -- --ignored of_a_million
+	@cargo test --locked --release --package weft-core --lib -- --ignored pool::
+
+.PHONY: test-server-model
+test-server-model: ## explore a million random schedules of the server core
+	@cargo test --locked --release --package weft-core --lib -- --ignored server::
 
 .PHONY: test-properties
 test-properties: ## feed the readers of MySQL, PostgreSQL and AMQP with millions of inputs that are wrong (CASES=100000 of each kind)

@@ -23,10 +23,14 @@ final class Limits
      *     own go before those of its service
      * @param int $streams calls that stream, being handled at a time; more wait in the queue
      * @param int $streamsPerConnection calls that stream, open on one connection; more end with ResourceExhausted
-     * @param int $streamsPerPeer the same of one client address, of IPv6 of one /64 network; behind a proxy that is the proxy's
      * @param int $watches of health, open at a time; more end with ResourceExhausted
      * @param int $watchesPerConnection of health, open on one connection
-     * @param int $watchesPerPeer of health, open from one client address
+     * @param float $clientShare the part of `inFlight`, `streams`, `watches` and `queue` that one client address (of IPv6 a network of
+     *     64 bits) may take, above 0 and up to 1; calls beyond that of `inFlight` and `streams` wait, those beyond that of `queue` and
+     *     `watches` end with ResourceExhausted. Set 1.0 behind a proxy, which is one address. Clients of a Unix socket have no
+     *     address, and no such limit.
+     * @param float|null $writeTimeout seconds a client of HTTP/2 may take nothing of the answers to its calls before its connection is
+     *     closed; null is for ever, for clients that leave messages of a stream unread for longer
      * @param int $bufferedBytes of unary requests over 64 KiB that one connection may have waiting for their handlers; the rest
      *     stays with the client until there is room. A request that is larger waits alone
      * @param float $requestTimeout seconds a unary request may take to arrive; as long again each time at least 1 KiB a second of it
@@ -39,18 +43,21 @@ final class Limits
         public readonly array $methods = [],
         public readonly int $streams = 2_000,
         public readonly int $streamsPerConnection = 200,
-        public readonly int $streamsPerPeer = 1_000,
         public readonly int $watches = 1_000,
         public readonly int $watchesPerConnection = 10,
-        public readonly int $watchesPerPeer = 100,
+        public readonly float $clientShare = 0.5,
+        public readonly ?float $writeTimeout = 30.0,
         public readonly int $bufferedBytes = 16_777_216,
         public readonly float $requestTimeout = 30.0,
     ) {
         foreach (\get_object_vars($this) as $name => $value) {
             // NAN is not greater either.
-            if (!\is_array($value) && !($value > 0)) {
+            if ($value !== null && !\is_array($value) && !($value > 0)) {
                 throw new \ValueError("$name must be greater than 0, got $value");
             }
+        }
+        if ($clientShare > 1.0) {
+            throw new \ValueError("clientShare must be at most 1, got $clientShare");
         }
     }
 }

@@ -25,6 +25,26 @@ final class ConnectionTest extends GrpcTestCase
         self::assertSame([0, "ended\n"], $server->stop());
     }
 
+    public function testAClientThatTakesNothingOfItsAnswersIsDisconnectedAndItsHandlersAreCancelled(): void
+    {
+        $server = $this->serve(
+            "'list' => static function () { try { while (true) { yield new User(1, str_repeat('x', 60_000)); } } finally { say('cancelled'); } }",
+            ', limits: new Limits(writeTimeout: 0.5)',
+        );
+        $wire = new Wire($server->connect());
+        $wire->send(Wire::call(1, self::LIST) . Wire::frame(Wire::DATA, Wire::END_STREAM, 1, self::EMPTY_MESSAGE));
+
+        self::assertTrue($wire->isClosed(30.0));
+        self::assertTrue($server->awaitLog('cancelled'));
+    }
+
+    public function testAStreamThatHasNothingToSendIsNotTakenForOneThatIsNotRead(): void
+    {
+        $server = $this->serve("'list' => static function () { yield new User(1); delay(2.0); yield new User(2); }", ', limits: new Limits(writeTimeout: 0.5)');
+
+        self::assertCount(2, $server->post(self::LIST, self::EMPTY_MESSAGE)->messages());
+    }
+
     public function testAClientThatPingsTooOftenIsToldToCalmDownAndDisconnected(): void
     {
         $wire = new Wire($this->serve()->connect());

@@ -58,9 +58,26 @@ final class FairShareTest extends HttpTestCase
         }
     }
 
+    public function testUnaryCallsOfOneClientLeavePlacesAndRoomInTheQueueToOthers(): void
+    {
+        $server = $this->withFibers(40, ', limits: new Weft\Grpc\Limits(inFlight: 2, queue: 4)');
+        $socket = $server->connect();
+        stream_set_timeout($socket, 30);
+        // Their requests never end.
+        $calls = '';
+        for ($stream = 1; $stream < 20; $stream += 2) {
+            $calls .= Wire::call($stream, '/api.Users/Get') . Wire::frame(Wire::DATA, 0, $stream, "\0\0\0");
+        }
+        fwrite($socket, Http2Wire::PREFACE);
+        $this->exchangePing($socket, $calls);
+
+        self::assertTrue($server->awaitLog('the client address has 2 calls waiting'));
+        $this->callUnary($server);
+    }
+
     public function testEveryKindOfLongRequestFrom105ConnectionsLeavesRoomForOthers(): void
     {
-        $server = $this->withFibers(200);
+        $server = $this->withFibers(200, ', limits: new Weft\Grpc\Limits(clientShare: 1.0)');
         $open = [];
         for ($index = 0; $index < 15; $index++) {
             $open[] = $this->hold($server, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nx");
@@ -173,7 +190,7 @@ final class FairShareTest extends HttpTestCase
         self::assertTrue($server->awaitLog('client_connections'));
     }
 
-    private function withFibers(int $fibers): ServerProcess
+    private function withFibers(int $fibers, string $grpc = ''): ServerProcess
     {
         $program = (string) tempnam(sys_get_temp_dir(), 'weft');
         $autoload = var_export(\dirname(__DIR__, 2) . '/examples/users/autoload.php', true);
@@ -214,7 +231,7 @@ final class FairShareTest extends HttpTestCase
                 $routes
                 \$server = new Server(\$routes);
                 echo \$server->listen('127.0.0.1:0'), "\n";
-                \$grpc = new Weft\Grpc\Server(new Service());
+                \$grpc = new Weft\Grpc\Server(new Service()$grpc);
                 \$grpc->share(\$server);
                 async(\$server->run(...));
                 async(\$grpc->run(...));

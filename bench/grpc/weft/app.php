@@ -35,5 +35,5 @@ if ($messages === 'google-protobuf') {
 
 $app = new App();
 $limits = new Limits(clientShare: 1.0, idleTimeout: 3_600.0, streamWindow: (int) $options['stream-window']);
-$app->grpc('127.0.0.1:' . getenv('PORT'), [$messages === 'weft' ? new UserDirectory() : new GoogleUsers(), new Bytes()], connections: $limits);
+$app->grpc('127.0.0.1:' . getenv('PORT'), [$messages === 'weft' ? new UserDirectory() : new GoogleUsers(), new Bytes()], limits: new \Weft\Grpc\Limits(clientShare: 1.0, writeTimeout: null), connections: $limits);
 $app->run();

@@ -8,11 +8,16 @@ pub mod blocking;
 #[cfg(test)]
 mod cancellation_tests;
 #[cfg(test)]
+extern crate self as weft_core;
+#[cfg(test)]
 #[path = "../tests/support/fuzz.rs"]
 mod fuzz;
 pub mod grpc;
 pub mod http;
 pub mod ids;
+#[cfg(test)]
+#[path = "../tests/support/local.rs"]
+mod local;
 pub mod metrics;
 pub mod net;
 mod panics;
@@ -21,6 +26,7 @@ pub mod pool;
 mod properties;
 pub mod protobuf;
 pub mod reactor;
+mod server;
 pub mod signal;
 pub mod sql;
 mod thread;

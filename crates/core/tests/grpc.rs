@@ -6,77 +6,43 @@
 mod damage;
 #[path = "support/fuzz.rs"]
 mod fuzz;
+#[path = "support/local.rs"]
+mod local;
 #[path = "grpc/pings.rs"]
 mod pings;
+#[path = "support/grpc.rs"]
+mod support;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use h2::client::SendRequest;
 use hyper::{HeaderMap, Request, Response};
-use tokio::net::TcpStream;
-use tokio::task::LocalSet;
-use tokio::time::timeout;
-use weft_core::grpc::{Call, Calls, Event, Lane, Limits, Method, Status};
-use weft_core::http::{self, Server};
-use weft_core::net::listen;
+use support::{STREAM, UNARY, connect, frame, head};
+use weft_core::grpc::{Call, Event, Limits, Status};
 
-const LIMIT: Duration = Duration::from_secs(60);
-const UNARY: &str = "/test.Echo/Unary";
-const STREAM: &str = "/test.Echo/Stream";
 /// Of a message.
 const MAX: usize = 1_000;
 
 fn run<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let limited = async {
-        timeout(LIMIT + fuzz::long().unwrap_or_default(), future)
-            .await
-            .expect("the test took too long")
-    };
-    LocalSet::new().block_on(&runtime, limited)
+    local::run_for(local::LIMIT + fuzz::long().unwrap_or_default(), future)
 }
 
 /// A server whose methods send back what they get.
 fn serve() -> SocketAddr {
-    let method = |path: &str, client_streams| Method {
-        path: path.to_owned(),
-        client_streams,
-        lane: match client_streams {
-            true => Lane::Stream,
-            false => Lane::Unary,
-        },
-        message_bytes: None,
-        timeout: None,
-        gates: Vec::new(),
-    };
     let limits = Limits {
         message_bytes: MAX,
         ..Limits::default()
     };
-    let calls = Calls::new(
-        vec![method(UNARY, false), method(STREAM, true)],
-        Vec::new(),
-        limits,
-    )
-    .unwrap();
-    let server = Server::new(http::Limits::default());
-    server.delegate(Rc::new(calls.clone()));
-    let listener = listen(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
-    let address = listener.address().to_string().parse().unwrap();
-    tokio::task::spawn_local(server.keep_time());
-    tokio::task::spawn_local(calls.keep_time());
-    tokio::task::spawn_local(server.accept(listener, None));
+    let calls = support::calls(limits, []);
+    let address = support::serve(&calls);
     tokio::task::spawn_local(async move {
         loop {
             calls.next().await;
             while let Some(event) = calls.take() {
-                if let Event::Call(call) = event {
+                if let Event::Request(call) = event {
                     tokio::task::spawn_local(echo(call));
                 }
             }
@@ -111,34 +77,6 @@ async fn echo(call: Rc<Call>) {
         }
     }
     call.finish(&Status::OK, HeaderMap::new());
-}
-
-async fn connect(address: SocketAddr) -> SendRequest<Bytes> {
-    let socket = TcpStream::connect(address).await.unwrap();
-    socket.set_nodelay(true).unwrap();
-    let (client, connection) = h2::client::handshake(socket).await.unwrap();
-    tokio::task::spawn_local(async move {
-        let _ = connection.await;
-    });
-    client
-}
-
-fn head(path: &str, fields: &[(&str, &str)]) -> Request<()> {
-    let mut request = Request::post(format!("http://test{path}"))
-        .header("content-type", "application/grpc")
-        .header("te", "trailers");
-    for (name, value) in fields {
-        request = request.header(*name, *value);
-    }
-    request.body(()).unwrap()
-}
-
-fn frame(flags: u8, message: &[u8]) -> BytesMut {
-    let mut frame = BytesMut::new();
-    frame.put_u8(flags);
-    frame.put_u32(message.len() as u32);
-    frame.put_slice(message);
-    frame
 }
 
 /// Messages and status of an answer.

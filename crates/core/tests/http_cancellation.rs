@@ -4,6 +4,8 @@
 
 #[path = "../src/cancellation_tests.rs"]
 mod cancellation_tests;
+#[path = "support/local.rs"]
+mod local;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,14 +15,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use cancellation_tests::{Ended, drop_at_every_poll};
 use hyper::Response;
+use local::run;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::task::LocalSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use weft_core::http::{Body, Call, Event, Field, Limits, MultipartLimits, Server};
 use weft_core::net::listen;
 
-const LIMIT: Duration = Duration::from_secs(60);
 /// So long a client pauses after each piece that it sends.
 const PAUSE: Duration = Duration::from_millis(2);
 const PIECES: [&str; 3] = ["first ", "second ", "third"];
@@ -30,19 +31,6 @@ const FORM: [&str; 3] = [
     "second\r\n--b\r\nContent-Disposition: form-data; name=\"v\"\r\n\r\nva",
     "lue\r\n--b--\r\n",
 ];
-
-fn run(future: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let limited = async {
-        timeout(LIMIT, future)
-            .await
-            .expect("the test took too long")
-    };
-    LocalSet::new().block_on(&runtime, limited);
-}
 
 /// A server that handles one request at a time.
 fn serve() -> (Server, SocketAddr) {

@@ -2,22 +2,23 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/grpc.rs"]
+#[allow(dead_code, reason = "a part of it is enough here")]
+mod support;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use hyper::HeaderMap;
+use support::UNARY;
 use tokio::task::LocalSet;
-use weft_core::grpc::{Calls, Event, Lane, Limits, Method, Status};
-use weft_core::http::{self, Server};
-use weft_core::net::listen;
+use weft_core::grpc::{Event, Limits, Status};
 
 const CONNECTIONS: usize = 200;
-const METHOD: &str = "/test.Echo/Unary";
 /// h2 makes three buffers for a connection, of 16, 8 and 4 KiB, which cannot be had smaller, and touches the beginning of each.
 /// Everything else is ours to keep small.
 const BUFFERS: isize = (16 + 8 + 4) << 10;
@@ -97,26 +98,13 @@ fn an_idle_connection_of_grpc_holds_little_more_than_the_buffers_of_h2() {
 }
 
 fn serve() -> SocketAddr {
-    let method = Method {
-        path: METHOD.to_owned(),
-        client_streams: false,
-        lane: Lane::Unary,
-        message_bytes: None,
-        timeout: None,
-        gates: Vec::new(),
-    };
-    let calls = Calls::new(vec![method], Vec::new(), Limits::default()).unwrap();
-    let server = Server::new(http::Limits::default());
-    server.delegate(Rc::new(calls.clone()));
-    let listener = listen(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
-    let address = listener.address().to_string().parse().unwrap();
-    tokio::task::spawn_local(server.keep_time());
-    tokio::task::spawn_local(server.accept(listener, None));
+    let calls = support::calls(Limits::default(), []);
+    let address = support::serve(&calls);
     tokio::task::spawn_local(async move {
         loop {
             calls.next().await;
             while let Some(event) = calls.take() {
-                if let Event::Call(call) = event {
+                if let Event::Request(call) = event {
                     let _ = call.write(&call.take_message().unwrap_or_default());
                     call.finish(&Status::OK, HeaderMap::new());
                 }
@@ -145,7 +133,7 @@ fn answered(address: SocketAddr) -> TcpStream {
     let fields = [
         (":method", "POST"),
         (":scheme", "http"),
-        (":path", METHOD),
+        (":path", UNARY),
         (":authority", "idle"),
         ("content-type", "application/grpc"),
         ("te", "trailers"),

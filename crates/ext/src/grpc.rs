@@ -10,8 +10,8 @@ use ext_php_rs::types::{ZendClassObject, ZendHashTable, ZendObject, ZendStr, Zva
 use ext_php_rs::zend::ClassEntry;
 
 use weft_core::grpc::{
-    Call, Calls, Closed, Code, Event, Lane, Limits, Method, MethodConcurrency, RefusalReport, Rule,
-    ShareLimits, Status, TemplateError, metadata, trailers,
+    Call, Calls, Cause, Closed, Code, ConcurrencyLimits, Event, Lane, Limits, Method,
+    RefusalReport, Rule, Status, TemplateError, metadata, trailers,
 };
 use weft_core::http::{CallStats, HeaderMap};
 
@@ -135,7 +135,7 @@ fn batch(calls: &Calls, class: &'static ClassEntry, max: usize) -> PhpResult<Zva
     for _ in 0..max {
         let (id, value) = match calls.take() {
             None => break,
-            Some(Event::Call(call)) => (call.id(), GrpcCall { call }.into_object(class)?),
+            Some(Event::Request(call)) => (call.id(), GrpcCall { call }.into_object(class)?),
             Some(Event::Gone(id)) => (id, long(GONE)),
             Some(Event::Expired(id)) => (id, long(EXPIRED)),
         };
@@ -145,14 +145,14 @@ fn batch(calls: &Calls, class: &'static ClassEntry, max: usize) -> PhpResult<Zva
 }
 
 /// `[[cause, count, last client, what that was told], …]`
-fn refused(reports: &[RefusalReport]) -> PhpResult<Zval> {
+fn refused(reports: &[RefusalReport<Cause>]) -> PhpResult<Zval> {
     let mut rows = ZendHashTable::new();
     for report in reports {
         let mut row = ZendHashTable::new();
         row.push(report.cause.name())?;
         row.push(report.count as i64)?;
         row.push(report.peer.map(|peer| peer.to_string()))?;
-        row.push(binary(report.message.as_bytes()))?;
+        row.push(binary(report.detail.as_bytes()))?;
         rows.push(array_zval(row))?;
     }
     Ok(array_zval(rows))
@@ -212,12 +212,12 @@ fn rules(given: &ZendHashTable) -> PhpResult<Vec<Rule>> {
 }
 
 /// `[[name, in flight, queue], …]`
-fn concurrency_limits(given: &ZendHashTable) -> Vec<MethodConcurrency> {
+fn concurrency_limits(given: &ZendHashTable) -> Vec<ConcurrencyLimits> {
     let limit = |given: &Zval| {
         let given = given.array()?;
-        Some(MethodConcurrency {
+        Some(ConcurrencyLimits {
             name: given.get_index(0)?.string()?,
-            in_flight: size(given.get_index(1)?.long()?),
+            running: size(given.get_index(1)?.long()?),
             queue: size(given.get_index(2)?.long()?),
         })
     };
@@ -242,12 +242,16 @@ fn limits(given: &ZendHashTable) -> Limits {
         streams: count("streams", default.streams),
         queue: count("queue", default.queue),
         streams_per_connection: count("streamsPerConnection", default.streams_per_connection),
-        streams_per_peer: count("streamsPerPeer", default.streams_per_peer),
-        watches: ShareLimits {
-            server: count("watches", default.watches.server),
-            connection: count("watchesPerConnection", default.watches.connection),
-            peer: count("watchesPerPeer", default.watches.peer),
-        },
+        watches: count("watches", default.watches),
+        watches_per_connection: count("watchesPerConnection", default.watches_per_connection),
+        client_share: given
+            .get("clientShare")
+            .and_then(Zval::double)
+            .unwrap_or(default.client_share),
+        write_timeout: given
+            .get("writeTimeout")
+            .and_then(Zval::double)
+            .map(seconds),
         buffered_bytes: count("bufferedBytes", default.buffered_bytes),
         request_timeout: given
             .get("requestTimeout")

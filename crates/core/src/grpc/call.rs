@@ -1,8 +1,8 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -10,7 +10,6 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
-use super::calls::Shared;
 use super::encoding::Encoding;
 use super::frame::Frame;
 use super::inbound::Inbound;
@@ -18,37 +17,33 @@ use super::lane::Lane;
 use super::metadata::{DETAILS, PUSHBACK, answered_type};
 use super::metrics::CallTimer;
 use super::outbound::{Closed, Outbound};
-use super::refusal::Cause;
-use super::share::Share;
+use super::refusal::{Cause, status_of};
 use super::status::{Code, Status};
 use super::transcoding::{http_status, report};
 use super::web::Protocol;
-use crate::http::{CallStats, Id, Peer};
+use crate::http::{CallStats, Peer};
+use crate::server::{self, Action, Id, RequestGuard, Requester};
 use crate::workers;
 
 pub(super) const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 pub(super) const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+/// Bytes a second that keep a request alive beyond its time.
+const SLOWEST_REQUEST: f64 = 1024.0;
+
+/// The server core, as calls use it.
+pub(super) type Admission = server::Admission<Call, Cause>;
 
 /// A call that waits for its answer: messages, then a status.
 pub struct Call {
     pub(super) id: Id,
     method: usize,
-    /// Index of its method, however it was called.
-    pub(super) served: usize,
-    pub(super) lane: Lane,
-    /// It counts as in progress at the concurrency of its method.
-    pub(super) is_inside: Cell<bool>,
-    /// A handler has it: it counts as in progress in its lane, whether or not its client is still there.
-    pub(super) is_running: Cell<bool>,
-    /// It counts towards the calls that wait for a handler.
-    pub(super) is_queued: Cell<bool>,
-    pub(super) place: Cell<Place>,
-    /// When the rest of its request is looked for.
-    pub(super) reading: Cell<Option<Reading>>,
-    /// Held until the call and its handler have ended.
-    pub(super) share: Cell<Option<Share>>,
+    lane: Lane,
+    /// Bytes of the request that had arrived when its progress was last checked.
+    uploaded: Cell<u64>,
+    /// How long a unary request may take to arrive.
+    request_timeout: Duration,
     head: Parts,
     /// What a call by HTTP with JSON means.
     binding: Option<Box<Binding>>,
@@ -65,44 +60,15 @@ pub struct Call {
     /// How its messages may be compressed, as its head says or will say.
     encoding: Cell<Option<Encoding>>,
     is_compressing: Cell<bool>,
-    pub(super) stage: Cell<Stage>,
     has_begun: Cell<bool>,
     has_ended: Cell<bool>,
     timer: Cell<Option<CallTimer>>,
     /// Of all calls of its server.
     call_stats: Rc<CallStats>,
-    shared: Weak<Shared>,
+    admission: Rc<Admission>,
     pub(super) answer: RefCell<Option<Answer>>,
     /// The connection, waiting for the answer.
     pub(super) waker: Cell<Option<Waker>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// In the ready queue, or its message is still being read.
-    Queued,
-    Handed,
-    /// Nobody is there to answer any more.
-    Gone,
-}
-
-/// Where it waits for its handler.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    Nowhere,
-    /// In the queue of its lane.
-    Ready,
-    /// In the queue of a limit of its method, by the limit's index there.
-    ConcurrencyLimit(usize),
-}
-
-/// How the request of a unary call arrives.
-#[derive(Clone, Copy)]
-pub(super) struct Reading {
-    /// When that is looked at.
-    pub(super) due: Instant,
-    /// Bytes that had arrived when that was last looked at.
-    pub(super) arrived: u64,
 }
 
 /// The head of an answer.
@@ -126,9 +92,7 @@ pub(super) struct Binding {
 /// What a call begins with.
 pub(super) struct Opening {
     pub(super) method: usize,
-    pub(super) served: usize,
     pub(super) lane: Lane,
-    pub(super) share: Option<Share>,
     pub(super) head: Parts,
     pub(super) binding: Option<Box<Binding>>,
     pub(super) protocol: Protocol,
@@ -136,30 +100,22 @@ pub(super) struct Opening {
     pub(super) deadline: Option<Instant>,
     pub(super) inbound: Inbound,
     pub(super) timer: Option<CallTimer>,
-    pub(super) shared: Weak<Shared>,
+    pub(super) request_timeout: Duration,
+    pub(super) call_stats: Rc<CallStats>,
+    pub(super) admission: Rc<Admission>,
 }
 
 impl Call {
     pub(super) fn new(id: Id, opening: Opening) -> Self {
         let now = SystemTime::now();
-        let call_stats = opening
-            .shared
-            .upgrade()
-            .map(|shared| Rc::clone(&shared.call_stats));
-        let call_stats = call_stats.unwrap_or_default();
-        call_stats.start(now);
+        opening.call_stats.start(now);
         opening.peer.call_stats.start(now);
         Self {
             id,
             method: opening.method,
-            served: opening.served,
             lane: opening.lane,
-            is_inside: Cell::default(),
-            is_running: Cell::default(),
-            is_queued: Cell::default(),
-            place: Cell::new(Place::Nowhere),
-            reading: Cell::default(),
-            share: Cell::new(opening.share),
+            uploaded: Cell::default(),
+            request_timeout: opening.request_timeout,
             head: opening.head,
             binding: opening.binding,
             protocol: opening.protocol,
@@ -172,12 +128,11 @@ impl Call {
             outbound: Outbound::default(),
             encoding: Cell::default(),
             is_compressing: Cell::default(),
-            stage: Cell::new(Stage::Queued),
             has_begun: Cell::default(),
             has_ended: Cell::default(),
             timer: Cell::new(opening.timer),
-            call_stats,
-            shared: opening.shared,
+            call_stats: opening.call_stats,
+            admission: opening.admission,
             answer: RefCell::default(),
             waker: Cell::default(),
         }
@@ -191,6 +146,11 @@ impl Call {
     /// Index of its method in the list the service was made with; for calls by HTTP with JSON that of the rule, behind all methods.
     pub fn method(&self) -> usize {
         self.method
+    }
+
+    /// Which budget it is taken from.
+    pub fn lane(&self) -> Lane {
+        self.lane
     }
 
     /// `/package.Service/Method`
@@ -243,11 +203,8 @@ impl Call {
         let Some(frame) = self.message.borrow_mut().take() else {
             return Ok(Bytes::new());
         };
-        let message = {
-            let mut inbound = self.inbound.borrow_mut();
-            inbound.release();
-            inbound.open(frame)
-        };
+        self.admission.release_bytes(self.id);
+        let message = self.inbound.borrow_mut().open(frame);
         message.inspect_err(|status| self.count_refusal(status))
     }
 
@@ -284,10 +241,10 @@ impl Call {
     /// What its client has sent cannot be read. Counted once: its reader hears of it as often as it asks.
     fn count_refusal(&self, status: &Status) {
         if let Some(cause) = Cause::of_reading(status)
-            && let Some(shared) = self.shared.upgrade()
             && !self.is_refused.replace(true)
         {
-            shared.refusals.add(cause, status, self.peer.address);
+            self.admission
+                .add_refusal(cause, self.peer.address, &status.message);
         }
     }
 
@@ -314,7 +271,11 @@ impl Call {
 
     /// Sends the head of the answer, once. False when that was done before or nobody is there.
     pub fn begin(&self, metadata: HeaderMap) -> bool {
-        if !self.is_open() || self.has_begun.replace(true) {
+        self.is_open() && self.send_head(metadata)
+    }
+
+    fn send_head(&self, metadata: HeaderMap) -> bool {
+        if self.has_begun.replace(true) {
             return false;
         }
         let mut head = self.head_of(metadata);
@@ -365,18 +326,24 @@ impl Call {
     }
 
     /// The same, with details of the status for a call by HTTP with JSON: a list in JSON. Others have theirs in the trailers.
-    pub fn finish_with_details(
-        &self,
-        status: &Status,
-        mut trailers: HeaderMap,
-        details: &str,
-    ) -> bool {
-        if !self.is_open() {
-            return false;
+    pub fn finish_with_details(&self, status: &Status, trailers: HeaderMap, details: &str) -> bool {
+        let is_open = self.admission.finish(self.id);
+        if is_open {
+            self.end_with(status, trailers, details);
         }
+        is_open
+    }
+
+    /// Ends a call that no handler has seen.
+    pub(super) fn refuse(&self, cause: Cause, status: &Status) {
+        if self.admission.refuse(self.id, cause, &status.message) {
+            self.end_with(status, HeaderMap::new(), "[]");
+        }
+    }
+
+    fn end_with(&self, status: &Status, mut trailers: HeaderMap, details: &str) {
         if self.protocol == Protocol::Json {
-            self.finish_json(status, trailers, details);
-            return true;
+            return self.finish_json(status, trailers, details);
         }
         self.has_ended.set(true);
         self.count(status.code);
@@ -387,7 +354,6 @@ impl Call {
             self.has_begun.set(true);
             self.answer(Answer::Only(self.head_of(trailers)));
         }
-        true
     }
 
     /// HTTP has no trailers that everybody reads: they go into the head where that has not been sent.
@@ -396,7 +362,7 @@ impl Call {
         fields.remove(PUSHBACK);
         if status.code == Code::OK {
             // An answer without a message has not begun.
-            self.begin(HeaderMap::new());
+            self.send_head(HeaderMap::new());
             if let Some(Answer::Stream(head)) = &mut *self.answer.borrow_mut() {
                 head.extend(fields);
             }
@@ -422,11 +388,44 @@ impl Call {
 
     /// Its handler has ended, and its place is free. Dropping the call does the same.
     pub fn handled(&self) {
-        if self.is_running.replace(false)
-            && let Some(shared) = self.shared.upgrade()
-        {
-            shared.release(self);
+        self.admission.end_handler(self.id);
+    }
+
+    /// Waits for the rest of its request, whose progress is checked after a while.
+    pub(super) fn watch_upload(&self) {
+        if let Some(at) = Instant::now().checked_add(self.request_timeout) {
+            self.admission.start_upload_timer(self.id, at);
         }
+    }
+
+    fn check_upload(&self) {
+        // A request that waits for others of its connection does not wait for its client.
+        if self.admission.is_waiting_for_bytes(self.id) {
+            return self.watch_upload();
+        }
+        let arrived = self.inbound.borrow().arrived();
+        let new = arrived.saturating_sub(self.uploaded.replace(arrived));
+        let limit = self.request_timeout;
+        if new as f64 >= SLOWEST_REQUEST * limit.as_secs_f64() {
+            return self.watch_upload();
+        }
+        let message =
+            format!("{new} bytes of the request arrived in {limit:?}, 1 KiB a second is the least");
+        let status = Status::new(Code::DEADLINE_EXCEEDED, message);
+        self.refuse(Cause::RequestTooSlow, &status);
+    }
+
+    /// Its answer has been sent, or its client is gone.
+    fn leave(&self) {
+        if self.is_open() {
+            self.count(Code::CANCELLED);
+        }
+        self.outbound.close();
+        if !self.admission.is_running(self.id) {
+            // Its handler may still take the message of a call that was handed out.
+            self.message.take();
+        }
+        self.inbound.borrow_mut().close();
     }
 
     /// It has a head, and nobody has seen that yet.
@@ -454,14 +453,9 @@ impl Call {
         }
     }
 
-    /// Nobody handles it yet, and somebody waits for that.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.stage.get() == Stage::Queued && self.is_open()
-    }
-
     /// Somebody still waits for messages or the status.
     pub fn is_open(&self) -> bool {
-        !self.has_ended.get() && self.stage.get() != Stage::Gone
+        self.admission.is_open(self.id)
     }
 
     fn head_of(&self, mut fields: HeaderMap) -> HeaderMap {
@@ -486,9 +480,44 @@ impl Call {
     }
 }
 
+impl Requester for Call {
+    fn act(&self, action: Action) {
+        match action {
+            Action::Refuse(refusal) => {
+                self.end_with(&status_of(refusal), HeaderMap::new(), "[]");
+            }
+            Action::Expire => {
+                let status = Status::new(Code::DEADLINE_EXCEEDED, "the deadline has passed");
+                self.finish(&status, HeaderMap::new());
+            }
+            Action::CheckUpload => self.check_upload(),
+            Action::Resume => self.wake(),
+        }
+    }
+}
+
 impl Drop for Call {
     fn drop(&mut self) {
         self.handled();
+    }
+}
+
+/// A call for as long as its connection has to do with it.
+pub(super) struct Open(pub(super) RequestGuard<Call, Cause>);
+
+impl Open {
+    pub(super) fn call(&self) -> &Rc<Call> {
+        self.0.request()
+    }
+
+    pub(super) fn admission(&self) -> &Rc<Admission> {
+        self.0.admission()
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.call().leave();
     }
 }
 

@@ -8,8 +8,8 @@ use hyper::body::{Body as _, Incoming};
 use super::encoding::Encoding;
 use super::frame::{Frame, Frames, too_large};
 use super::status::{Code, Status};
-use super::upload_budget::{FREE, Reservation};
 use super::web::TextDecoder;
+use crate::server::UNRESERVED;
 
 /// The messages of the other side. Its window grows by what is taken from here: not polling is back-pressure.
 #[derive(Debug)]
@@ -30,8 +30,6 @@ pub(super) struct Inbound {
     was_compressed: bool,
     /// Bytes of the body that have arrived.
     arrived: u64,
-    /// What a message that waits for its handler takes of its connection's budget.
-    reservation: Option<Reservation>,
 }
 
 impl Inbound {
@@ -55,7 +53,6 @@ impl Inbound {
             trailers: None,
             was_compressed: false,
             arrived: 0,
-            reservation: None,
         }
     }
 
@@ -67,21 +64,9 @@ impl Inbound {
         }
     }
 
-    /// The only message waits for its handler, as a part of its connection's budget.
-    pub(super) fn reserve(&mut self, reservation: Reservation) {
-        self.reservation = Some(reservation);
-    }
-
-    /// Its message is with the handler.
-    pub(super) fn release(&mut self) {
-        self.reservation = None;
-    }
-
-    /// Bytes that have arrived; `None` while other messages of the connection are in the way.
-    pub(super) fn progress(&self) -> Option<u64> {
-        let reservation = self.reservation.as_ref();
-        let is_held_up = reservation.is_some_and(Reservation::is_waiting);
-        (!is_held_up).then_some(self.arrived)
+    /// Bytes of the body that have arrived.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrived
     }
 
     /// The next message, `None` at the end. After a failure nothing else comes.
@@ -89,7 +74,7 @@ impl Inbound {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, Status>> {
-        let frame = ready!(self.poll_frame(context))?;
+        let frame = ready!(self.poll_frame(context, |_| true))?;
         Poll::Ready(match frame {
             None => Ok(None),
             Some(frame) => self
@@ -99,19 +84,22 @@ impl Inbound {
         })
     }
 
-    /// The same, as it stood on the wire.
-    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Frame>, Status>> {
+    /// The same, as it was on the wire.
+    fn poll_frame(
+        &mut self,
+        context: &mut Context<'_>,
+        reserve: impl Fn(usize) -> bool,
+    ) -> Poll<Result<Option<Frame>, Status>> {
         if let Some(failure) = &self.failure {
             return Poll::Ready(Err(failure.clone()));
         }
-        let result = ready!(self.poll_next(context));
+        let result = ready!(self.poll_next(context, reserve));
         Poll::Ready(result.map_err(|status| self.fail(status)))
     }
 
     fn fail(&mut self, status: Status) -> Status {
         self.failure = Some(status.clone());
         self.body = None;
-        self.reservation = None;
         status
     }
 
@@ -126,13 +114,16 @@ impl Inbound {
 
     /// The one message of a call whose client does not stream, once the client has ended. It stays compressed until it is taken,
     /// so that a message that waits takes no more memory than its client has sent.
+    ///
+    /// `reserve` reserves the bytes that a message needs, or says that it has to wait for them.
     pub(super) fn poll_only_frame(
         &mut self,
         context: &mut Context<'_>,
         first: &mut Option<Frame>,
+        reserve: impl Fn(usize) -> bool,
     ) -> Poll<Result<Frame, Status>> {
         loop {
-            let frame = self.poll_frame(context);
+            let frame = self.poll_frame(context, &reserve);
             // The rest of a second one is not waited for.
             if frame.is_pending() && first.is_some() && self.frames.is_inside() {
                 return Poll::Ready(Err(self.fail(cardinality("more"))));
@@ -149,19 +140,21 @@ impl Inbound {
     /// Nobody will read any more: what has not arrived is refused.
     pub(super) fn close(&mut self) {
         self.body = None;
-        self.reservation = None;
         let ended = || Status::new(Code::CANCELLED, "the call has ended");
         self.failure.get_or_insert_with(ended);
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Frame>, Status>> {
+    fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+        reserve: impl Fn(usize) -> bool,
+    ) -> Poll<Result<Option<Frame>, Status>> {
         loop {
             if let Some(frame) = self.frames.next()? {
                 return Poll::Ready(Ok(Some(frame)));
             }
-            let needed = self.needed();
-            if let Some(reservation) = &mut self.reservation {
-                ready!(reservation.poll(needed, context));
+            if !reserve(self.needed()) {
+                return Poll::Pending;
             }
             let Some(body) = &mut self.body else {
                 return Poll::Ready(self.end());
@@ -194,7 +187,7 @@ impl Inbound {
                 .unwrap_or(usize::MAX)
                 .saturating_add(whole.len())
                 .min(self.limit),
-            None if whole.len() > FREE / 2 => self.limit,
+            None if whole.len() > UNRESERVED / 2 => self.limit,
             None => whole.len(),
         }
     }

@@ -5,11 +5,8 @@
 //! Messages stay bytes: they are decoded by whoever knows their class.
 
 mod call;
-mod call_queue;
 mod calls;
 pub mod client;
-mod concurrency_limit;
-mod deadlines;
 mod encoding;
 mod frame;
 mod inbound;
@@ -20,22 +17,23 @@ mod outbound;
 mod refusal;
 mod response_body;
 mod service;
-mod share;
 mod status;
+#[cfg(test)]
+#[path = "../../tests/support/grpc.rs"]
+mod test_support;
 #[cfg(test)]
 mod tests;
 mod transcoding;
-mod upload_budget;
 mod web;
 
 pub use call::Call;
 pub use calls::{Calls, Event, Limits, Method};
-pub use concurrency_limit::MethodConcurrency;
 pub use encoding::Encoding;
 pub use lane::Lane;
 pub use metadata::{MetadataError, MetadataValue, metadata, trailers};
 pub use outbound::Closed;
-pub use refusal::{Cause, RefusalReport};
-pub use share::ShareLimits;
+pub use refusal::Cause;
 pub use status::{Code, Status};
+
+pub use crate::server::{ConcurrencyLimits, RefusalReport};
 pub use transcoding::{Rule, TemplateError};

@@ -7,7 +7,7 @@ use hyper::body::Frame;
 
 use super::frame;
 use super::web::{Protocol, text, trailers_frame};
-use crate::http::Broken;
+use crate::http::BodyAborted;
 
 /// Bytes that may wait for the other side before their writer has to.
 const BUFFERED: usize = 64 << 10;
@@ -105,10 +105,10 @@ impl Outbound {
         &self,
         protocol: Protocol,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         let mut state = self.state.borrow_mut();
         if state.closed {
-            return Poll::Ready(Some(Err(Broken)));
+            return Poll::Ready(Some(Err(BodyAborted)));
         }
         if !state.waiting.is_empty() {
             let bytes = std::mem::take(&mut state.waiting).freeze();

@@ -1,22 +1,11 @@
-//! Calls that are refused, nearly always before a handler sees them: why, how many, and from whom.
+//! Calls that are refused, nearly always before a handler sees them.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
 
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
-
+use super::lane::Lane;
 use super::status::{Code, Status};
 use crate::metrics::{self, Counter};
-
-/// Refusals of one cause are reported no more often than that.
-const REPORT_EVERY: Duration = Duration::from_secs(10);
-
-/// Characters of a reported message: it may hold what the client has sent.
-const LONGEST_MESSAGE: usize = 200;
+use crate::server::{self, Reason, Scope};
 
 /// Why a call was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,10 +55,9 @@ impl Cause {
         }
     }
 
-    /// Of a message that could not be read.
+    /// The cause of a message that could not be read; `None` where the client left.
     pub(super) fn of_reading(status: &Status) -> Option<Self> {
         match status.code {
-            // The client left.
             Code::CANCELLED => None,
             Code::RESOURCE_EXHAUSTED => Some(Self::MessageTooLarge),
             _ => Some(Self::MalformedMessage),
@@ -77,7 +65,64 @@ impl Cause {
     }
 }
 
-/// A call is refused with that status.
+impl server::Cause for Cause {
+    const ALL: &'static [Self] = &[
+        Self::UnknownMethod,
+        Self::MalformedHead,
+        Self::CrossSite,
+        Self::MalformedMessage,
+        Self::MessageTooLarge,
+        Self::RequestTooSlow,
+        Self::QueueFull,
+        Self::MethodQueueFull,
+        Self::ExpiredInQueue,
+        Self::StreamLimit,
+        Self::WatchLimit,
+        Self::HttpMethod,
+        Self::NotGrpc,
+    ];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn of(reason: Reason) -> Self {
+        match reason {
+            Reason::Connections | Reason::Queue(_) => Self::QueueFull,
+            Reason::Lane(lane) if lane == Lane::Watch as usize => Self::WatchLimit,
+            Reason::Lane(_) => Self::StreamLimit,
+            Reason::Concurrency => Self::MethodQueueFull,
+            Reason::Deadline { .. } => Self::ExpiredInQueue,
+        }
+    }
+
+    fn count(self) {
+        COUNTERS[server::Cause::index(self)].add(1);
+    }
+}
+
+static COUNTERS: LazyLock<Vec<Arc<Counter>>> = LazyLock::new(|| {
+    let help = "gRPC calls that were refused for what they sent or for want of room, by cause.";
+    let counter = |cause: &Cause| {
+        metrics::counter("weft_grpc_refused_total", help, &[("cause", cause.name())])
+    };
+    <Cause as server::Cause>::ALL.iter().map(counter).collect()
+});
+
+/// The status of a call that the server core refuses.
+///
+/// A client that has used up its own share gets RESOURCE_EXHAUSTED, as gRPC's status codes have it for quotas; UNAVAILABLE means that
+/// it may try again.
+pub(super) fn status_of(refusal: server::Refusal) -> Status {
+    let code = match refusal.reason {
+        Reason::Connections | Reason::Queue(Scope::Server) => Code::UNAVAILABLE,
+        Reason::Queue(_) | Reason::Lane(_) | Reason::Concurrency => Code::RESOURCE_EXHAUSTED,
+        Reason::Deadline { .. } => Code::DEADLINE_EXCEEDED,
+    };
+    Status::new(code, refusal.message)
+}
+
+/// A refusal before there is a call.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) cause: Cause,
@@ -88,125 +133,5 @@ impl Refusal {
     pub(super) fn malformed(status: Status) -> Self {
         let cause = Cause::MalformedHead;
         Self { cause, status }
-    }
-}
-
-/// Refusals of one cause since the last report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusalReport {
-    pub cause: Cause,
-    pub count: u64,
-    /// Whom the last one was from; `None` on a Unix socket.
-    pub peer: Option<SocketAddr>,
-    /// What the last one was told.
-    pub message: String,
-}
-
-/// Counts refusals and decides when the log hears of them.
-#[derive(Default)]
-pub(super) struct Refusals {
-    by_cause: RefCell<BTreeMap<Cause, Entry>>,
-    added: Notify,
-}
-
-struct Entry {
-    counter: Arc<Counter>,
-    reported: Option<Instant>,
-    unreported: Option<RefusalReport>,
-}
-
-impl Refusals {
-    pub(super) fn add(&self, cause: Cause, status: &Status, peer: Option<SocketAddr>) {
-        let mut by_cause = self.by_cause.borrow_mut();
-        let entry = by_cause.entry(cause).or_insert_with(|| Entry::new(cause));
-        entry.counter.add(1);
-        let count = entry.unreported.take().map_or(0, |report| report.count);
-        entry.unreported = Some(RefusalReport {
-            cause,
-            count: count + 1,
-            peer,
-            message: status.message.chars().take(LONGEST_MESSAGE).collect(),
-        });
-        self.added.notify_one();
-    }
-
-    /// Ends when there is something to report. Dropped before, nothing is lost.
-    pub(super) async fn next(&self) -> Vec<RefusalReport> {
-        loop {
-            let (reports, due) = self.reports();
-            if !reports.is_empty() {
-                return reports;
-            }
-            match due {
-                Some(due) => tokio::select! {
-                    () = sleep_until(due) => {}
-                    () = self.added.notified() => {}
-                },
-                None => self.added.notified().await,
-            }
-        }
-    }
-
-    /// What may be reported now, and when there is more.
-    fn reports(&self) -> (Vec<RefusalReport>, Option<Instant>) {
-        let now = Instant::now();
-        let mut by_cause = self.by_cause.borrow_mut();
-        let reports = by_cause.values_mut().filter_map(|entry| entry.report(now));
-        let reports = reports.collect();
-        let due = by_cause.values().filter_map(Entry::due).min();
-        (reports, due)
-    }
-}
-
-impl Entry {
-    fn new(cause: Cause) -> Self {
-        let help = "gRPC calls that were refused for what they sent or for want of room, by cause.";
-        Self {
-            counter: metrics::counter("weft_grpc_refused_total", help, &[("cause", cause.name())]),
-            reported: None,
-            unreported: None,
-        }
-    }
-
-    fn due(&self) -> Option<Instant> {
-        let reported = self.reported.filter(|_| self.unreported.is_some())?;
-        Some(reported + REPORT_EVERY)
-    }
-
-    fn report(&mut self, now: Instant) -> Option<RefusalReport> {
-        if self.reported.is_some_and(|at| at + REPORT_EVERY > now) {
-            return None;
-        }
-        let report = self.unreported.take()?;
-        self.reported = Some(now);
-        Some(report)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn add(refusals: &Refusals, cause: Cause, message: &'static str) {
-        let peer = Some("192.0.2.1:1".parse().unwrap());
-        refusals.add(cause, &Status::new(Code::UNAVAILABLE, message), peer);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_first_refusal_of_a_cause_is_reported_at_once_and_the_others_together() {
-        let refusals = Refusals::default();
-        add(&refusals, Cause::QueueFull, "a");
-        let first = refusals.next().await;
-        assert_eq!((first[0].count, first[0].message.as_str()), (1, "a"));
-        for _ in 0..1_000 {
-            add(&refusals, Cause::QueueFull, "b");
-        }
-        add(&refusals, Cause::WatchLimit, "c");
-        let second = refusals.next().await;
-        assert_eq!((second.len(), second[0].cause), (1, Cause::WatchLimit));
-        let begun = Instant::now();
-        let third = refusals.next().await;
-        assert_eq!((third[0].count, third[0].message.as_str()), (1_000, "b"));
-        assert!(begun.elapsed() >= Duration::from_secs(9));
     }
 }

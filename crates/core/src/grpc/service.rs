@@ -11,27 +11,26 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use tokio::time::Instant;
 
-use super::call::{ACCEPT_ENCODING, Answer, Binding, Call, ENCODING, JSON, Opening};
-use super::calls::{Calls, Open, Shared};
+use super::call::{ACCEPT_ENCODING, Answer, Binding, Call, ENCODING, JSON, Open, Opening};
+use super::calls::{Calls, Shared};
 use super::encoding::{ACCEPTED, Encoding};
 use super::frame::Frame;
 use super::inbound::Inbound;
 use super::metadata::{answered_type, content_type, timeout};
-use super::refusal::{Cause, Refusal};
+use super::refusal::{Cause, Refusal, status_of};
 use super::response_body::ResponseBody;
-use super::share::{ConnectionUse, Share};
 use super::status::{Code, Status};
 use super::transcoding::{Found, http_status, report};
-use super::upload_budget::Reservation;
 use super::web::Protocol;
 use crate::http::{Body, Peer, Service, ServiceFuture};
+use crate::server::Arrival;
 
 /// What a page may read of an answer to grpc-web.
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("grpc-status,grpc-message,grpc-status-details-bin");
 /// Bytes of a refused call that are read, and how long they may take to arrive.
 const DISCARDED: usize = 64 << 10;
-const PATIENCE: Duration = Duration::from_millis(100);
+const DISCARD_TIMEOUT: Duration = Duration::from_millis(100);
 /// Seconds a browser may remember that it may call.
 const PREFLIGHT_AGE: HeaderValue = HeaderValue::from_static("86400");
 
@@ -46,6 +45,10 @@ impl Service for Calls {
                 routes.find(request.method(), path).is_some() || self.is_preflight(request)
             }
         }
+    }
+
+    fn write_timeout(&self) -> Option<Duration> {
+        self.shared.limits.write_timeout
     }
 
     fn call(&self, request: Request<Incoming>, peer: Rc<Peer>) -> ServiceFuture {
@@ -65,11 +68,15 @@ impl Service for Calls {
 }
 
 /// The same on a server of nothing else: what is no call is answered 415.
-pub(super) struct Exclusive(pub(super) Calls);
+struct Exclusive(Calls);
 
 impl Service for Exclusive {
     fn takes(&self, _: &Request<Incoming>) -> bool {
         true
+    }
+
+    fn write_timeout(&self) -> Option<Duration> {
+        self.0.write_timeout()
     }
 
     fn call(&self, request: Request<Incoming>, peer: Rc<Peer>) -> ServiceFuture {
@@ -78,9 +85,8 @@ impl Service for Exclusive {
             return calls.call(request, peer);
         }
         let message = format!("{} {} is not gRPC", request.method(), request.uri().path());
-        let status = Status::new(Code::UNIMPLEMENTED, message);
-        let refusals = &calls.shared.refusals;
-        refusals.add(Cause::NotGrpc, &status, peer.address);
+        let admission = &calls.shared.admission;
+        admission.add_refusal(Cause::NotGrpc, peer.address, &message);
         let body = request.into_body();
         Box::pin(async move {
             discard(body).await;
@@ -99,6 +105,11 @@ fn not_grpc() -> Response<Body> {
 }
 
 impl Calls {
+    /// The same calls, as the service of a server that has no other requests to answer: what is no call is answered 415.
+    pub fn exclusive(&self) -> Rc<dyn Service> {
+        Rc::new(Exclusive(self.clone()))
+    }
+
     /// A browser asks whether a page may call.
     fn is_preflight(&self, request: &Request<Incoming>) -> bool {
         request.method() == Method::OPTIONS
@@ -159,10 +170,9 @@ fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> S
         }
         _ => {
             let message = format!("gRPC is called by POST, not by {}", head.method);
-            let status = Status::new(Code::UNIMPLEMENTED, message);
             shared
-                .refusals
-                .add(Cause::HttpMethod, &status, peer.address);
+                .admission
+                .add_refusal(Cause::HttpMethod, peer.address, &message);
             return Box::pin(async move {
                 discard(body).await;
                 not_allowed()
@@ -173,36 +183,40 @@ fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> S
         Some(protocol) => admit(shared, &head, protocol),
         None => admit_json(shared, &head, found, body.is_end_stream()),
     };
-    let admitted = admitted.and_then(|admitted| {
-        let share = shared.share(admitted.served, &peer)?;
-        Ok((admitted, share))
-    });
-    let (admitted, share) = match admitted {
-        Ok(admitted) => admitted,
-        Err(Refusal { cause, status }) => {
-            shared.refusals.add(cause, &status, peer.address);
-            let refusal = match protocol {
-                Some(_) => refused(&status, answered_type(&head.headers)),
-                None => refused_json(&status),
+    let opened = match admitted {
+        Ok(admitted) => {
+            let step = match admitted.client_streams {
+                true => Step::Complete,
+                false => Step::Read(None),
             };
-            return Box::pin(async move {
-                discard(body).await;
-                refusal
-            });
+            let opened = open(shared, admitted, head, body, peer);
+            opened.map(|open| Exchange {
+                open: Some(open),
+                step,
+            })
+        }
+        Err(Refusal { cause, status }) => {
+            shared
+                .admission
+                .add_refusal(cause, peer.address, &status.message);
+            Err((status, head, body))
         }
     };
-    let step = match admitted.client_streams {
-        true => Step::Queue,
-        false => Step::Read(None),
+    let (status, head, body) = match opened {
+        Ok(exchange) => return Box::pin(exchange),
+        Err(refused) => refused,
     };
-    let open = open(shared, admitted, share, head, body, peer);
-    Box::pin(Exchange {
-        open: Some(open),
-        step,
+    let refusal = match protocol {
+        Some(_) => refused(&status, answered_type(&head.headers)),
+        None => refused_json(&status),
+    };
+    Box::pin(async move {
+        discard(body).await;
+        refusal
     })
 }
 
-/// Reads a little of what nobody wants: some clients take an answer only when they have sent all they had.
+/// Reads a little of a refused request: some clients take an answer only when they have sent all they had.
 async fn discard(mut body: Incoming) {
     let reading = async {
         let mut bytes = 0;
@@ -213,7 +227,7 @@ async fn discard(mut body: Incoming) {
             bytes += frame.data_ref().map_or(0, Bytes::len);
         }
     };
-    let _ = tokio::time::timeout(PATIENCE, reading).await;
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, reading).await;
 }
 
 fn not_allowed() -> Response<Body> {
@@ -366,49 +380,54 @@ fn deadline(shared: &Shared, method: usize, head: &Parts) -> Result<Option<Insta
     Ok(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
 }
 
+/// # Errors
+/// There is no room for the call: what its client is told, and what the request consists of.
 fn open(
     shared: &Rc<Shared>,
     admitted: Admitted,
-    share: Option<Share>,
     head: Parts,
     body: Incoming,
     peer: Rc<Peer>,
-) -> Open {
-    let protocol = admitted.protocol;
-    let is_text = protocol == Protocol::WebText;
-    let limit = shared.served[admitted.served].message_bytes;
-    let mut inbound = match protocol {
-        Protocol::Json => Inbound::whole(body, limit, broken_off),
-        _ => Inbound::new(body, admitted.encoding, is_text, limit, broken_off),
+) -> Result<Open, (Status, Parts, Incoming)> {
+    let connection = match shared.connection(&peer) {
+        Ok(connection) => connection,
+        Err(refusal) => return Err((status_of(refusal), head, body)),
     };
-    if !admitted.client_streams {
-        let connection = ConnectionUse::of(&peer);
-        let bytes = shared.limits.buffered_bytes;
-        inbound.reserve(Reservation::new(connection, bytes));
-    }
-    let opening = Opening {
-        lane: shared.served[admitted.served].lane,
-        share,
-        timer: shared.timer(admitted.served),
-        shared: Rc::downgrade(shared),
-        method: admitted.method,
-        served: admitted.served,
-        head,
-        binding: admitted.binding,
-        protocol,
-        peer,
+    let served = &shared.served[admitted.served];
+    let arrival = Arrival {
+        lane: served.lane as usize,
+        concurrency: served.concurrency.clone(),
         deadline: admitted.deadline,
-        inbound,
+        ..Arrival::default()
     };
-    let call = shared
-        .calls
-        .borrow_mut()
-        .insert(|id| Call::new(id, opening));
-    if let Some(deadline) = call.deadline {
-        shared.deadlines.insert(deadline, call.id);
+    let make = |id, (head, body)| {
+        let protocol = admitted.protocol;
+        let is_text = protocol == Protocol::WebText;
+        let limit = served.message_bytes;
+        let inbound = match protocol {
+            Protocol::Json => Inbound::whole(body, limit, broken_off),
+            _ => Inbound::new(body, admitted.encoding, is_text, limit, broken_off),
+        };
+        let opening = Opening {
+            lane: served.lane,
+            timer: shared.timer(admitted.served),
+            request_timeout: shared.limits.request_timeout,
+            call_stats: Rc::clone(&shared.call_stats),
+            admission: Rc::clone(&shared.admission),
+            method: admitted.method,
+            head,
+            binding: admitted.binding,
+            protocol,
+            peer,
+            deadline: admitted.deadline,
+            inbound,
+        };
+        Call::new(id, opening)
+    };
+    match connection.admit(arrival, (head, body), make) {
+        Ok(guard) => Ok(Open(guard)),
+        Err((refusal, (head, body))) => Err((status_of(refusal), head, body)),
     }
-    let shared = Rc::clone(shared);
-    Open { shared, call }
 }
 
 fn broken_off(error: &hyper::Error) -> Status {
@@ -440,7 +459,8 @@ struct Exchange {
 enum Step {
     /// The only message has to arrive first.
     Read(Option<Frame>),
-    Queue,
+    /// It waits for a handler from now on.
+    Complete,
     Wait,
 }
 
@@ -449,41 +469,42 @@ impl Exchange {
         let Some(open) = &self.open else {
             return;
         };
-        let call = &open.call;
-        let shared = &open.shared;
+        let call = open.call();
+        let admission = open.admission();
         if let Step::Read(first) = &mut self.step {
-            if let Err(refusal) = shared.enqueue(call) {
-                shared.refuse(call, &refusal);
+            // It may have been refused while it arrived.
+            if !call.is_open() {
                 self.step = Step::Wait;
                 return;
             }
-            let read = call.inbound.borrow_mut().poll_only_frame(context, first);
+            let reserve = |bytes| admission.reserve(call.id, bytes);
+            let read = call
+                .inbound
+                .borrow_mut()
+                .poll_only_frame(context, first, reserve);
             let Poll::Ready(read) = read else {
-                return shared.watch_request(call, 0);
+                return call.watch_upload();
             };
-            shared.unwatch_request(call);
+            self.step = Step::Wait;
             match read {
                 Ok(message) => {
                     *call.message.borrow_mut() = Some(message);
-                    self.step = Step::Queue;
+                    self.step = Step::Complete;
                 }
-                Err(status) => {
-                    match Cause::of_reading(&status) {
-                        Some(cause) => shared.refuse(call, &Refusal { cause, status }),
-                        None => drop(call.finish(&status, HeaderMap::new())),
-                    }
-                    self.step = Step::Wait;
-                }
+                Err(status) => match Cause::of_reading(&status) {
+                    Some(cause) => call.refuse(cause, &status),
+                    None => drop(call.finish(&status, HeaderMap::new())),
+                },
             }
         }
-        if matches!(self.step, Step::Queue) {
-            shared.queue(call);
+        if matches!(self.step, Step::Complete) {
             self.step = Step::Wait;
+            admission.complete(call.id);
         }
     }
 
     fn answer(&mut self) -> Option<Response<Body>> {
-        let call = &self.open.as_ref()?.call;
+        let call = self.open.as_ref()?.call();
         if !call.is_ready() {
             return None;
         }
@@ -517,7 +538,7 @@ impl Future for Exchange {
             Some(response) => Poll::Ready(response),
             None => {
                 if let Some(open) = &exchange.open {
-                    open.call.waker.set(Some(context.waker().clone()));
+                    open.call().waker.set(Some(context.waker().clone()));
                 }
                 Poll::Pending
             }

@@ -1,97 +1,29 @@
 //! Calls that leave, stall or are too many: what counts them ends with them.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, SendStream};
 use hyper::{HeaderMap, Request};
-use tokio::net::TcpStream;
-use tokio::task::LocalSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
-use super::calls::Shared;
-use super::share::ConnectionUse;
-use super::{
-    Call, Calls, Cause, Encoding, Event, Lane, Limits, Method, MethodConcurrency, ShareLimits,
-    Status,
-};
-use crate::http::{self, Server};
-use crate::net::listen;
+use super::test_support::{STREAM, UNARY, connect, frame, head, method, serve};
+use super::{Call, Calls, Cause, ConcurrencyLimits, Encoding, Event, Lane, Limits, Status};
+use crate::local::run;
+use crate::server::{Action, Counts, Requester as _};
 
-const LIMIT: Duration = Duration::from_secs(60);
-const UNARY: &str = "/test.Echo/Unary";
-const STREAM: &str = "/test.Echo/Stream";
 const WATCH: &str = "/test.Echo/Watch";
 
-fn run(future: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    LocalSet::new().block_on(&runtime, async {
-        timeout(LIMIT, future)
-            .await
-            .expect("the test took too long");
-    });
-}
-
 fn calls(limits: Limits) -> Calls {
-    let method = |path: &str, client_streams, lane| Method {
-        path: path.to_owned(),
-        client_streams,
-        lane,
-        message_bytes: None,
-        timeout: None,
-        concurrency: (0..limits.concurrency.len()).collect(),
-    };
-    let methods = vec![
-        method(UNARY, false, Lane::Unary),
-        method(STREAM, true, Lane::Stream),
-        method(WATCH, false, Lane::Watch),
-    ];
-    Calls::new(methods, Vec::new(), limits).unwrap()
-}
-
-fn serve(calls: &Calls) -> SocketAddr {
-    let server = Server::new(http::Limits::default());
-    server.delegate(Rc::new(calls.clone()));
-    let listener = listen(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
-    let address = listener.address().to_string().parse().unwrap();
-    tokio::task::spawn_local(server.keep_time());
-    tokio::task::spawn_local(calls.keep_time());
-    tokio::task::spawn_local(server.accept(listener, None));
-    address
-}
-
-async fn connect(address: SocketAddr) -> SendRequest<Bytes> {
-    let socket = TcpStream::connect(address).await.unwrap();
-    let (client, connection) = h2::client::handshake(socket).await.unwrap();
-    tokio::task::spawn_local(async move {
-        let _ = connection.await;
-    });
-    client
-}
-
-fn head(path: &str, fields: &[(&str, &str)]) -> Request<()> {
-    let mut request = Request::post(format!("http://test{path}"))
-        .header("content-type", "application/grpc")
-        .header("te", "trailers");
-    for (name, value) in fields {
-        request = request.header(*name, *value);
-    }
-    request.body(()).unwrap()
+    let watch = method(WATCH, false, Lane::Watch, &limits);
+    super::test_support::calls(limits, [watch])
 }
 
 fn message(flags: u8, payload: &[u8]) -> Bytes {
-    let mut frame = BytesMut::new();
-    frame.put_u8(flags);
-    frame.put_u32(payload.len() as u32);
-    frame.put_slice(payload);
-    frame.freeze()
+    frame(flags, payload).freeze()
 }
 
 struct Sent {
@@ -143,7 +75,7 @@ async fn take(calls: &Calls) -> Rc<Call> {
     loop {
         calls.next().await;
         match calls.take() {
-            Some(Event::Call(call)) => return call,
+            Some(Event::Request(call)) => return call,
             _ => continue,
         }
     }
@@ -155,25 +87,8 @@ fn finish(call: &Call) {
     call.handled();
 }
 
-impl Shared {
-    /// Nothing is held for any call any more.
-    fn assert_empty(&self) {
-        assert_eq!(self.calls.borrow().len(), 0, "calls");
-        assert_eq!(self.queued.get(), 0, "queued");
-        for lane in [Lane::Unary, Lane::Stream, Lane::Watch] {
-            assert_eq!(self.lanes.of(lane).handed(), 0, "handed of {lane:?}");
-            assert!(self.lanes.of(lane).ready.is_empty(), "ready of {lane:?}");
-        }
-        assert_eq!(self.streams.open(), (0, 0), "streams");
-        assert_eq!(self.watches.open(), (0, 0), "watches");
-        assert_eq!(self.deadlines.len(), 0, "deadlines");
-        for method in &self.served {
-            for limit in &method.concurrency {
-                assert_eq!(limit.inside(), 0, "calls inside of a limit");
-                assert!(limit.waiting.is_empty(), "calls at a limit");
-            }
-        }
-    }
+fn counts(calls: &Calls) -> Counts {
+    calls.shared.admission.counts()
 }
 
 #[test]
@@ -182,6 +97,7 @@ fn calls_that_were_abandoned_do_not_count_towards_the_queue_and_are_not_kept() {
         let calls = calls(Limits {
             in_flight: 1,
             queue: 3,
+            client_share: 1.0,
             ..Limits::default()
         });
         let client = connect(serve(&calls)).await;
@@ -192,12 +108,12 @@ fn calls_that_were_abandoned_do_not_count_towards_the_queue_and_are_not_kept() {
             for _ in 0..3 {
                 waiting.push_back(send_hello(&client, UNARY).await);
             }
-            until(|| calls.shared.queued.get() == 3).await;
+            until(|| counts(&calls).waiting == 3).await;
             for sent in &mut waiting {
                 sent.body.send_reset(Reason::CANCEL);
             }
-            until(|| calls.shared.queued.get() == 0).await;
-            assert!(calls.shared.lanes.of(Lane::Unary).ready.kept() <= 20);
+            until(|| counts(&calls).waiting == 0).await;
+            assert_eq!(counts(&calls).requests, 1);
         }
         let _last = send_hello(&client, UNARY).await;
         until(|| calls.in_flight() == 2).await;
@@ -212,6 +128,7 @@ fn a_full_queue_refuses_calls_whose_request_has_not_arrived_too() {
     run(async {
         let calls = calls(Limits {
             queue: 2,
+            client_share: 1.0,
             ..Limits::default()
         });
         let client = connect(serve(&calls)).await;
@@ -230,7 +147,10 @@ fn a_full_queue_refuses_calls_whose_request_has_not_arrived_too() {
         }
         let refused = send_hello(&client, UNARY).await.status().await;
         assert_eq!(refused.0, "14");
-        assert_eq!(refused.1, "the server has too many calls waiting");
+        assert_eq!(
+            refused.1,
+            "the server has 2 calls waiting, which is its limit"
+        );
         let reports = calls.refusals().await;
         assert_eq!((reports[0].cause, reports[0].count), (Cause::QueueFull, 1));
         assert!(reports[0].peer.is_some());
@@ -250,16 +170,7 @@ async fn resets(path: &str, limits: Limits, places: usize) {
     }
     while calls.take().is_some() {}
     let mut more = send_hello(&client, path).await;
-    let waits = || {
-        let ready = [Lane::Unary, Lane::Stream].map(|lane| calls.shared.lanes.of(lane).ready.len());
-        let concurrency = calls
-            .shared
-            .served
-            .iter()
-            .flat_map(|method| &method.concurrency);
-        ready.iter().sum::<usize>() + concurrency.map(|limit| limit.waiting.len()).sum::<usize>()
-            > 0
-    };
+    let waits = || counts(&calls).queued > 0;
     tokio::select! {
         // The client has its share.
         refused = &mut more.response => assert!(refused.is_ok()),
@@ -281,11 +192,9 @@ fn a_call_keeps_its_place_until_its_handler_has_ended_though_its_client_has_gone
         let limits = || Limits {
             in_flight: 3,
             streams: 3,
-            watches: ShareLimits {
-                server: 3,
-                connection: 3,
-                peer: 3,
-            },
+            watches: 3,
+            watches_per_connection: 3,
+            client_share: 1.0,
             ..Limits::default()
         };
         resets(UNARY, limits(), 3).await;
@@ -296,9 +205,9 @@ fn a_call_keeps_its_place_until_its_handler_has_ended_though_its_client_has_gone
             ..Limits::default()
         };
         resets(STREAM, per_connection, 3).await;
-        let limit = MethodConcurrency {
+        let limit = ConcurrencyLimits {
             name: "test".to_owned(),
-            in_flight: 3,
+            running: 3,
             queue: 1,
         };
         let concurrency = vec![limit];
@@ -341,9 +250,9 @@ impl Dice {
 
 /// Calls of every kind that are made, handled, expired and reset in any order.
 async fn disorder(seed: u64) {
-    let limit = MethodConcurrency {
+    let limit = ConcurrencyLimits {
         name: "test".to_owned(),
-        in_flight: 4,
+        running: 4,
         queue: 3,
     };
     let calls = calls(Limits {
@@ -351,11 +260,9 @@ async fn disorder(seed: u64) {
         streams: 2,
         queue: 5,
         streams_per_connection: 4,
-        watches: ShareLimits {
-            server: 3,
-            connection: 3,
-            peer: 3,
-        },
+        watches: 3,
+        watches_per_connection: 3,
+        client_share: 1.0,
         buffered_bytes: 200 << 10,
         concurrency: vec![limit],
         ..Limits::default()
@@ -382,7 +289,7 @@ async fn disorder(seed: u64) {
             }
             7 => {
                 while let Some(event) = calls.take() {
-                    if let Event::Call(call) = event {
+                    if let Event::Request(call) = event {
                         handled.push(call);
                     }
                 }
@@ -401,11 +308,11 @@ async fn disorder(seed: u64) {
     drop(sent);
     drop(client);
     until(|| calls.in_flight() == 0).await;
-    let lanes = [Lane::Unary, Lane::Stream, Lane::Watch];
-    for lane in lanes {
-        let running = handled.iter().filter(|call| call.lane == lane).count();
-        assert_eq!(calls.shared.lanes.of(lane).handed(), running, "{lane:?}");
-    }
+    let mut running = [0; 3];
+    handled
+        .iter()
+        .for_each(|call| running[call.lane() as usize] += 1);
+    assert_eq!(counts(&calls).running, running);
     for (index, call) in handled.into_iter().enumerate() {
         // A handler that is destroyed says nothing.
         if index % 2 == 0 {
@@ -413,7 +320,7 @@ async fn disorder(seed: u64) {
         }
     }
     while calls.take().is_some() {}
-    calls.shared.assert_empty();
+    assert_eq!(counts(&calls), Counts::default());
 }
 
 #[test]
@@ -446,7 +353,7 @@ fn streams_and_watches_of_four_connections_leave_room_for_every_other_call() {
         let client = connect(address).await;
         let _sent = send_hello(&client, UNARY).await;
         loop {
-            if take(&calls).await.lane == Lane::Unary {
+            if take(&calls).await.lane() == Lane::Unary {
                 break;
             }
         }
@@ -460,6 +367,7 @@ fn streams_that_use_up_their_budget_take_nothing_from_unary_calls() {
     run(async {
         let calls = calls(Limits {
             streams: 2,
+            client_share: 1.0,
             ..Limits::default()
         });
         let client = connect(serve(&calls)).await;
@@ -469,11 +377,11 @@ fn streams_that_use_up_their_budget_take_nothing_from_unary_calls() {
         }
         until(|| calls.in_flight() == 5).await;
         let (first, second) = (take(&calls).await, take(&calls).await);
-        assert_eq!((first.lane, second.lane), (Lane::Stream, Lane::Stream));
+        assert_eq!((first.lane(), second.lane()), (Lane::Stream, Lane::Stream));
         let _sent = send_hello(&client, UNARY).await;
-        assert_eq!(take(&calls).await.lane, Lane::Unary);
+        assert_eq!(take(&calls).await.lane(), Lane::Unary);
         finish(&first);
-        assert_eq!(take(&calls).await.lane, Lane::Stream);
+        assert_eq!(take(&calls).await.lane(), Lane::Stream);
     });
 }
 
@@ -517,7 +425,7 @@ fn a_request_that_stalls_ends_by_itself_and_is_counted() {
         );
         assert_eq!(calls.refusals().await[0].cause, Cause::RequestTooSlow);
         until(|| calls.in_flight() == 0).await;
-        calls.shared.assert_empty();
+        assert_eq!(counts(&calls), Counts::default());
     });
 }
 
@@ -531,28 +439,14 @@ fn a_request_that_arrives_slowly_but_steadily_is_waited_for() {
         let client = connect(serve(&calls)).await;
         let wire = message(0, &[7; 100 << 10]);
         let sent = send(&client, head(UNARY, &[]), &[wire.slice(..40 << 10)], false).await;
-        let arrived = |bytes: u64| {
-            let shared = Rc::clone(&calls.shared);
-            move || {
-                let call = shared.calls.borrow().iter().next().map(Rc::clone);
-                call.is_some_and(|call| call.inbound.borrow().progress() == Some(bytes))
-            }
-        };
-        until(arrived(40 << 10)).await;
-        let call = calls
-            .shared
-            .calls
-            .borrow()
-            .iter()
-            .next()
-            .map(Rc::clone)
-            .unwrap();
+        let call = || calls.shared.admission.first_request();
+        until(|| call().is_some_and(|call| call.inbound.borrow().arrived() == 40 << 10)).await;
+        let call = call().unwrap();
         // As if its time had come: 40 KiB are enough for 30 seconds once, and not twice.
-        let due = || call.reading.get().unwrap().due;
-        let first = due();
-        calls.shared.look_at_request(&call, first);
+        let check = || call.act(Action::CheckUpload);
+        check();
         assert!(call.is_open());
-        calls.shared.look_at_request(&call, due());
+        check();
         assert!(!call.is_open());
         assert_eq!(sent.status().await.0, "4");
     });
@@ -574,13 +468,13 @@ fn one_connection_has_no_more_of_its_requests_waiting_than_it_may_and_all_of_the
             held.push(send(&client, head(UNARY, &[]), &[message(0, &[7; SIZE])], true).await);
         }
         let first = take(&calls).await;
-        until(|| calls.shared.lanes.of(Lane::Unary).ready.len() >= 2).await;
+        until(|| counts(&calls).queued >= 2).await;
         for _ in 0..50 {
             tokio::task::yield_now().await;
         }
-        let reserved = ConnectionUse::of(first.peer()).uploads.reserved();
+        let reserved = counts(&calls).reserved;
         assert!(reserved <= ALL, "{reserved} bytes");
-        let waiting = calls.shared.lanes.of(Lane::Unary).ready.len();
+        let waiting = counts(&calls).queued;
         assert!(waiting <= ALL / SIZE, "{waiting} whole requests wait");
         let mut call = first;
         for _ in 1..12 {
@@ -640,7 +534,7 @@ fn an_expired_call_leaves_the_queue_at_once() {
         let late = send(&client, request, &[message(0, b"late")], true).await;
         assert_eq!(late.status().await.0, "4");
         assert!(begun.elapsed() >= Duration::from_millis(1));
-        assert_eq!(calls.shared.queued.get(), 0);
+        assert_eq!(counts(&calls).waiting, 0);
         assert_eq!(calls.refusals().await[0].cause, Cause::ExpiredInQueue);
     });
 }
@@ -657,7 +551,7 @@ fn a_message_that_cannot_be_decompressed_is_counted_once() {
         assert!(call.take_message().is_err());
         let report = calls.refusals().await.remove(0);
         assert_eq!((report.cause, report.count), (Cause::MalformedMessage, 1));
-        assert!(report.message.contains("no gzip data"), "{report:?}");
+        assert!(report.detail.contains("no gzip data"), "{report:?}");
 
         let bomb = Encoding::Gzip.compress(&vec![0; 5 << 20]).unwrap();
         let _stream = send(
@@ -673,5 +567,121 @@ fn a_message_that_cannot_be_decompressed_is_counted_once() {
         }
         let report = calls.refusals().await.remove(0);
         assert_eq!((report.cause, report.count), (Cause::MessageTooLarge, 1));
+    });
+}
+
+#[test]
+fn unary_calls_of_one_client_leave_places_and_room_in_the_queue_to_others() {
+    run(async {
+        let calls = calls(Limits {
+            in_flight: 2,
+            queue: 4,
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let mut held = vec![send_hello(&client, UNARY).await];
+        let running = take(&calls).await;
+        for _ in 0..2 {
+            held.push(send_hello(&client, UNARY).await);
+        }
+        until(|| counts(&calls).queued == 2).await;
+        assert!(
+            calls.take().is_none(),
+            "one of two places is the client's share"
+        );
+        let (status, why) = send_hello(&client, UNARY).await.status().await;
+        assert_eq!(status, "8");
+        assert_eq!(
+            why,
+            "the client address has 2 calls waiting, which is its limit"
+        );
+        let report = calls.refusals().await.remove(0);
+        assert_eq!((report.cause, report.count), (Cause::QueueFull, 1));
+        finish(&running);
+        take(&calls).await;
+    });
+}
+
+#[test]
+fn streams_of_one_client_leave_places_to_others() {
+    run(async {
+        let calls = calls(Limits {
+            streams: 4,
+            watches: 4,
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            held.push(send_hello(&client, STREAM).await);
+        }
+        let _running = (take(&calls).await, take(&calls).await);
+        until(|| counts(&calls).queued == 1).await;
+        assert!(
+            calls.take().is_none(),
+            "two of four places are the client's share"
+        );
+        for _ in 0..2 {
+            held.push(send_hello(&client, WATCH).await);
+        }
+        let (status, why) = send_hello(&client, WATCH).await.status().await;
+        assert_eq!(status, "8");
+        assert_eq!(
+            why,
+            "the client address has 2 health watches open, which is its limit"
+        );
+    });
+}
+
+#[test]
+fn a_client_that_takes_nothing_of_its_answers_is_disconnected_and_its_handler_told() {
+    run(async {
+        for path in [UNARY, STREAM] {
+            let calls = calls(Limits {
+                write_timeout: Some(Duration::from_millis(500)),
+                ..Limits::default()
+            });
+            let client = connect(serve(&calls)).await;
+            let sent = send_hello(&client, path).await;
+            let call = take(&calls).await;
+            // More than the window of a client that reads nothing.
+            let _ = call.write(&vec![0; 1 << 20]);
+            let mut answer = sent.response.await.unwrap().into_body();
+            calls.next().await;
+            assert!(matches!(calls.take(), Some(Event::Gone(id)) if id == call.id()));
+            while let Some(Ok(_)) = answer.data().await {}
+            assert!(client.ready().await.is_err(), "the connection is open");
+        }
+    });
+}
+
+#[test]
+fn a_stream_that_is_silent_or_read_slowly_is_not_taken_for_one_that_is_not_read() {
+    run(async {
+        let calls = calls(Limits {
+            write_timeout: Some(Duration::from_millis(500)),
+            ..Limits::default()
+        });
+        let client = connect(serve(&calls)).await;
+        let sent = send_hello(&client, STREAM).await;
+        let call = take(&calls).await;
+        call.write(b"first").unwrap();
+        let mut answer = sent.response.await.unwrap().into_body();
+        let first = answer.data().await.unwrap().unwrap();
+        answer.flow_control().release_capacity(first.len()).unwrap();
+        // From here on time passes only while nothing else can happen.
+        tokio::time::pause();
+        sleep(Duration::from_millis(1_500)).await;
+        assert!(call.is_open(), "silence");
+        let _ = call.write(&vec![0; 400 << 10]);
+        for _ in 0..8 {
+            let mut read = 0;
+            while read < 40 << 10 {
+                read += answer.data().await.unwrap().unwrap().len();
+            }
+            answer.flow_control().release_capacity(read).unwrap();
+            sleep(Duration::from_millis(200)).await;
+        }
+        assert!(call.is_open(), "a slow reader");
     });
 }

@@ -3,16 +3,15 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::call_stats::CallStats;
-use super::connection::{Connection, Peer};
-use super::refusals::Cause;
-use super::registry::Id;
+use super::connection::Connection;
+use super::peer::Peer;
+use super::refusal::Cause;
 use super::serve::serve;
-use super::service::ServiceState;
 use super::shared::Shared;
 use crate::net::{Acceptor, PeerListener, Stream, TlsAcceptor};
+use crate::server::Id;
 
-/// How long to wait when the system has no descriptor left for a connection.
+/// Pause after an accept that failed, such as for want of a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) async fn accept(
@@ -20,11 +19,11 @@ pub(super) async fn accept(
     acceptor: Acceptor,
     tls: Option<Rc<TlsAcceptor>>,
 ) -> io::Result<()> {
-    while shared.room().await {
+    while shared.context.admission.room().await {
         let accepted = tokio::select! {
             biased;
             accepted = acceptor.accept() => accepted,
-            () = shared.stop.notified() => break,
+            () = shared.context.admission.stopping() => break,
         };
         match accepted {
             Ok((stream, address)) => shared.open(stream, address, tls.clone()),
@@ -37,13 +36,13 @@ pub(super) async fn accept(
     Ok(())
 }
 
-/// Accepts what waits for another worker and is not accepted there.
+/// Accepts connections that another worker leaves in the queue of its socket.
 pub(super) async fn help(shared: Rc<Shared>, mut peer: PeerListener, tls: Option<Rc<TlsAcceptor>>) {
-    while shared.room().await {
+    while shared.context.admission.room().await {
         let accepted = tokio::select! {
             biased;
             accepted = peer.accept() => accepted,
-            () = shared.stop.notified() => return,
+            () = shared.context.admission.stopping() => return,
         };
         match accepted {
             Ok((stream, address)) => shared.open(stream, address, tls.clone()),
@@ -52,38 +51,11 @@ pub(super) async fn help(shared: Rc<Shared>, mut peer: PeerListener, tls: Option
     }
 }
 
-/// Somebody accepts connections for as long as this lives.
-pub(super) struct Accepting(Rc<Shared>);
-
-impl Accepting {
-    pub(super) fn begin(shared: &Rc<Shared>) -> Self {
-        shared.accepting.set(shared.accepting.get() + 1);
-        Self(Rc::clone(shared))
-    }
-}
-
-impl Drop for Accepting {
-    fn drop(&mut self) {
-        self.0.accepting.set(self.0.accepting.get() - 1);
-        self.0.connection_ended.notify_waiters();
-    }
-}
-
 impl Shared {
-    /// Ends when there may be one connection more. False: the server is stopping.
-    async fn room(&self) -> bool {
-        while self.connections.borrow().len() >= self.limits.connections && !self.is_stopping() {
-            tokio::select! {
-                () = self.connection_ended.notified() => {}
-                () = self.stop.notified() => {}
-            }
-        }
-        !self.is_stopping()
-    }
-
-    /// The client is gone again, or there are no descriptors: neither is the end of the server.
+    /// The client has gone again, or there are no descriptors: the server goes on.
     async fn not_accepted(&self, error: &io::Error) {
-        self.refusals.add(Cause::Accept, None, &error.to_string());
+        let admission = &self.context.admission;
+        admission.add_refusal(Cause::Accept, None, &error.to_string());
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
@@ -93,20 +65,12 @@ impl Shared {
         address: Option<SocketAddr>,
         tls: Option<Rc<TlsAcceptor>>,
     ) {
-        let Ok(place) = self.admission.connect(address.map(|address| address.ip())) else {
-            return self.refusals.add(Cause::ClientConnections, address, "");
+        let server = &self.context;
+        let Ok(place) = server.admission.connect(address) else {
+            return;
         };
-        let peer = Peer {
-            address,
-            is_tls: tls.is_some(),
-            certificate: None,
-            call_stats: CallStats::default(),
-            service_state: ServiceState::default(),
-        };
-        let connection = self
-            .connections
-            .borrow_mut()
-            .insert(|id| Connection::new(id, Rc::clone(self), place, peer));
+        let peer = Peer::new(address, tls.is_some(), None);
+        let connection = self.insert(|id| Connection::new(id, Rc::clone(server), place, peer));
         let shared = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let _open = Open {
@@ -127,7 +91,8 @@ struct Open {
 impl Drop for Open {
     fn drop(&mut self) {
         let connection = self.shared.connections.borrow_mut().remove(self.id);
-        drop(connection);
-        self.shared.connection_ended.notify_waiters();
+        if let Some(connection) = connection {
+            connection.end();
+        }
     }
 }

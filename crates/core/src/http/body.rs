@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -11,31 +11,30 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::body_aborted::BodyAborted;
 use super::file_body::FileBody;
-use super::registry::Id;
-use super::shared::Shared;
 use super::websocket::Upgrade;
 use crate::wait;
 
-/// Bytes of a streamed body that may wait for the client before its writer has to.
+/// Bytes of a streamed body that are buffered before its writer has to wait.
 const BUFFERED: usize = 64 << 10;
 
-/// The body of an answer.
+/// A response body.
 pub enum Body {
     Empty,
     Full(Bytes),
-    /// Written piece by piece through a [`BodyWriter`].
+    /// Written chunk by chunk through a [`BodyWriter`].
     Stream(StreamBody),
-    /// Of a file, see [`SendableFile`](super::SendableFile).
+    /// The contents of a [`SendableFile`](super::SendableFile).
     File(FileBody),
     /// Made by a [`Service`](super::Service).
-    Other(Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = Broken>>>),
-    /// None: the connection leaves HTTP with this answer.
+    Other(Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = BodyAborted>>>),
+    /// No body: the connection becomes a WebSocket after this response.
     Conversation(Upgrade),
 }
 
 impl Body {
-    /// A body that is written while it is sent; `length` is its exact size where it is known.
+    /// A body that is written while it is sent. `length` is its exact size if known.
     pub fn stream(length: Option<u64>) -> (BodyWriter, Self) {
         StreamBody::open(length, None)
     }
@@ -44,8 +43,8 @@ impl Body {
         matches!(self, Self::Stream(stream) if stream.events.is_some())
     }
 
-    /// A body of events that has no end of its own: it ends when the server stops, and where nothing is written for that
-    /// long, `heartbeat` is.
+    /// A stream of events: it ends when the server stops. After each such duration without an event the bytes of `heartbeat` are
+    /// sent.
     pub fn events(heartbeat: Option<(Duration, Bytes)>) -> (BodyWriter, Self) {
         let beats = heartbeat.map(|(every, bytes)| Heartbeat {
             every,
@@ -65,11 +64,6 @@ impl From<Bytes> for Body {
     }
 }
 
-/// The writer gave up before the end: the client must not take what it has got for the whole.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the response was not written to its end")]
-pub struct Broken;
-
 #[derive(Default)]
 pub(super) struct Pipe {
     waiting: VecDeque<Bytes>,
@@ -77,21 +71,21 @@ pub(super) struct Pipe {
     end: Option<End>,
     /// The connection waits for something to send.
     reader: Option<Waker>,
-    /// Notified when there is room, or nobody is there any more to send it to.
+    /// Notified when there is room, or when the body is not sent any further.
     room: Rc<Notify>,
-    /// Nobody will send any more.
+    /// The body is not sent any further.
     closed: bool,
 }
 
 impl Pipe {
-    /// There is nothing more to send, whatever the writer still has to say.
+    /// Ends the body; later writes fail.
     pub(super) fn end(&mut self) {
         self.finish(End::Done(None));
     }
 
-    fn has_room(&self) -> Option<Result<(), Broken>> {
+    fn has_room(&self) -> Option<Result<(), BodyAborted>> {
         match self.closed {
-            true => Some(Err(Broken)),
+            true => Some(Err(BodyAborted)),
             false => (self.bytes < BUFFERED).then_some(Ok(())),
         }
     }
@@ -106,23 +100,23 @@ impl Pipe {
 
 enum End {
     Done(Option<HeaderMap>),
-    Broken,
+    Aborted,
 }
 
-/// Sends a body piece by piece. Dropped before [`end`](Self::end) it breaks the response off.
+/// Sends a body chunk by chunk. Dropping it before [`end`](Self::end) aborts the response.
 pub struct BodyWriter {
     pipe: Rc<RefCell<Pipe>>,
 }
 
 impl BodyWriter {
-    /// Takes the piece in any case. False: wait for [`room`](Self::room) before the next one.
+    /// Buffers the chunk in any case. Returns false if the caller should await [`room`](Self::room) before the next write.
     ///
     /// # Errors
-    /// [`Broken`]: the client has gone away.
-    pub fn write(&self, piece: Bytes) -> Result<bool, Broken> {
+    /// [`BodyAborted`]: the client has disconnected.
+    pub fn write(&self, piece: Bytes) -> Result<bool, BodyAborted> {
         let mut pipe = self.pipe.borrow_mut();
         if pipe.closed || pipe.end.is_some() {
-            return Err(Broken);
+            return Err(BodyAborted);
         }
         if !piece.is_empty() {
             pipe.bytes += piece.len();
@@ -132,8 +126,8 @@ impl BodyWriter {
         Ok(pipe.bytes < BUFFERED)
     }
 
-    /// Ends when less waits than the buffer takes, or the client has gone away. Any number of tasks may wait.
-    pub fn room(&self) -> impl Future<Output = Result<(), Broken>> + use<> {
+    /// Completes when the buffer has room, or the client has disconnected. Any number of tasks may wait.
+    pub fn room(&self) -> impl Future<Output = Result<(), BodyAborted>> + use<> {
         let pipe = Rc::clone(&self.pipe);
         let room = Rc::clone(&pipe.borrow().room);
         async move { wait::until(&room, || pipe.borrow().has_room()).await }
@@ -146,7 +140,7 @@ impl BodyWriter {
 
 impl Drop for BodyWriter {
     fn drop(&mut self) {
-        self.pipe.borrow_mut().finish(End::Broken);
+        self.pipe.borrow_mut().finish(End::Aborted);
     }
 }
 
@@ -161,8 +155,8 @@ pub struct StreamBody {
     pipe: Rc<RefCell<Pipe>>,
     left: Option<u64>,
     events: Option<Events>,
-    /// Who hears that the client has gone away, and by which name.
-    watcher: Option<(Weak<Shared>, Id)>,
+    /// Called when nothing more is sent: true where the body was sent to its end.
+    on_end: Option<Box<dyn FnOnce(bool)>>,
 }
 
 struct Events {
@@ -172,7 +166,7 @@ struct Events {
 struct Heartbeat {
     every: Duration,
     bytes: Bytes,
-    /// None until the connection has nothing to send for the first time.
+    /// `None` until the connection has nothing to send for the first time.
     next: Option<Pin<Box<Sleep>>>,
 }
 
@@ -197,24 +191,29 @@ impl StreamBody {
         let writer = BodyWriter {
             pipe: Rc::clone(&pipe),
         };
-        let watcher = None;
         let body = Self {
             pipe,
             left,
             events,
-            watcher,
+            on_end: None,
         };
         (writer, Body::Stream(body))
     }
 
-    /// Lets the server know when nobody is there any more who could be sent something. For a body of events: what the
-    /// server ends it by when it stops.
-    pub(super) fn watched_by(&mut self, shared: &Rc<Shared>, id: Id) -> Option<Rc<RefCell<Pipe>>> {
-        self.watcher = Some((Rc::downgrade(shared), id));
+    /// Calls `on_end` when nothing more is sent: true where the body was sent to its end.
+    pub(super) fn on_end(&mut self, on_end: impl FnOnce(bool) + 'static) {
+        self.on_end = Some(Box::new(on_end));
+    }
+
+    /// The pipe of a stream of events, by which a server that stops ends it.
+    pub(super) fn events(&self) -> Option<Rc<RefCell<Pipe>>> {
         self.events.as_ref().map(|_| Rc::clone(&self.pipe))
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         let mut pipe = self.pipe.borrow_mut();
         if let Some(piece) = pipe.waiting.pop_front() {
             pipe.bytes -= piece.len();
@@ -239,7 +238,7 @@ impl StreamBody {
                     .take()
                     .map(|trailers| Ok(Frame::trailers(trailers))),
             ),
-            Some(End::Broken) => Poll::Ready(Some(Err(Broken))),
+            Some(End::Aborted) => Poll::Ready(Some(Err(BodyAborted))),
             None => {
                 pipe.reader = Some(context.waker().clone());
                 let beats = self
@@ -268,22 +267,20 @@ impl Drop for StreamBody {
         pipe.room.notify_waiters();
         let is_whole = pipe.end.is_some();
         drop(pipe);
-        if let Some((shared, id)) = self.watcher.take()
-            && let Some(shared) = shared.upgrade()
-        {
-            shared.stream_ended(id, is_whole);
+        if let Some(on_end) = self.on_end.take() {
+            on_end(is_whole);
         }
     }
 }
 
 impl hyper::body::Body for Body {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BodyAborted;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         match self.get_mut() {
             Self::Empty | Self::Conversation(_) => Poll::Ready(None),
             Self::Stream(stream) => stream.poll(context),

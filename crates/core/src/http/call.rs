@@ -1,6 +1,6 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::task::Waker;
 use std::time::Instant;
@@ -9,19 +9,20 @@ use bytes::Bytes;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Response, StatusCode, header};
 
-use super::admission::Permit;
 use super::body::Body;
-use super::connection::Peer;
-use super::error_response::plain;
+use super::error_response::{last, plain};
+use super::limits::LONG_LIVED;
 use super::multipart::MultipartLimits;
-use super::refusals::Cause;
-use super::registry::Id;
+use super::peer::Peer;
+use super::refusal::Cause;
 use super::request_body::{BodyError, RequestBody};
-use super::shared::{Event, Shared};
-use super::timeouts::Tick;
 use super::upload::{self, Field, UploadError};
 use super::websocket::{self, UpgradeError, WebSocket, WebSocketLimits};
+use crate::server::{self, Action, Id, Reason, Requester};
 use crate::{metrics, workers};
+
+/// The server core, as requests use it.
+pub(super) type Admission = server::Admission<Call, Cause>;
 
 /// A request that waits for its answer.
 pub struct Call {
@@ -29,32 +30,15 @@ pub struct Call {
     head: Parts,
     pub(super) body: Rc<RequestBody>,
     peer: Rc<Peer>,
-    pub(super) arrived: Tick,
-    /// Only where somebody may ask for metrics.
+    /// `None` in a process that serves no metrics.
     began: Option<Instant>,
     timer: RefCell<Option<Arc<metrics::Histogram>>>,
-    pub(super) stage: Cell<Stage>,
-    /// Its body is being read before it is queued.
-    pub(super) is_reading: Cell<bool>,
-    /// Its place, while its handler runs.
-    pub(super) permit: RefCell<Option<Rc<Permit>>>,
-    shared: Weak<Shared>,
-    /// It has been announced as late.
-    pub(super) is_late: Cell<bool>,
+    admission: Rc<Admission>,
+    /// The head of the response is known.
+    is_answered: Cell<bool>,
     pub(super) answer: RefCell<Option<Response<Body>>>,
     /// The connection, waiting for the answer.
     pub(super) waker: Cell<Option<Waker>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// In the queue, or its body is still being read.
-    Queued,
-    /// With its handler.
-    Handed,
-    Answered,
-    /// Nobody is there to answer any more.
-    Gone,
 }
 
 impl Call {
@@ -63,21 +47,17 @@ impl Call {
         head: Parts,
         body: Rc<RequestBody>,
         peer: Rc<Peer>,
-        shared: &Rc<Shared>,
+        admission: &Rc<Admission>,
     ) -> Self {
         Self {
             id,
             head,
             body,
             peer,
-            arrived: shared.clock.get(),
-            shared: Rc::downgrade(shared),
             began: workers::pulse::is_measured().then(Instant::now),
             timer: RefCell::default(),
-            stage: Cell::new(Stage::Queued),
-            is_reading: Cell::new(false),
-            permit: RefCell::default(),
-            is_late: Cell::new(false),
+            admission: Rc::clone(admission),
+            is_answered: Cell::default(),
             answer: RefCell::default(),
             waker: Cell::default(),
         }
@@ -88,7 +68,7 @@ impl Call {
         self.id
     }
 
-    /// The method a handler is chosen by: a conversation begins with GET, whatever it is called over HTTP/2 (RFC 8441 §5).
+    /// The method for routing. A WebSocket handshake counts as GET, also over HTTP/2, where it is a CONNECT (RFC 8441 §5).
     pub fn method(&self) -> &Method {
         match websocket::is_stream(&self.head) {
             true => &GET,
@@ -105,7 +85,7 @@ impl Call {
         &self.peer
     }
 
-    /// The whole body, when it is here already. It can be asked for any number of times.
+    /// The whole body if it has arrived. May be called any number of times.
     pub fn whole_body(&self) -> Option<Result<Bytes, BodyError>> {
         self.body.whole()
     }
@@ -115,12 +95,12 @@ impl Call {
         Rc::clone(&self.body).read()
     }
 
-    /// The next piece of the body, empty at its end. The client may send no more than what is read.
+    /// The next chunk of the body, empty at its end. Not reading stops the client (flow control).
     pub fn next_piece(&self) -> impl Future<Output = Result<Bytes, BodyError>> + use<> {
         Rc::clone(&self.body).next()
     }
 
-    /// Reads the body as a form of `multipart/form-data`, whose files go to the folder.
+    /// Reads the body as `multipart/form-data` and stores its files in `folder`.
     pub fn read_form(
         &self,
         limits: MultipartLimits,
@@ -131,35 +111,40 @@ impl Call {
         upload::read_form(Rc::clone(&self.body), kind, limits, folder)
     }
 
-    /// Fields that followed the body, once it has been read.
+    /// The trailer fields, once the body has been read.
     pub fn trailers(&self) -> Option<HeaderMap> {
         self.body.trailers()
     }
 
-    /// Records in `histogram` the time from the arrival of its header to its answer.
+    /// Records the time from the arrival of the header to the response in `histogram`.
     pub fn time(&self, histogram: &Arc<metrics::Histogram>) {
         *self.timer.borrow_mut() = Some(Arc::clone(histogram));
     }
 
-    /// Answers, once. False when it was answered before or the client has gone away: then nothing is sent.
+    /// Responds, once. Returns false, and sends nothing, if the call was answered before or its client has disconnected.
     ///
-    /// An event stream beyond [`Limits::long_lived`](super::Limits::long_lived) is answered 503, and its handler is told that its
-    /// client has gone.
+    /// An event stream beyond [`Limits::long_lived`](super::Limits::long_lived) gets 503, and its handler gets [`Event::Gone`].
+    ///
+    /// [`Event::Gone`]: crate::server::Event::Gone
     pub fn respond(&self, response: Response<Body>) -> bool {
         if !self.is_open() {
             return false;
         }
-        if response.body().is_events() && !self.may_last() {
+        if response.body().is_events() && !self.become_long_lived() {
             return false;
         }
         count(response.status());
+        match response.body() {
+            // The request is finished when the body has been sent.
+            Body::Stream(_) => self.admission.clear_deadline(self.id),
+            _ => drop(self.admission.finish(self.id)),
+        }
         self.answer_with(response);
         true
     }
 
-    /// For a call that [is open](Self::is_open).
-    pub(super) fn answer_with(&self, response: Response<Body>) {
-        self.stage.set(Stage::Answered);
+    fn answer_with(&self, response: Response<Body>) {
+        self.is_answered.set(true);
         self.record_time();
         *self.answer.borrow_mut() = Some(response);
         if let Some(waker) = self.waker.take() {
@@ -167,27 +152,26 @@ impl Call {
         }
     }
 
-    /// Counts it among the requests that last. False: there are too many of them, and it is answered 503.
-    fn may_last(&self) -> bool {
-        if self
-            .permit
-            .borrow()
-            .as_ref()
-            .is_none_or(|permit| permit.last().is_ok())
-        {
-            return true;
+    /// Refuses a request that no handler has seen.
+    pub(super) fn refuse(&self, cause: Cause, detail: &str, response: Response<Body>) {
+        if self.admission.refuse(self.id, cause, detail) {
+            self.answer_with(response);
         }
-        if let Some(shared) = self.shared.upgrade() {
-            shared.refusals.add(Cause::LongLived, self.peer.address, "");
-            shared.announce(Event::Gone(self.id));
-        }
-        self.answer_with(plain(StatusCode::SERVICE_UNAVAILABLE));
-        false
     }
 
-    /// Its handler has ended, and its place is free.
+    /// Moves the request to the lane of long-lived requests. If that is full, responds 503 and returns false.
+    fn become_long_lived(&self) -> bool {
+        let is_admitted = self.admission.change_lane(self.id, LONG_LIVED).is_ok();
+        if !is_admitted {
+            self.answer_with(plain(StatusCode::SERVICE_UNAVAILABLE));
+            self.admission.cancel(self.id);
+        }
+        is_admitted
+    }
+
+    /// Declares that the handler has ended, which frees its place. Dropping the call does the same.
     pub fn handled(&self) {
-        self.permit.take();
+        self.admission.end_handler(self.id);
     }
 
     fn record_time(&self) {
@@ -196,32 +180,51 @@ impl Call {
         }
     }
 
-    /// Answers by turning the connection, or the stream of HTTP/2, into a conversation. None when nobody waits for an answer any more, or there
-    /// are too many requests that last: then it has been answered 503.
+    /// Accepts a WebSocket handshake: the connection, or the stream of HTTP/2, becomes a WebSocket. Returns `None` if the client has
+    /// disconnected, or if too many long-lived requests are open; then the response is 503.
     ///
-    /// `subprotocol` is one of those the client has offered.
+    /// `subprotocol` must be one that the client has offered.
     ///
     /// # Errors
-    /// The request asks for none, or not as RFC 6455 §4.2.1 has it: it still waits for its answer.
+    /// The request is no handshake, or not a valid one (RFC 6455 §4.2.1). It still needs a response.
     pub fn converse(
         &self,
         subprotocol: Option<&str>,
         limits: WebSocketLimits,
     ) -> Result<Option<WebSocket>, UpgradeError> {
         let (socket, response) = websocket::accept(&self.head, subprotocol, limits)?;
-        let may_begin = self.is_open() && self.may_last() && self.respond(response);
+        let may_begin = self.is_open() && self.become_long_lived() && self.respond(response);
         Ok(may_begin.then_some(socket))
     }
 
-    /// Somebody still waits for the answer.
+    /// Whether the client still waits for the response.
     pub fn is_open(&self) -> bool {
-        matches!(self.stage.get(), Stage::Queued | Stage::Handed)
+        !self.is_answered.get() && self.admission.is_open(self.id)
+    }
+}
+
+impl Requester for Call {
+    fn act(&self, action: Action) {
+        // A handler whose deadline has passed gets an event and responds itself. Request bodies enforce their rate themselves.
+        let Action::Refuse(refusal) = action else {
+            return;
+        };
+        self.answer_with(match refusal.reason {
+            Reason::Deadline { is_arriving: true } => last(StatusCode::REQUEST_TIMEOUT),
+            _ => plain(StatusCode::SERVICE_UNAVAILABLE),
+        });
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.handled();
     }
 }
 
 static GET: Method = Method::GET;
 
-/// Answers by the first digit of their status.
+/// Responses by status class.
 static ANSWERS: LazyLock<[Arc<metrics::Counter>; 5]> = LazyLock::new(|| {
     ["1xx", "2xx", "3xx", "4xx", "5xx"].map(|class| {
         let help = "HTTP requests answered by a handler, by class of status.";

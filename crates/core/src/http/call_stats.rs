@@ -1,7 +1,7 @@
 use std::cell::Cell;
 use std::time::SystemTime;
 
-/// How many calls of gRPC a server, or one of its connections, has had.
+/// Counts the gRPC calls of a server or a connection.
 #[derive(Debug, Default)]
 pub struct CallStats {
     started: Cell<u64>,
@@ -32,7 +32,7 @@ impl CallStats {
         self.succeeded.get()
     }
 
-    /// Those that the client has left among them.
+    /// Includes calls whose client has disconnected.
     pub fn failed(&self) -> u64 {
         self.failed.get()
     }

@@ -1,4 +1,4 @@
-//! Compresses bodies of answers.
+//! Compression of response bodies.
 
 use std::io::{self, Write as _};
 
@@ -9,15 +9,15 @@ use zstd::stream::write::Encoder as ZstdEncoder;
 
 use super::content_encoding::ContentEncoding;
 
-/// Levels at which each of them takes about as long as sending what it saves would, at a megabyte in tens of milliseconds.
+/// Levels at which compressing takes about as long as sending the saved bytes would, at some tens of milliseconds a megabyte.
 const GZIP_LEVEL: u32 = 5;
 const BROTLI_QUALITY: u32 = 4;
 const ZSTD_LEVEL: i32 = 3;
-/// 512 KiB as a power of two: what a stream keeps in memory on both sides, for as long as it lasts.
+/// Base-2 logarithm of the window, 512 KiB: both sides keep it in memory for as long as a stream lasts.
 const WINDOW: u32 = 19;
 const BROTLI_BUFFER: usize = 4096;
 
-/// Compresses one body, whole or piece by piece.
+/// Compresses one body, whole or chunk by chunk.
 pub struct Encoder {
     inner: Inner,
 }
@@ -30,7 +30,7 @@ enum Inner {
 
 impl Encoder {
     /// # Errors
-    /// There is no memory for it.
+    /// Out of memory.
     pub fn new(coding: ContentEncoding) -> io::Result<Self> {
         let out = Vec::new();
         let inner = match coding {
@@ -48,10 +48,10 @@ impl Encoder {
         Ok(Self { inner })
     }
 
-    /// What to send for the piece. With all before it, the client can read the piece to its end.
+    /// The compressed bytes of a chunk, flushed: with all bytes before them the client can decompress the whole chunk.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// Out of memory.
     pub fn write(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
         let out = match &mut self.inner {
             Inner::Gzip(encoder) => {
@@ -73,10 +73,10 @@ impl Encoder {
         Ok(std::mem::take(out))
     }
 
-    /// What to send last.
+    /// The last compressed bytes.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// Out of memory.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         match self.inner {
             Inner::Gzip(encoder) => encoder.finish(),
@@ -85,10 +85,10 @@ impl Encoder {
         }
     }
 
-    /// A body that is here as a whole.
+    /// Compresses a whole body.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// Out of memory.
     pub fn whole(coding: ContentEncoding, body: &[u8]) -> io::Result<Vec<u8>> {
         let mut encoder = Self::new(coding)?;
         match &mut encoder.inner {

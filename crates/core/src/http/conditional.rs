@@ -1,11 +1,11 @@
-//! Requests that depend on what the client has already (RFC 9110 §13).
+//! Conditional requests (RFC 9110 §13).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper::HeaderMap;
 use hyper::header::{self, HeaderName, HeaderValue};
 
-/// What tells one state of something from another.
+/// The validators of a representation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Validators<'a> {
     /// An entity tag, `"…"` or `W/"…"`.
@@ -23,7 +23,7 @@ pub(super) enum Verdict {
 }
 
 impl Validators<'_> {
-    /// Of a GET or HEAD, in the order of §13.2.2.
+    /// Evaluates the preconditions of a GET or HEAD in the order of §13.2.2.
     pub(super) fn judge(&self, request: &HeaderMap) -> Verdict {
         if request.contains_key(header::IF_MATCH) {
             if !self.is_named(request, &header::IF_MATCH, is_same_strong) {
@@ -45,7 +45,7 @@ impl Validators<'_> {
         }
     }
 
-    /// Whether ranges may be sent: the client has the rest of this very state, or does not say (§13.1.5).
+    /// Whether ranges may be sent: If-Range is absent or names this representation (§13.1.5).
     pub(super) fn allow_ranges(&self, request: &HeaderMap) -> bool {
         let Some(field) = request.get(header::IF_RANGE) else {
             return true;

@@ -1,60 +1,31 @@
-use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
+use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use hyper::body::Incoming;
 
-use super::admission::OpenConnection;
-use super::body::Body;
-use super::call_stats::CallStats;
+use super::call::Call;
+use super::clock::{Tick, ticks};
+use super::context::Context as Server;
 use super::floods::Allowances;
 use super::http1_framing::Http1Framing;
 use super::keepalive::{Frame, Keepalive, Silence};
-use super::refusals::Cause;
-use super::registry::Id;
-use super::service::ServiceState;
-use super::shared::Shared;
-use super::timeouts::{Tick, ticks};
-use super::websocket::{STOPPING, Upgrade, WebSocket, converse_on_stream};
+use super::peer::Peer;
+use super::refusal::Cause;
+use super::websocket::{STOPPING, Upgrade, WebSocket};
 use crate::net::idle_hook::OnIdle;
+use crate::server::{ConnectionGuard, Id};
 
-/// Who is at the other end of a connection.
-#[derive(Debug)]
-pub struct Peer {
-    /// `None` on a Unix socket.
-    pub address: Option<SocketAddr>,
-    pub is_tls: bool,
-    /// The certificate the client has shown and proved to hold, in DER.
-    pub certificate: Option<Vec<u8>>,
-    /// Of the calls on it.
-    pub call_stats: CallStats,
-    /// What a [`Service`](super::Service) keeps for the connection.
-    pub(crate) service_state: ServiceState,
-}
-
-#[cfg(test)]
-impl Peer {
-    pub(crate) fn new(address: Option<SocketAddr>, is_tls: bool) -> Self {
-        Self {
-            address,
-            is_tls,
-            certificate: None,
-            call_stats: CallStats::default(),
-            service_state: ServiceState::default(),
-        }
-    }
-}
-
-/// What a connection is told from outside. A later one that is stronger replaces an earlier one.
+/// A command for the task of a connection. A later command replaces an earlier one if it is stronger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Command {
     None,
-    /// Ends once what is in flight is answered.
+    /// Ends once all requests in flight are answered.
     Finish,
-    /// Is answered 408 and ends: half a request has arrived, and then nothing.
+    /// Responds 408 and ends: the header of a request has not arrived in time.
     TimeOut,
-    /// Ends now; the client may take what was written.
+    /// Ends now; the client may still receive what was written.
     Close,
     /// Ends now.
     Abort,
@@ -71,56 +42,82 @@ pub(super) enum Phase {
     Busy,
 }
 
-/// One open connection, as everybody but its own task sees it.
+/// Counts the connection as open, and admits its requests.
+type Place = ConnectionGuard<Call, Cause>;
+
+/// Who answers on a stream of HTTP/2: each has a write timeout of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnswerKind {
+    /// A handler of HTTP.
+    Http,
+    /// The [`Service`](super::Service) of the server.
+    Service,
+}
+
+/// Parts of answers that a client of HTTP/2 may take and has not taken.
+#[derive(Debug, Default)]
+struct Unsent {
+    parts: Cell<u32>,
+    /// When it last took something, while there are any.
+    progressed: Cell<Tick>,
+}
+
+/// An open connection, as everything but its own task sees it.
 pub(super) struct Connection {
     pub(super) id: Id,
-    pub(super) shared: Rc<Shared>,
-    pub(super) place: OpenConnection,
+    pub(super) server: Rc<Server>,
+    /// `None` once its task has ended.
+    place: RefCell<Option<Place>>,
     peer: RefCell<Rc<Peer>>,
     phase: Cell<Phase>,
     in_flight: Cell<u32>,
     is_http2: Cell<bool>,
     pub(super) write_blocked: Cell<Option<Tick>>,
-    /// What the client of HTTP/2 may have and has not taken, in parts of answers, and when it last took something.
-    owed: Cell<u32>,
-    paid: Cell<Tick>,
-    /// Its socket has something that can wait until the event loop is idle.
+    /// What its client has not taken, by the kind of answer.
+    unsent: [Unsent; 2],
+    /// The socket holds back output until the event loop is idle.
     pub(super) holds_back: Cell<bool>,
     command: Cell<Command>,
     is_finishing: Cell<bool>,
     waker: RefCell<Option<Waker>>,
-    /// Something was read since this was last looked at.
+    /// Something was read since the last check.
     pub(super) heard: Cell<bool>,
     framing: Http1Framing,
     pub(super) keepalive: Keepalive,
     allowances: Allowances,
     opened: Tick,
-    /// Older than connections may be.
+    /// The connection has reached its maximum age.
     is_aged: Cell<bool>,
-    /// What follows HTTP on it.
-    conversation: RefCell<Option<Upgrade>>,
-    /// Those on streams of HTTP/2.
-    conversations: RefCell<Vec<WebSocket>>,
+    /// Made for its first WebSocket.
+    websockets: RefCell<Option<Box<WebSockets>>>,
+}
+
+/// The WebSockets of a connection.
+#[derive(Default)]
+struct WebSockets {
+    /// The one that follows HTTP on the connection.
+    own: Option<Upgrade>,
+    /// WebSockets on streams of HTTP/2.
+    on_streams: Vec<WebSocket>,
 }
 
 impl Connection {
-    pub(super) fn new(id: Id, shared: Rc<Shared>, place: OpenConnection, peer: Peer) -> Self {
-        let opened = shared.clock.get();
-        let phase = match shared.is_stopping() {
+    pub(super) fn new(id: Id, server: Rc<Server>, place: Place, peer: Peer) -> Self {
+        let opened = server.clock.get();
+        let phase = match server.is_stopping() {
             true => Phase::Idle(opened),
             false => Phase::New(opened),
         };
         Self {
             id,
-            shared,
-            place,
+            server,
+            place: RefCell::new(Some(place)),
             peer: RefCell::new(Rc::new(peer)),
             phase: Cell::new(phase),
             in_flight: Cell::new(0),
             is_http2: Cell::new(false),
             write_blocked: Cell::new(None),
-            owed: Cell::new(0),
-            paid: Cell::new(opened),
+            unsent: Default::default(),
             holds_back: Cell::new(false),
             command: Cell::new(Command::None),
             is_finishing: Cell::new(false),
@@ -131,41 +128,44 @@ impl Connection {
             allowances: Allowances::new(opened),
             opened,
             is_aged: Cell::new(false),
-            conversation: RefCell::default(),
-            conversations: RefCell::default(),
+            websockets: RefCell::default(),
         }
+    }
+
+    pub(super) fn place(&self) -> Ref<'_, Option<Place>> {
+        self.place.borrow()
+    }
+
+    /// Its task has ended.
+    pub(super) fn end(&self) {
+        self.place.take();
     }
 
     pub(super) fn peer(&self) -> Rc<Peer> {
         Rc::clone(&self.peer.borrow())
     }
 
-    /// The client has proved to hold the certificate, which is in DER.
+    /// Records the certificate (DER) that the client has proved to hold.
     pub(super) fn identify(&self, certificate: &[u8]) {
-        let peer = Peer {
-            address: self.peer().address,
-            is_tls: true,
-            certificate: Some(certificate.to_vec()),
-            call_stats: CallStats::default(),
-            service_state: ServiceState::default(),
-        };
+        let address = self.peer().address;
+        let peer = Peer::new(address, true, Some(certificate.to_vec()));
         self.peer.replace(Rc::new(peer));
     }
 
-    /// It is clear now what the client speaks.
+    /// Records which protocol the client speaks.
     pub(super) fn recognise(&self, is_http2: bool) {
         self.is_http2.set(is_http2);
         if is_http2 && self.takes_no_more() {
-            // There was nobody yet who could have been told, and a request is on its way.
-            self.phase.set(Phase::Idle(self.shared.clock.get()));
+            // The server stopped before the protocol was known, and a request is on its way.
+            self.phase.set(Phase::Idle(self.server.clock.get()));
             self.command(Command::Finish);
         }
     }
 
-    /// No handler hears of that.
+    /// Counts a refusal that no handler sees.
     pub(super) fn refused(&self, cause: Cause, detail: &str) {
         let peer = self.peer.borrow().address;
-        self.shared.refusals.add(cause, peer, detail);
+        self.server.admission.add_refusal(cause, peer, detail);
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -183,7 +183,7 @@ impl Connection {
         }
     }
 
-    /// Its client may be waited for when it has ended.
+    /// Whether the connection may end with a lingering close.
     pub(super) fn may_linger(&self) -> bool {
         !matches!(self.command.get(), Command::TimeOut | Command::Abort)
     }
@@ -198,25 +198,26 @@ impl Connection {
         }
     }
 
-    /// The server accepts no more. HTTP/2 says so with GOAWAY; HTTP/1 with the next answer, for a request may be on its way.
+    /// Takes no more requests. HTTP/2 sends GOAWAY; HTTP/1 says so with its next response, because a request may be on its way.
     pub(super) fn stop(&self) {
-        for conversation in &*self.conversations.borrow() {
-            conversation.close(1001, STOPPING);
+        if let Some(websockets) = &*self.websockets.borrow() {
+            let on_streams = websockets.on_streams.iter();
+            on_streams.for_each(|socket| socket.close(1001, STOPPING));
         }
-        if self.is_http2.get() || self.conversation.borrow().is_some() {
+        if self.is_http2.get() || self.websocket().is_some() {
             self.command(Command::Finish);
         } else if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) {
-            self.phase.set(Phase::Idle(self.shared.clock.get()));
+            self.phase.set(Phase::Idle(self.server.clock.get()));
         }
     }
 
-    /// Where it is older than it may be, it takes no more requests; where that was long ago, it ends.
+    /// Takes no more requests after `max_age`, and aborts after `age_grace` more.
     pub(super) fn age(&self, now: Tick) {
-        let limits = &self.shared.limits;
+        let limits = &self.server.limits;
         let Some(max_age) = limits.max_age.map(ticks) else {
             return;
         };
-        // Give or take a tenth: connections that were opened together must not all come back together.
+        // Jitter of a tenth: connections that were opened together must not all reconnect together.
         let thousandths = 900 + self.id.wrapping_mul(0x9e37_79b9) % 201;
         let after = u64::from(max_age) * thousandths / 1000;
         let due = self.opened + Tick::try_from(after).unwrap_or(Tick::MAX / 4);
@@ -232,12 +233,12 @@ impl Connection {
         }
     }
 
-    /// Asks a client that says nothing whether it is there, and ends when it does not answer.
+    /// Pings a silent client, and aborts if it does not answer.
     pub(super) fn listen(&self, now: Tick) {
         if !self.is_http2.get() {
             return;
         }
-        let limits = &self.shared.limits;
+        let limits = &self.server.limits;
         let Some(interval) = limits.ping_interval.map(ticks) else {
             return;
         };
@@ -258,25 +259,25 @@ impl Connection {
         self.is_http2.get()
     }
 
-    /// A frame of HTTP/2 has arrived; one too many ends the connection.
+    /// Counts a received HTTP/2 frame. One too many ends the connection.
     pub(super) fn received(&self, frame: Frame) {
         if self.keepalive.is_over.get() {
             return;
         }
-        if let Err(why) = self.allowances.spend(frame, self.shared.clock.get())
+        if let Err(why) = self.allowances.spend(frame, self.server.clock.get())
             && self.keepalive.calm_down(why)
         {
             self.refused(Cause::Flood, why);
         }
         if frame.is_ping()
-            && let Some(minimum) = self.shared.limits.min_ping_interval
+            && let Some(minimum) = self.server.limits.min_ping_interval
             && !self.keepalive.count(1, minimum)
         {
             self.refused(Cause::Flood, "too_many_pings");
         }
     }
 
-    /// Parts of answers were sent over HTTP/2.
+    /// Counts HTTP/2 frames of responses that were sent.
     pub(super) fn sent(&self, frames: u32) {
         if frames > 0 {
             self.allowances.answered(frames);
@@ -284,40 +285,41 @@ impl Connection {
         }
     }
 
-    /// The answer that is being sent is the last of HTTP on this connection, or on its stream.
-    pub(super) fn leave_http(self: &Rc<Self>, body: Body) {
-        let Body::Conversation(upgrade) = body else {
-            return;
-        };
+    /// The answer that is being sent is the last of HTTP on this connection, or on its stream: a WebSocket follows. Returns that of
+    /// a stream, which needs a task of its own.
+    pub(super) fn leave_http(&self, upgrade: Upgrade) -> Option<Upgrade> {
         if self.takes_no_more() {
             upgrade.socket.close(1001, STOPPING);
         }
+        let mut websockets = self.websockets.borrow_mut();
+        let websockets = websockets.get_or_insert_default();
         if upgrade.stream.is_none() {
-            self.conversation.replace(Some(upgrade));
-            return;
+            websockets.own = Some(upgrade);
+            return None;
         }
-        let mut conversations = self.conversations.borrow_mut();
-        conversations.retain(|conversation| !conversation.is_over());
-        conversations.push(upgrade.socket.clone());
-        tokio::task::spawn_local(converse_on_stream(Rc::clone(self), upgrade));
+        websockets.on_streams.retain(|socket| !socket.is_over());
+        websockets.on_streams.push(upgrade.socket.clone());
+        Some(upgrade)
     }
 
-    pub(super) fn conversation(&self) -> Option<WebSocket> {
-        let upgrade = self.conversation.borrow();
-        upgrade.as_ref().map(|upgrade| upgrade.socket.clone())
+    /// The WebSocket that follows HTTP on the connection.
+    pub(super) fn websocket(&self) -> Option<WebSocket> {
+        let websockets = self.websockets.borrow();
+        let own = websockets.as_ref()?.own.as_ref()?;
+        Some(own.socket.clone())
     }
 
     pub(super) fn read(&self, bytes: &[u8]) {
         self.heard.set(true);
-        // On HTTP/2 a ping or a window update is no request: there only a stream counts.
+        // On HTTP/2 only a stream is a request; a ping or a window update is not.
         if self.is_http2.get() {
             return;
         }
-        if self.conversation.borrow().is_none() {
+        if self.websockets.borrow().is_none() {
             self.framing.read(bytes);
         }
         if matches!(self.phase.get(), Phase::New(_) | Phase::Idle(_)) {
-            self.phase.set(Phase::Head(self.shared.clock.get()));
+            self.phase.set(Phase::Head(self.server.clock.get()));
         }
     }
 
@@ -325,40 +327,58 @@ impl Connection {
         if something {
             self.write_blocked.set(None);
         } else if self.write_blocked.get().is_none() {
-            self.write_blocked.set(Some(self.shared.clock.get()));
+            self.write_blocked.set(Some(self.server.clock.get()));
         }
     }
 
-    pub(super) fn owe(&self) {
-        if self.owed.get() == 0 {
-            self.paid();
+    /// The client may take one more part of an answer of HTTP/2.
+    pub(super) fn begin_unsent(&self, answer: AnswerKind) {
+        let unsent = &self.unsent[answer as usize];
+        if unsent.parts.get() == 0 {
+            self.unsent_progress(answer);
         }
-        self.owed.set(self.owed.get() + 1);
+        unsent.parts.set(unsent.parts.get() + 1);
     }
 
-    pub(super) fn settle(&self) {
-        self.owed.set(self.owed.get() - 1);
-        self.paid();
+    /// A part has been sent as a whole, or never will.
+    pub(super) fn end_unsent(&self, answer: AnswerKind) {
+        let unsent = &self.unsent[answer as usize];
+        unsent.parts.set(unsent.parts.get() - 1);
+        self.unsent_progress(answer);
     }
 
-    pub(super) fn paid(&self) {
-        self.paid.set(self.shared.clock.get());
+    /// The client has taken something.
+    pub(super) fn unsent_progress(&self, answer: AnswerKind) {
+        let progressed = &self.unsent[answer as usize].progressed;
+        progressed.set(self.server.clock.get());
     }
 
-    /// Since when the client has taken nothing of what it may have.
-    pub(super) fn blocked(&self) -> Option<Tick> {
-        let owing = (self.owed.get() > 0).then(|| self.paid.get());
-        self.write_blocked.get().or(owing)
+    /// Whether the client has taken nothing of what it may have for longer than it may.
+    pub(super) fn is_write_timed_out(&self, now: Tick) -> bool {
+        let limit = Some(self.server.limits.write_timeout);
+        let is_late = |since: Tick, limit: Option<Duration>| {
+            limit.is_some_and(|limit| now.saturating_sub(since) >= ticks(limit))
+        };
+        let unsent = |answer| {
+            let unsent: &Unsent = &self.unsent[answer as usize];
+            (unsent.parts.get() > 0).then(|| unsent.progressed.get())
+        };
+        self.write_blocked
+            .get()
+            .is_some_and(|since| is_late(since, limit))
+            || unsent(AnswerKind::Http).is_some_and(|since| is_late(since, limit))
+            || unsent(AnswerKind::Service)
+                .is_some_and(|since| is_late(since, self.server.service_write_timeout()))
     }
 
-    /// Counts what is in flight until the guard is dropped.
+    /// Counts as busy until the guard is dropped.
     pub(super) fn enter(self: &Rc<Self>) -> InFlight {
         self.in_flight.set(self.in_flight.get() + 1);
         self.phase.set(Phase::Busy);
         InFlight(Rc::clone(self))
     }
 
-    /// The same for a request over HTTP, whose body is that.
+    /// The same for a request with that body.
     pub(super) fn begin(self: &Rc<Self>, body: &Incoming) -> InFlight {
         if !self.is_http2.get() {
             self.framing.begin(body);
@@ -366,18 +386,18 @@ impl Connection {
         self.enter()
     }
 
-    /// Whether the answer to a request of it must say that it is the last one: HTTP/2 has GOAWAY for that.
+    /// Whether the next response must carry `connection: close`. HTTP/2 has GOAWAY for that.
     pub(super) fn must_close(&self) -> bool {
         self.takes_no_more() && !self.is_http2.get()
     }
 
-    /// The client was not done when its last request was answered.
+    /// Whether the client was still sending when its last request was answered.
     pub(super) fn is_sent_to(&self) -> bool {
         self.framing.is_within()
     }
 
     fn takes_no_more(&self) -> bool {
-        self.shared.is_stopping() || self.is_aged.get()
+        self.server.is_stopping() || self.is_aged.get()
     }
 
     pub(super) fn obey(&self, context: &Context<'_>, finish: impl FnOnce()) -> Poll<()> {
@@ -416,7 +436,7 @@ impl Drop for InFlight {
         let connection = &self.0;
         connection.in_flight.set(connection.in_flight.get() - 1);
         if connection.in_flight.get() == 0 {
-            let now = connection.shared.clock.get();
+            let now = connection.server.clock.get();
             let is_followed = !connection.is_http2.get() && connection.framing.end();
             connection.phase.set(match is_followed {
                 true => Phase::Head(now),

@@ -1,6 +1,6 @@
-//! Codings of contents, and what a client says of them (RFC 9110 §12.5.3).
+//! Content codings and their negotiation (RFC 9110 §12.5.3).
 
-/// A coding that answers may have.
+/// A content coding of responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentEncoding {
     Gzip,
@@ -9,7 +9,7 @@ pub enum ContentEncoding {
 }
 
 impl ContentEncoding {
-    /// As it is in Content-Encoding.
+    /// The value of Content-Encoding.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -31,7 +31,7 @@ impl ContentEncoding {
     }
 }
 
-/// What a client accepts, by quality: 0 is not at all, 1000 is most.
+/// The content codings that a client accepts, by quality from 0 (not acceptable) to 1000.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AcceptEncoding {
     named: Vec<(ContentEncoding, u16)>,
@@ -40,7 +40,7 @@ pub struct AcceptEncoding {
 }
 
 impl AcceptEncoding {
-    /// Of an Accept-Encoding field. Elements that are malformed are not there.
+    /// Parses Accept-Encoding. Malformed elements are ignored.
     pub fn parse(field: &[u8]) -> Self {
         let mut accepted = Self::default();
         for element in field.split(|byte| *byte == b',') {
@@ -71,7 +71,7 @@ impl AcceptEncoding {
         named.map(|(_, quality)| *quality).or(self.any).unwrap_or(0)
     }
 
-    /// Of no coding at all, which a client takes unless it says otherwise; then coded answers are what it would rather have.
+    /// The quality of no coding. It is acceptable unless the client excludes it, but by default less so than any coding that is named.
     pub fn identity(&self) -> u16 {
         self.identity.unwrap_or(match self.any {
             Some(0) => 0,
@@ -79,7 +79,7 @@ impl AcceptEncoding {
         })
     }
 
-    /// The one the client likes best, of several the first; none where it would rather have the contents as they are.
+    /// The coding with the highest quality, the first of several; `None` if the client prefers no coding.
     pub fn best_of(
         &self,
         codings: impl IntoIterator<Item = ContentEncoding>,

@@ -4,14 +4,14 @@ use std::time::SystemTime;
 use hyper::HeaderMap;
 use hyper::header::{self, HeaderValue};
 
-use super::timeouts::Tick;
+use super::clock::Tick;
 
-/// The time of answers over HTTP/2 (RFC 9110 §6.6.1), as it was at the last tick.
+/// The Date of HTTP/2 responses (RFC 9110 §6.6.1), as of the last tick.
 #[derive(Debug, Default)]
 pub(super) struct Date(RefCell<Option<(Tick, HeaderValue)>>);
 
 impl Date {
-    /// gRPC does without: every second of calls would stay in the table of fields of their connection (RFC 7541 §2.3.2).
+    /// Not for gRPC: each second would take an entry in the dynamic header table of the connection (RFC 7541 §2.3.2).
     pub(super) fn put(&self, fields: &mut HeaderMap, now: Tick) {
         let kind = fields.get(header::CONTENT_TYPE);
         if kind.is_none_or(|kind| !kind.as_bytes().starts_with(b"application/grpc")) {

@@ -7,25 +7,30 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 
-use super::admission::Permit;
 use super::body::Body;
 use super::call::Call;
-use super::connection::{Connection, InFlight};
+use super::connection::{AnswerKind, Connection, InFlight};
+use super::context::Context as Server;
 use super::error_response::{close, last, plain, unread, vet};
-use super::refusals::Cause;
+use super::limits::REQUESTS;
+use super::refusal::Cause;
 use super::request_body::{BodyError, RequestBody};
 use super::service::ServiceFuture;
-use super::shared::Shared;
 use super::tracked_body::TrackedBody;
+use super::websocket::converse_on_stream;
+use crate::server::{Arrival, RequestGuard};
 
 pub(super) fn dispatch(connection: Rc<Connection>, mut request: Request<Incoming>) -> Dispatch {
     let in_flight = connection.begin(request.body());
     let is_http2 = request.version() == Version::HTTP_2;
     let is_head = request.method() == Method::HEAD;
     let is_connect = is_http2 && request.method() == Method::CONNECT;
-    let vetted = vet(&mut request, connection.shared.limits.header_count);
-    let service = connection.shared.service_for(&request);
-    let is_timed = is_http2 && service.is_none();
+    let vetted = vet(&mut request, connection.server.limits.header_count);
+    let service = connection.server.service_for(&request);
+    let kind = match service {
+        None => AnswerKind::Http,
+        Some(_) => AnswerKind::Service,
+    };
     let answer = match (vetted, service) {
         (Err(status), _) => refuse(&connection, status),
         (Ok(_), Some(service)) => Answer::Future(service.call(request, connection.peer())),
@@ -36,28 +41,28 @@ pub(super) fn dispatch(connection: Rc<Connection>, mut request: Request<Incoming
         is_head,
         is_connect,
         is_http2,
-        is_timed,
+        timed: is_http2.then_some(kind),
         in_flight: Some(in_flight),
         connection,
     }
 }
 
-/// The life of a request, as a future of its connection: dropped when the client goes away. hyper and Tokio move it several
-/// times before it is polled, so it is small.
+/// The future of a response, dropped when the client disconnects. hyper and Tokio move it several times before it is polled, so it
+/// is small.
 pub(super) struct Dispatch {
     answer: Answer,
     is_head: bool,
     is_connect: bool,
     is_http2: bool,
-    /// A consumer of gRPC may leave its messages where they are for as long as it likes.
-    is_timed: bool,
+    /// The write timeout that applies to the response.
+    timed: Option<AnswerKind>,
     /// `None` once it is answered.
     in_flight: Option<InFlight>,
     connection: Rc<Connection>,
 }
 
 enum Answer {
-    /// Of a handler that has been asked. Most requests come to that at once, and need no future of their own.
+    /// A handler responds. Most requests reach that state at once and need no boxed future.
     Waiting(Waiting),
     Future(ServiceFuture),
     Given,
@@ -90,32 +95,31 @@ impl Future for Dispatch {
         if handling.is_http2 && handling.is_head {
             without_body(&mut response);
         }
-        if matches!(response.body(), Body::Conversation(_)) {
-            connection.leave_http(std::mem::replace(response.body_mut(), Body::Empty));
+        if let Body::Conversation(_) = response.body() {
+            leave_http(
+                connection,
+                std::mem::replace(response.body_mut(), Body::Empty),
+            );
         } else if handling.is_connect && response.status().is_success() {
-            // To the client it would mean that its stream is a tunnel now.
+            // A successful response to CONNECT would turn the stream into a tunnel.
             response = plain(StatusCode::NOT_IMPLEMENTED);
         } else if connection.must_close() {
             close(&mut response);
         }
         if handling.is_http2 {
-            let shared = &connection.shared;
-            shared.date.put(response.headers_mut(), shared.clock.get());
+            let server = &connection.server;
+            server.date.put(response.headers_mut(), server.clock.get());
         }
         let in_flight = handling.in_flight.take();
-        let is_timed = handling.is_timed;
-        Poll::Ready(Ok(response.map(|body| {
-            let sending = TrackedBody::new(body, in_flight);
-            match is_timed {
-                true => sending.timed(),
-                false => sending,
-            }
-        })))
+        let timed = handling.timed;
+        Poll::Ready(Ok(
+            response.map(|body| TrackedBody::new(body, in_flight, timed))
+        ))
     }
 }
 
-/// Where an answer ends is not for a handler to say (RFC 9112 §6): what its fields say and is not so, the client would take for the
-/// beginning of the next answer. An answer to HEAD may have the length of a body that nobody has made.
+/// Removes framing fields that a handler has set (RFC 9112 §6): with a wrong length the client would take the rest of the body for the
+/// next response. A response to HEAD may have the length of a body that was not made.
 fn frame(response: &mut Response<Body>, is_head: bool) {
     let length = match response.status() {
         StatusCode::RESET_CONTENT => {
@@ -126,7 +130,7 @@ fn frame(response: &mut Response<Body>, is_head: bool) {
         _ => response.body().size_hint().exact(),
     };
     let headers = response.headers_mut();
-    // Looking up each of them by its name would cost several times as much.
+    // One pass: looking up each field by its name would cost several times as much.
     let says_so =
         |name: &HeaderName| *name == header::CONTENT_LENGTH || *name == header::TRANSFER_ENCODING;
     if !headers.keys().any(says_so) {
@@ -134,12 +138,12 @@ fn frame(response: &mut Response<Body>, is_head: bool) {
     }
     headers.remove(header::TRANSFER_ENCODING);
     if length.is_some_and(|length| length > 0 || !is_head) {
-        // hyper writes the right one.
+        // hyper writes the correct one.
         headers.remove(header::CONTENT_LENGTH);
     }
 }
 
-/// On HTTP/2 hyper would send the body of an answer to HEAD.
+/// Removes the body of a response to HEAD, which hyper would send on HTTP/2.
 fn without_body(response: &mut Response<Body>) {
     let body = std::mem::replace(response.body_mut(), Body::Empty);
     if let Some(length) = body.size_hint().exact() {
@@ -150,7 +154,7 @@ fn without_body(response: &mut Response<Body>) {
     }
 }
 
-/// The answer that no handler sees.
+/// Refuses a request before a handler sees it.
 fn refuse(connection: &Connection, status: StatusCode) -> Answer {
     let cause = match status {
         StatusCode::PAYLOAD_TOO_LARGE => Cause::BodyTooLarge,
@@ -163,95 +167,120 @@ fn refuse(connection: &Connection, status: StatusCode) -> Answer {
 }
 
 fn answer(connection: &Connection, request: Request<Incoming>, expects_continue: bool) -> Answer {
-    let shared = &connection.shared;
-    let Ok(permit) = connection.place.admit() else {
-        return refuse(connection, StatusCode::SERVICE_UNAVAILABLE);
-    };
+    let server = &connection.server;
     let (head, incoming) = request.into_parts();
-    let body = body_of(shared, incoming, head.version);
+    let body = body_of(server, incoming, head.version);
     if body.is_declared_too_large() {
         body.refuse();
         return refuse(connection, StatusCode::PAYLOAD_TOO_LARGE);
     }
     let is_reading = !expects_continue && body.is_small();
-    let call = shared
-        .calls
-        .borrow_mut()
-        .insert(|id| Call::new(id, head, body, connection.peer(), shared));
-    call.is_reading.set(is_reading);
-    let waiting = Waiting {
-        shared: Rc::clone(shared),
-        call,
-        permit,
+    let deadline = server.limits.deadline;
+    let arrival = Arrival {
+        lane: REQUESTS,
+        deadline: deadline.and_then(|after| server.clock.time().checked_add(after)),
+        ..Arrival::default()
+    };
+    let make = |id, (head, body)| {
+        let peer = connection.peer();
+        Call::new(id, head, body, peer, &server.admission)
+    };
+    let place = connection.place();
+    let admitted = place
+        .as_ref()
+        .and_then(|place| place.admit(arrival, (head, body), make).ok());
+    let Some(guard) = admitted else {
+        return Answer::ready(last(StatusCode::SERVICE_UNAVAILABLE));
     };
     if !is_reading {
-        waiting.queue();
+        server.admission.complete(guard.request().id);
     }
-    Answer::Waiting(waiting)
+    Answer::Waiting(Waiting {
+        server: Rc::clone(server),
+        guard: Some(guard),
+        is_reading,
+    })
 }
 
-fn body_of(shared: &Shared, incoming: Incoming, version: Version) -> Rc<RequestBody> {
+fn body_of(server: &Server, incoming: Incoming, version: Version) -> Rc<RequestBody> {
     if incoming.is_end_stream() {
-        return Rc::clone(&shared.no_body);
+        return Rc::clone(&server.no_body);
     }
-    let clock = Rc::clone(&shared.clock);
+    let clock = Rc::clone(&server.clock);
     let is_http2 = version == Version::HTTP_2;
-    let limit = shared.limits.body_bytes;
+    let limit = server.limits.body_bytes;
     Rc::new(RequestBody::new(incoming, is_http2, limit, clock))
 }
 
-/// A request in the registry, from its arrival to its answer: small bodies are read, then it is queued, then its handler answers.
+/// A request from its arrival to the head of its answer: a small body is read, then the request is queued, then its handler answers.
 struct Waiting {
-    shared: Rc<Shared>,
-    call: Rc<Call>,
-    /// Dropped with this, unless a handler has it by then.
-    permit: Rc<Permit>,
+    server: Rc<Server>,
+    /// `None` once the head is there. The body of a streamed answer keeps the guard until it has been sent.
+    guard: Option<RequestGuard<Call, Cause>>,
+    is_reading: bool,
 }
 
 impl Waiting {
-    fn queue(&self) {
-        self.permit.queue(self.call.id);
-    }
-
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response<Body>> {
-        if let Some(response) = self.call.answer.borrow_mut().take() {
+        let Some(guard) = &self.guard else {
+            return Poll::Pending;
+        };
+        let call = guard.request();
+        if let Some(response) = call.answer.take() {
             return Poll::Ready(self.begin(response));
         }
-        self.call.waker.set(Some(context.waker().clone()));
-        if self.call.is_reading.get() {
-            let read = ready!(self.call.body.poll_whole(context));
-            self.call.is_reading.set(false);
-            match read {
-                Ok(_) => self.queue(),
-                Err(error) => return Poll::Ready(self.refuse_unread(&error)),
+        call.waker.set(Some(context.waker().clone()));
+        if !self.is_reading {
+            return Poll::Pending;
+        }
+        let read = ready!(call.body.poll_whole(context));
+        self.is_reading = false;
+        match read {
+            Ok(_) => {
+                guard.admission().complete(call.id);
+                Poll::Pending
+            }
+            Err(error) => {
+                refuse_unread(call, &error);
+                match call.answer.take() {
+                    Some(response) => Poll::Ready(self.begin(response)),
+                    None => Poll::Pending,
+                }
             }
         }
-        Poll::Pending
     }
 
-    fn begin(&self, mut response: Response<Body>) -> Response<Body> {
-        if let Body::Stream(stream) = response.body_mut() {
-            let id = self.call.id;
-            let events = stream.watched_by(&self.shared, id);
-            self.shared.stream_began(id, events);
+    fn begin(&mut self, mut response: Response<Body>) -> Response<Body> {
+        let guard = self.guard.take();
+        if let Some(guard) = guard
+            && let Body::Stream(stream) = response.body_mut()
+        {
+            let id = guard.request().id;
+            self.server.begin_stream(id, stream);
+            let server = Rc::clone(&self.server);
+            stream.on_end(move |is_whole| {
+                server.end_stream(id, is_whole);
+                drop(guard);
+            });
         }
         response
     }
-
-    fn refuse_unread(&self, error: &BodyError) -> Response<Body> {
-        let cause = match error {
-            BodyError::TooLarge { .. } => Cause::BodyTooLarge,
-            BodyError::TimedOut { .. } | BodyError::TooSlow { .. } => Cause::BodyTimeout,
-            BodyError::Incomplete { .. } | BodyError::Taken => Cause::BodyIncomplete,
-        };
-        let peer = self.call.peer().address;
-        self.shared.refusals.add(cause, peer, &error.to_string());
-        unread(error)
-    }
 }
 
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.shared.end(&self.call);
+fn refuse_unread(call: &Call, error: &BodyError) {
+    let cause = match error {
+        BodyError::TooLarge { .. } => Cause::BodyTooLarge,
+        BodyError::TimedOut { .. } | BodyError::TooSlow { .. } => Cause::BodyTimeout,
+        BodyError::Incomplete { .. } | BodyError::Taken => Cause::BodyIncomplete,
+    };
+    call.refuse(cause, &error.to_string(), unread(error));
+}
+
+/// A WebSocket follows the answer, on its connection or on its stream.
+fn leave_http(connection: &Rc<Connection>, body: Body) {
+    if let Body::Conversation(upgrade) = body
+        && let Some(upgrade) = connection.leave_http(upgrade)
+    {
+        tokio::task::spawn_local(converse_on_stream(Rc::clone(connection), upgrade));
     }
 }

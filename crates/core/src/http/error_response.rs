@@ -1,4 +1,4 @@
-//! Answers that no handler gives.
+//! Validation of requests, and responses that no handler gives.
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderValue};
@@ -7,17 +7,17 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use super::body::Body;
 use super::request_body::BodyError;
 
-/// Whether the client waits to be asked for the body. Whatever reads `Host` afterwards reads the authority of the target, where that
-/// has one.
+/// Validates a request and replaces `Host` by the authority of the target if there is one. Returns whether the client expects 100
+/// Continue.
 ///
 /// # Errors
-/// The status of the [`last`] answer to a request that no handler should have to see.
+/// The status with which the request is refused, see [`last`].
 pub(super) fn vet<B>(request: &mut Request<B>, most_fields: usize) -> Result<bool, StatusCode> {
     if request.headers().len() > most_fields {
         return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
     let (mut hosts, mut codings, mut is_odd, mut expectation) = (0, 0, false, None);
-    // Looking up each of them by its name would cost several times as much.
+    // One pass: looking up each field by its name would cost several times as much.
     for (name, value) in request.headers() {
         if *name == header::HOST {
             hosts += 1;
@@ -29,11 +29,11 @@ pub(super) fn vet<B>(request: &mut Request<B>, most_fields: usize) -> Result<boo
             expectation = expectation.or(Some(value));
         }
     }
-    // RFC 9112 §3.2: exactly one Host, which clients before HTTP/1.1 and those of HTTP/2 may leave out.
+    // RFC 9112 §3.2: exactly one Host. HTTP/1.0 and HTTP/2 clients may omit it.
     let has_wrong_host = hosts > 1 || request.version() == Version::HTTP_11 && hosts == 0;
-    // RFC 9112 §3.2.3: a name alone is the target of CONNECT only.
+    // RFC 9112 §3.2.3: only CONNECT has a target without a path.
     let has_no_path = request.uri().path().is_empty() && request.method() != Method::CONNECT;
-    // RFC 9112 §6.3: what a proxy in front of us could read as another length than we do must not be answered.
+    // RFC 9112 §6.3: a proxy could read another length than this server (request smuggling).
     if has_wrong_host || has_no_path || is_odd || codings > 1 {
         return Err(StatusCode::BAD_REQUEST);
     }
@@ -47,20 +47,20 @@ pub(super) fn vet<B>(request: &mut Request<B>, most_fields: usize) -> Result<boo
     Ok(expects_continue)
 }
 
-/// A request has one authority, so that no two parts of an application take it for one of two hosts.
+/// Gives the request one authority, so that all parts of an application see the same host.
 fn unify_host<B>(request: &mut Request<B>) -> Result<(), StatusCode> {
     let Some(authority) = request.uri().authority() else {
         return Ok(());
     };
     let authority = authority.as_str();
-    // RFC 9110 §4.2.4: whoever shows the authority would show a user for a host.
+    // RFC 9110 §4.2.4: `user@host` could be displayed as the host.
     if authority.contains('@') || !authority.bytes().all(may_be_of_host) {
         return Err(StatusCode::BAD_REQUEST);
     }
     let scheme = request.uri().scheme_str();
     match request.headers().get(header::HOST) {
         Some(host) if host.as_bytes() == authority.as_bytes() => return Ok(()),
-        // RFC 9113 §8.3.1: it must not say something else. RFC 9112 §3.2.2: in the absolute form it is ignored.
+        // RFC 9113 §8.3.1: `host` must not differ. RFC 9112 §3.2.2: with a target in absolute form it is ignored.
         Some(host)
             if request.version() == Version::HTTP_2
                 && !is_same_host(host.as_bytes(), authority.as_bytes(), scheme) =>
@@ -74,7 +74,7 @@ fn unify_host<B>(request: &mut Request<B>) -> Result<(), StatusCode> {
     Ok(())
 }
 
-/// RFC 3986 §6.2.2.1 and §6.2.3: letters of either case, and the port of the scheme may be left out.
+/// RFC 3986 §6.2.2.1 and §6.2.3: case is ignored, and the default port may be omitted.
 fn is_same_host(one: &[u8], other: &[u8], scheme: Option<&str>) -> bool {
     let port: &[u8] = match scheme {
         Some("https") => b":443",
@@ -84,7 +84,7 @@ fn is_same_host(one: &[u8], other: &[u8], scheme: Option<&str>) -> bool {
     bare(one).eq_ignore_ascii_case(bare(other))
 }
 
-/// RFC 3986 §3.2.2, and the port behind it.
+/// RFC 3986 §3.2.2, and the port.
 fn may_be_of_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
 }
@@ -97,7 +97,7 @@ pub(super) fn unread(error: &BodyError) -> Response<Body> {
     })
 }
 
-/// The answer after which the connection ends, because what follows on it could be anything.
+/// A response after which the connection is closed, because what follows on it cannot be parsed reliably.
 pub(super) fn last(status: StatusCode) -> Response<Body> {
     let mut response = plain(status);
     if status != StatusCode::SERVICE_UNAVAILABLE {

@@ -1,4 +1,4 @@
-//! Files as answers: whole, in ranges, or not at all where the client has them already.
+//! Files as responses: whole, in ranges, or 304 if the client has them.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,7 +19,7 @@ use super::file_body::{FileBody, Piece};
 use super::media_type::media_type;
 use super::range::{Wanted, wanted};
 
-/// Why a file cannot be an answer.
+/// Why a file cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("{} is not there", .path.display())]
@@ -30,29 +30,29 @@ pub enum FileError {
     Unreadable { path: PathBuf, source: io::Error },
 }
 
-/// A file that is open, and what it was when it was opened.
+/// An open file with the metadata it had when it was opened.
 pub struct SendableFile {
     file: Arc<File>,
     path: PathBuf,
     size: u64,
     modified: SystemTime,
     media_type: &'static str,
-    /// What its bytes are coded with, where that is not what the client knows it by.
+    /// The content coding of the file, if it is a compressed sibling.
     pub(super) coding: Option<&'static str>,
-    /// Another client may get it in another coding.
+    /// Another client may get another coding (Vary).
     pub(super) varies: bool,
 }
 
 impl SendableFile {
-    /// Opening asks the file system, and does not wait for the contents of the file.
+    /// Opens the file. This asks the file system, and does not wait for the contents.
     ///
     /// # Errors
-    /// It is not there, is no file, or may not be read.
+    /// It does not exist, is not a regular file, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let refused = |source: io::Error| refusal(path, source);
         let file = OpenOptions::new()
             .read(true)
-            // A pipe without a writer would be waited for.
+            // Without O_NONBLOCK, opening a pipe waits for a writer.
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
             .open(path)
             .map_err(refused)?;
@@ -78,7 +78,7 @@ impl SendableFile {
         })
     }
 
-    /// Bytes, when it was opened.
+    /// Size in bytes when it was opened.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -95,21 +95,21 @@ impl SendableFile {
         &self.path
     }
 
-    /// The same contents in another coding: another file, known by the name of this one.
+    /// The same contents in another coding, from a sibling file.
     pub(super) fn stands_for(mut self, original: &Self, coding: &'static str) -> Self {
         self.media_type = original.media_type;
         self.coding = Some(coding);
         self
     }
 
-    /// By time and size: what a write leaves unchanged within the clock's precision keeps its tag.
+    /// Made of modification time and size: a write that changes neither, within the clock's precision, keeps the tag.
     fn tag(&self) -> String {
         let since = self.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
         format!("\"{:x}-{:x}\"", since.as_nanos(), self.size)
     }
 
-    /// The answer to a request with that head. Fields that are given replace those the file would have; conditions and
-    /// ranges are looked at where the status is 200 and the method GET or HEAD.
+    /// The response to a request. Given fields replace those of the file. Preconditions and ranges apply to status 200 and the methods
+    /// GET and HEAD.
     pub fn answer(
         &self,
         request: &Parts,
@@ -236,14 +236,14 @@ impl SendableFile {
     }
 }
 
-/// A value of our own making, which has nothing in it that a field may not have.
+/// A field value made here, which is always valid.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: String) {
     if let Ok(value) = HeaderValue::try_from(value) {
         headers.insert(name, value);
     }
 }
 
-/// What speaks of the contents only goes where they are not sent.
+/// Removes fields about the contents from a response without them.
 fn without_contents(mut response: Response<Body>, status: StatusCode) -> Response<Body> {
     *response.status_mut() = status;
     let of_contents = [
@@ -266,7 +266,7 @@ fn refusal(path: &Path, source: io::Error) -> FileError {
         | io::ErrorKind::NotADirectory
         | io::ErrorKind::InvalidInput
         | io::ErrorKind::InvalidFilename => FileError::Missing { path },
-        // A link that leads to itself; std has no stable name for it.
+        // A loop of symbolic links; std has no stable name for it.
         _ if source.raw_os_error() == Some(libc::ELOOP) => FileError::Missing { path },
         _ => FileError::Unreadable { path, source },
     }

@@ -1,4 +1,4 @@
-//! The bytes of a file on their way to a client, a piece at a time.
+//! A response body that reads a file chunk by chunk.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,19 +13,19 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use hyper::body::Frame;
 
-use super::body::Broken;
+use super::body_aborted::BodyAborted;
 use crate::blocking::{self, Purpose};
 
-/// Read at a time.
+/// Bytes per read.
 const CHUNK: u64 = 64 << 10;
 
 pub(super) enum Piece {
     Bytes(Bytes),
-    /// Of the file.
+    /// Bytes of the file.
     Range(Range<u64>),
 }
 
-/// Reads what the page cache has on this thread, and lets another one wait for the disk.
+/// Reads from the page cache on this thread, and from the disk on another one.
 pub struct FileBody {
     file: Arc<File>,
     pieces: VecDeque<Piece>,
@@ -51,11 +51,11 @@ impl FileBody {
         self.left
     }
 
-    /// A file that has become shorter, or cannot be read, breaks the answer off.
+    /// A file that has become shorter or cannot be read aborts the response.
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         if self.left == 0 {
             return Poll::Ready(None);
         }
@@ -67,7 +67,7 @@ impl FileBody {
             }
             _ => {
                 self.pieces.clear();
-                Err(Broken)
+                Err(BodyAborted)
             }
         }))
     }
@@ -116,7 +116,7 @@ impl FileBody {
     }
 }
 
-/// What can be read without waiting for a disk; none where that is nothing, or the system does not say.
+/// Reads without waiting for a disk. `None` if nothing is cached, or the system does not support it.
 fn cached(file: &File, offset: u64, length: usize) -> Option<Bytes> {
     let mut buffer: Vec<u8> = Vec::with_capacity(length);
     let target = libc::iovec {

@@ -1,12 +1,12 @@
-//! Frames of HTTP/2 that cost a client nothing and a server something (CVE-2019-9511 to 9518, CVE-2023-44487).
+//! Limits on HTTP/2 frames that cost a client little and a server much (CVE-2019-9511 to 9518, CVE-2023-44487).
 //!
-//! h2 bounds resets before a request was accepted, CONTINUATION and small DATA frames. Here every kind has an allowance: a number at
-//! once, more as time goes on, and more with what the server sends, for clients ping, open windows and cancel in the course of work.
+//! h2 bounds resets of requests that were not accepted, CONTINUATION and small DATA frames. Here each kind of frame has an allowance: a
+//! burst, a rate, and more for what the server sends, because clients ping, update windows and cancel as part of normal work.
 
 use std::cell::Cell;
 
+use super::clock::Tick;
 use super::keepalive::Frame;
-use super::timeouts::Tick;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -24,12 +24,12 @@ const END_STREAM: u8 = 1;
 /// How many frames of a kind a client may send.
 #[derive(Debug, Clone, Copy)]
 struct Allowance {
-    /// The GOAWAY's debug data where there are more.
+    /// The debug data of GOAWAY if there are more.
     name: &'static str,
     at_once: u32,
     /// Every quarter of a second.
     per_tick: u32,
-    /// With every DATA or HEADERS frame of the server's.
+    /// For every DATA or HEADERS frame that the server sends.
     per_answer: u32,
 }
 
@@ -54,7 +54,7 @@ const fn allowance(name: &'static str, at_once: u32, per_tick: u32, per_answer: 
     }
 }
 
-/// The index of its allowance. `None` is what asks for something, or is answered by nothing.
+/// The index of its allowance. `None` for frames that are requests, and for those that cause no work.
 fn kind(frame: Frame) -> Option<usize> {
     match frame.kind {
         SETTINGS | PING if frame.flags & ACK != 0 => None,
@@ -86,7 +86,7 @@ impl Allowances {
     }
 
     /// # Errors
-    /// The frame is one too many; what that is called.
+    /// The allowance is used up; the name of the abuse.
     pub(super) fn spend(&self, frame: Frame, now: Tick) -> Result<(), &'static str> {
         let Some(index) = kind(frame) else {
             return Ok(());

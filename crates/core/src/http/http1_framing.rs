@@ -3,18 +3,18 @@ use std::cell::Cell;
 use hyper::body::{Body as _, Incoming};
 use memchr::memmem;
 
-/// What a head, a body in chunks and its trailers end with.
+/// The end of a head, of a chunked body and of its trailers.
 const EMPTY_LINE: &[u8] = b"\r\n\r\n";
 
-/// Whether what a client has sent on an HTTP/1 connection ends where a message does.
+/// Tracks whether the bytes of a client on an HTTP/1 connection end at the end of a message.
 ///
-/// hyper keeps what it has read beyond a request to itself: without this, a header that began to arrive behind another
-/// request would look like an idle connection.
+/// hyper does not tell what it has read beyond a request. Without this, the partial header of a next request would look like an idle
+/// connection.
 #[derive(Default)]
 pub(super) struct Http1Framing {
     /// The last bytes that were read.
     tail: Cell<[u8; 3]>,
-    /// Bytes behind the first head in what was read last, until a request is made of it.
+    /// Bytes behind the first head in the last read, until its request begins.
     behind_head: Cell<Option<i64>>,
     body: Cell<Expected>,
     is_within: Cell<bool>,
@@ -26,9 +26,9 @@ enum Expected {
     /// Nothing, or chunks: both end with an empty line.
     #[default]
     EmptyLine,
-    /// Bytes that have not been read; below zero are those that were read beyond them.
+    /// Bytes that have not been read; negative for bytes read beyond the body.
     Bytes(i64),
-    /// It began behind another request, or in the middle of what was read: this is not worth counting.
+    /// The body began behind another request, or in the middle of a read: not counted.
     Unknown,
 }
 
@@ -49,7 +49,7 @@ impl Http1Framing {
         self.tail.set(tail);
     }
 
-    /// A request has been made of what was read.
+    /// A request has begun.
     pub(super) fn begin(&self, body: &Incoming) {
         let length = body.size_hint().exact();
         self.expect(body.is_end_stream(), length);
@@ -66,7 +66,7 @@ impl Http1Framing {
         });
     }
 
-    /// The request is answered. True: a part of the next one has been read.
+    /// The request is answered. Returns whether a part of the next one has been read.
     pub(super) fn end(&self) -> bool {
         let (is_followed, is_within) = match self.body.replace(Expected::EmptyLine) {
             Expected::EmptyLine => {
@@ -81,7 +81,7 @@ impl Http1Framing {
         is_followed
     }
 
-    /// When the last request was answered, the client was in the middle of a message, that one's or the next.
+    /// Whether the client was in the middle of a message when the last request was answered.
     pub(super) fn is_within(&self) -> bool {
         self.is_within.get()
     }

@@ -1,31 +1,31 @@
 //! Pings of HTTP/2 (RFC 9113 §6.7): those of the server, to detect dead clients, and limits on those of the client.
 //!
-//! hyper reads a clock for every frame once it is to ping, and h2 answers pings without telling anybody. So frames are
-//! watched as they pass by, and ours go between two of theirs.
+//! With its own keepalive hyper reads a clock for every frame, and h2 answers pings without reporting them. So the socket observes
+//! frames as they pass, and writes its own between two of h2's.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 
-use super::timeouts::Tick;
+use super::clock::Tick;
 
 const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0weftping";
-/// GOAWAY with the highest stream there can be, and `ENHANCE_YOUR_CALM` (RFC 9113 §6.8, §7).
+/// GOAWAY with the highest possible stream id, and `ENHANCE_YOUR_CALM` (RFC 9113 §6.8, §7).
 const CALM: &[u8] = b"\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0b";
-/// Bytes of its payload.
+/// Bytes of its payload without debug data.
 const CALM_LENGTH: u8 = 8;
 const TOO_MANY_PINGS: &str = "too_many_pings";
-/// How often a client may ping too early, as grpc-go and gRPC's core have it.
+/// How often a client may ping too early, as in grpc-go and gRPC core.
 const STRIKES: u32 = 2;
 
-/// What a connection has to do with pings.
+/// Pings of a connection, in both directions.
 #[derive(Debug, Default)]
 pub(super) struct Keepalive {
-    /// Frames of ours that wait for their turn.
+    /// The server's own frames that wait to be written.
     pub(super) waiting: RefCell<BytesMut>,
     pub(super) has_waiting: Cell<bool>,
-    /// Nothing more is read, and what waits is the last that is sent.
+    /// Nothing more is read, and the waiting frames are the last that are sent.
     pub(super) is_over: Cell<bool>,
     heard: Cell<Tick>,
     asked: Cell<Option<Tick>>,
@@ -33,7 +33,7 @@ pub(super) struct Keepalive {
     strikes: Cell<u32>,
 }
 
-/// What to do about a silent client.
+/// How to treat a silent client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Silence {
     Wait,
@@ -47,7 +47,7 @@ impl Keepalive {
         self.asked.set(None);
     }
 
-    /// To be asked at every tick at which nothing was heard.
+    /// Must be called at every tick since which nothing was received.
     pub(super) fn silence(&self, now: Tick, interval: Tick, timeout: Tick) -> Silence {
         match self.asked.get() {
             Some(asked) if now.saturating_sub(asked) >= timeout => Silence::Dead,
@@ -60,7 +60,7 @@ impl Keepalive {
         }
     }
 
-    /// The client has pinged that often. False when that was once too often: then the connection is over.
+    /// Counts pings of the client. Returns false if there were too many: then the connection ends.
     pub(super) fn count(&self, pings: u32, minimum: Duration) -> bool {
         for _ in 0..pings {
             let now = Instant::now();
@@ -72,7 +72,7 @@ impl Keepalive {
         self.strikes.get() <= STRIKES || !self.calm_down(TOO_MANY_PINGS)
     }
 
-    /// Says goodbye, and why, in at most 247 bytes. False where that was said before.
+    /// Sends GOAWAY with `why`, at most 247 bytes, as debug data. Returns false if that was done before.
     pub(super) fn calm_down(&self, why: &str) -> bool {
         if self.is_over.replace(true) {
             return false;
@@ -84,7 +84,7 @@ impl Keepalive {
         true
     }
 
-    /// Something of an answer was sent: clients may ping for every one, to measure the way.
+    /// A part of a response was sent: clients may ping once for each, to measure bandwidth.
     pub(super) fn forgive(&self) {
         self.strikes.set(0);
         self.last.set(None);
@@ -96,12 +96,12 @@ impl Keepalive {
     }
 }
 
-/// What is known of a frame as it passes by.
+/// The head of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     pub(super) kind: u8,
     pub(super) flags: u8,
-    /// It has no payload, or nothing but padding.
+    /// It has no payload except padding.
     pub(super) is_empty: bool,
 }
 
@@ -110,27 +110,27 @@ impl Frame {
         self.kind == 6 && self.flags & 1 == 0
     }
 
-    /// A part of an answer: DATA or HEADERS.
+    /// DATA or HEADERS.
     pub(super) fn is_of_message(self) -> bool {
         self.kind <= 1
     }
 }
 
-/// `PADDED` of a DATA frame, whose payload begins with the length of the padding.
+/// The flag `PADDED` of a DATA frame, whose payload begins with the length of the padding.
 const PADDED: u8 = 8;
 
-/// Finds the frames in what one side sends, after the preface.
+/// Finds the frames in the bytes of one direction, after the preface.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    /// As RFC 9113 §4.1 has it, and the length of padding.
+    /// The frame header of RFC 9113 §4.1 and the length of the padding.
     head: [u8; 10],
     known: usize,
-    /// Bytes of a payload that are still to come.
+    /// Bytes of the payload that have not passed.
     payload: usize,
 }
 
 impl Frames {
-    /// Calls `seen` with each frame whose head ends in these bytes.
+    /// Calls `seen` with each frame whose header ends in these bytes.
     pub(super) fn each(&mut self, mut bytes: &[u8], mut seen: impl FnMut(Frame)) {
         while !bytes.is_empty() {
             if self.payload > 0 {

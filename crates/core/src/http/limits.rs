@@ -1,51 +1,57 @@
 use std::time::Duration;
 
-use super::admission::Capacity;
 use super::request_body::Pace;
+use crate::server::{Capacity, LaneLimits};
 
-/// What a server takes from its clients. The defaults suit a server that faces the internet.
+/// The lane of all requests, until they become event streams or WebSockets.
+pub(super) const REQUESTS: usize = 0;
+/// The lane of event streams and WebSockets.
+pub(super) const LONG_LIVED: usize = 1;
+
+/// Limits of a server. The defaults suit a server that faces the internet.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections at a time; more of them wait in the kernel's queue.
+    /// Open connections; further ones wait in the kernel's queue.
     pub connections: usize,
-    /// Requests whose handlers run at a time, those that last excepted; more of them wait in `queue`.
+    /// Requests whose handlers run at a time, without event streams and WebSockets; further ones wait in `queue`.
     pub in_flight: usize,
-    /// Requests that wait for their turn, or for a body that is read before; more of them are answered 503.
+    /// Requests that wait for a handler, or for a small body; further ones get 503.
     pub queue: usize,
-    /// Requests that last, event streams and WebSockets, at a time; more of them are answered 503.
+    /// Open event streams and WebSockets; further ones get 503.
     pub long_lived: usize,
     /// The same on one connection.
     pub long_lived_per_connection: usize,
     /// The part of `connections`, `in_flight`, `queue` and `long_lived` one client address may take, above 0 and up to 1. Clients of
     /// a Unix socket have no address and no such limit.
     pub client_share: f64,
-    /// Header fields of one request; more of them are answered 431.
+    /// Header fields of one request; more get 431.
     pub header_count: usize,
-    /// Bytes of request line and header fields; more of them are answered 431.
+    /// Bytes of the request line and header fields; more get 431.
     pub header_bytes: usize,
-    /// Bytes of one request body; more of them are answered 413.
+    /// Bytes of one request body; more get 413.
     pub body_bytes: u64,
     /// From the first byte of a request to the end of its header.
     pub header_timeout: Duration,
-    /// Between two pieces of a request body.
+    /// Between two chunks of a request body.
     pub body_timeout: Duration,
-    /// Bytes per second a request body must arrive with on average, once a reader has waited for `body_timeout`; `None` is any.
+    /// Average bytes per second at which a request body must arrive once a reader has waited for `body_timeout`; `None` is any rate.
     pub body_rate: Option<u32>,
-    /// A connection without a request in flight.
+    /// How long a connection is kept without a request in flight.
     pub idle_timeout: Duration,
-    /// A client that does not take what is written to it.
+    /// How long a client may take nothing of what is sent to it.
     pub write_timeout: Duration,
-    /// From the header of a request to the first byte of its answer; `None` is for ever.
+    /// From the header of a request to the head of its response; `None` is unlimited.
     pub deadline: Option<Duration>,
-    /// HTTP/2: a client that was silent for so long is asked whether it is there.
+    /// HTTP/2: silence after which the server pings the client; `None` is never.
     pub ping_interval: Option<Duration>,
-    /// HTTP/2: a client that was asked and says nothing for so long is gone.
+    /// HTTP/2: how long the client may take to answer that ping.
     pub ping_timeout: Duration,
-    /// HTTP/2: a client that pings more often, three times and without an answer in between, is told to calm down and closed.
+    /// HTTP/2: the least interval of a client's pings. The third ping that comes too early, without a response in between, ends the
+    /// connection with ENHANCE_YOUR_CALM; `None` allows any.
     pub min_ping_interval: Option<Duration>,
-    /// A connection that is older takes no more requests, give or take a tenth; what is in flight is answered.
+    /// Age, with a jitter of a tenth, after which a connection takes no more requests; those in flight are answered.
     pub max_age: Option<Duration>,
-    /// What is not answered so long after that is broken off.
+    /// How long after that requests in flight may take before the connection is aborted; `None` is unlimited.
     pub age_grace: Option<Duration>,
     /// HTTP/2: bytes a client may send on one stream before they are read.
     pub stream_window: u32,
@@ -80,14 +86,28 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Lanes in the order of [`REQUESTS`] and [`LONG_LIVED`].
     pub(super) fn capacity(&self) -> Capacity {
-        Capacity {
-            waiting: self.queue,
+        let requests = LaneLimits {
+            name: "requests",
             running: self.in_flight,
-            long_lived: self.long_lived,
-            long_lived_per_connection: self.long_lived_per_connection,
+            per_connection: usize::MAX,
+            queues: true,
+        };
+        let long_lived = LaneLimits {
+            name: "event streams and WebSockets",
+            running: self.long_lived,
+            per_connection: self.long_lived_per_connection,
+            queues: false,
+        };
+        Capacity {
+            noun: "requests",
             connections: self.connections,
+            queue: self.queue,
+            lanes: vec![requests, long_lived],
+            concurrency: Vec::new(),
             client_share: self.client_share,
+            buffered_bytes: usize::MAX,
         }
     }
 

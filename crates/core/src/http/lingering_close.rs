@@ -1,7 +1,7 @@
 //! Closing a connection whose client may still be sending (RFC 9112 §9.6).
 //!
-//! The kernel answers what arrives at a closed socket, and what lies there unread when it is closed, with a reset, and throws
-//! away what it has not sent: the client would lose the end of its answer.
+//! If data arrives at a closed socket, or lies there unread when it is closed, the kernel sends a reset and discards what it has not
+//! sent: the client would lose the end of its response.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -11,34 +11,31 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::connection::Connection;
-use super::shared::Shared;
+use super::context::Context as Server;
+use super::request_body::{DISCARD_BYTES, DISCARD_TIMEOUT};
 use crate::net::Stream;
 
-/// A client that has its answer and sends nothing for so long is closed.
+/// Silence after which a client that has its response is disconnected.
 const SILENCE: Duration = Duration::from_secs(1);
-/// For so long a client that has its answer may go on sending; on a server that stops no longer than [`SILENCE`].
-pub(super) const LONGEST: Duration = Duration::from_secs(5);
-/// Bytes that are read of it.
-pub(super) const MOST: usize = 64 << 20;
-/// One in so many of the connections that a server takes may wait for its client like this.
+/// At most one in this many connections may be in its lingering close.
 const SHARE: usize = 4;
 const TICK: Duration = Duration::from_millis(250);
 
-/// Reads what the client still sends, and lets it take its answer. The writing side of the socket has been shut down.
+/// Reads and discards what the client still sends, until it has received its response. The caller has shut down the writing side.
 ///
-/// `is_sending`: more is to be expected of it, even if nothing has come by now.
+/// `is_sending`: the client is expected to send more, even if nothing has arrived yet.
 pub(super) async fn lingering_close(connection: Rc<Connection>, stream: &Stream, is_sending: bool) {
     let mut rest = Rest {
         connection: &connection,
         stream,
-        left: MOST,
+        left: DISCARD_BYTES,
         was_heard: false,
     };
     let looked = poll_fn(|context| Poll::Ready(rest.poll(context))).await;
     if looked.is_ready() || !is_sending && !rest.was_heard {
         return;
     }
-    let Some(_place) = Place::take(&connection.shared) else {
+    let Some(_lingering) = LingeringGuard::take(&connection.server) else {
         return;
     };
     let _busy = connection.enter();
@@ -60,8 +57,8 @@ pub(super) async fn lingering_close(connection: Rc<Connection>, stream: &Stream,
             false => silent + TICK,
         };
         let is_over = match unsent {
-            0 => silent >= SILENCE || lasted >= longest(&connection.shared),
-            _ => silent >= connection.shared.limits.write_timeout,
+            0 => silent >= SILENCE || lasted >= longest(&connection.server),
+            _ => silent >= connection.server.limits.write_timeout,
         };
         if is_over {
             return;
@@ -69,10 +66,10 @@ pub(super) async fn lingering_close(connection: Rc<Connection>, stream: &Stream,
     }
 }
 
-fn longest(shared: &Shared) -> Duration {
-    match shared.is_stopping() {
+fn longest(server: &Server) -> Duration {
+    match server.is_stopping() {
         true => SILENCE,
-        false => LONGEST,
+        false => DISCARD_TIMEOUT,
     }
 }
 
@@ -85,7 +82,7 @@ struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// Ready when there is nothing more to wait for.
+    /// Ready at the end of the stream, after an error, and once too much was discarded.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.stream.poll_discard(context) {
@@ -108,21 +105,21 @@ impl Rest<'_> {
     }
 }
 
-/// Of one connection among those that wait for their client.
-struct Place(Rc<Shared>);
+/// Counts a connection in its lingering close.
+struct LingeringGuard(Rc<Server>);
 
-impl Place {
-    fn take(shared: &Rc<Shared>) -> Option<Self> {
-        let taken = shared.lingering.get();
-        if taken >= shared.limits.connections.div_ceil(SHARE) {
+impl LingeringGuard {
+    fn take(server: &Rc<Server>) -> Option<Self> {
+        let taken = server.lingering.get();
+        if taken >= server.limits.connections.div_ceil(SHARE) {
             return None;
         }
-        shared.lingering.set(taken + 1);
-        Some(Self(Rc::clone(shared)))
+        server.lingering.set(taken + 1);
+        Some(Self(Rc::clone(server)))
     }
 }
 
-impl Drop for Place {
+impl Drop for LingeringGuard {
     fn drop(&mut self) {
         self.0.lingering.set(self.0.lingering.get() - 1);
     }

@@ -1,8 +1,8 @@
-//! What is in a file, by the end of its name.
+//! Media types by file extension.
 
 const UNKNOWN: &str = "application/octet-stream";
 
-/// The media type for the extension of a file's name, in any case; text is taken for UTF-8.
+/// The media type for a file's extension, case-insensitive. Text is assumed to be UTF-8.
 pub fn media_type(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     if extension.len() > 11 {
@@ -81,11 +81,11 @@ pub fn media_type(name: &str) -> &'static str {
     }
 }
 
-/// Whether compressing what has this media type is worth the time: pictures, films and archives are compressed already.
+/// Whether compressing this media type is worth the time: images, videos and archives are compressed already.
 pub fn is_compressible(media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim_end();
     let essence = essence.to_ascii_lowercase();
-    // Pieces of an event stream are too small, and its heartbeats are the connection's own.
+    // Events are too small, and heartbeats are made by the connection.
     essence.starts_with("text/") && essence != "text/event-stream"
         || essence.ends_with("+json")
         || essence.ends_with("+xml")

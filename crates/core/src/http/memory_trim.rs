@@ -1,18 +1,17 @@
 use std::cell::Cell;
 
-use super::timeouts::Tick;
+use super::clock::Tick;
 
-/// Below so many connections it is not worth it.
-const MANY: usize = 1_000;
-/// Of the most there were, one in so many is left.
-const LEFT: usize = 4;
-/// For so long: clients that leave together often come back together.
-const AFTER: Tick = 4;
+/// Peaks with fewer connections are not worth a trim.
+const MIN_PEAK: usize = 1_000;
+/// Trim when fewer than 1/`PEAK_DIVISOR` of the peak remain.
+const PEAK_DIVISOR: usize = 4;
+/// How long that must hold: clients that disconnect together often reconnect together.
+const TRIM_DELAY: Tick = 4;
 
-/// Notices that most of many connections have closed.
+/// Decides when most of many connections have closed and their memory should be returned to the system.
 ///
-/// What they held was freed in an order of their own: it lies between what is still held, where glibc gives nothing back to the
-/// system by itself.
+/// Memory of closed connections lies between that of open ones, where glibc does not return it by itself.
 #[derive(Default)]
 pub(super) struct MemoryTrim {
     most: Cell<usize>,
@@ -20,16 +19,16 @@ pub(super) struct MemoryTrim {
 }
 
 impl MemoryTrim {
-    /// To be asked at every tick. True: there is memory to give back.
+    /// Must be called at every tick. Returns whether memory should be released.
     pub(super) fn is_due(&self, connections: usize, now: Tick) -> bool {
         self.most.set(self.most.get().max(connections));
-        if self.most.get() < MANY || connections > self.most.get() / LEFT {
+        if self.most.get() < MIN_PEAK || connections > self.most.get() / PEAK_DIVISOR {
             self.since.set(None);
             return false;
         }
         let since = self.since.get().unwrap_or(now);
         self.since.set(Some(since));
-        let is_due = now - since >= AFTER;
+        let is_due = now - since >= TRIM_DELAY;
         if is_due {
             self.most.set(connections);
             self.since.set(None);

@@ -1,18 +1,20 @@
 //! An HTTP/1.1 and HTTP/2 server on the reactor's thread.
 //!
-//! [`Server`] accepts connections and parses requests as background tasks; each request becomes a [`Call`] in its ready
-//! queue. Whoever runs the handlers asks for [`Server::next`], takes the calls and answers each with [`Call::respond`].
+//! [`Server`] accepts connections and parses requests in background tasks. Each request becomes a [`Call`] in the ready queue. The
+//! code that runs the handlers awaits [`Server::next`], takes calls with [`Server::take`] and answers each with [`Call::respond`].
 //! Requests of another protocol on the same connections, such as gRPC, go to a [`Service`] instead.
 
 mod accept;
-mod admission;
 mod body;
+mod body_aborted;
 mod call;
 mod call_stats;
+mod clock;
 mod compression;
 mod conditional;
 mod connection;
 mod content_encoding;
+mod context;
 mod date;
 mod dispatch;
 mod error_response;
@@ -27,9 +29,9 @@ mod media_type;
 mod memory_trim;
 mod multipart;
 mod part_headers;
+mod peer;
 mod range;
-mod refusals;
-mod registry;
+mod refusal;
 mod request_body;
 mod serve;
 mod server;
@@ -42,25 +44,26 @@ mod tracked_body;
 mod upload;
 mod websocket;
 
-pub use body::{Body, BodyWriter, Broken};
+pub use body::{Body, BodyWriter};
+pub use body_aborted::BodyAborted;
 pub use call::Call;
 pub use call_stats::CallStats;
 pub use compression::Encoder;
-pub use connection::Peer;
 pub use content_encoding::{AcceptEncoding, ContentEncoding};
 pub use file::{FileError, SendableFile};
-/// The types of the `http` crate that its users need.
+/// Types of the `http` crate that appear in this API.
 pub use hyper::{HeaderMap, Request, Response, StatusCode, Version, body::Incoming, header};
 pub use limits::Limits;
 pub use media_type::{is_compressible, media_type};
-pub use multipart::{MultipartError, MultipartLimits};
-pub use refusals::Notice;
-pub use registry::Id;
-pub(crate) use registry::Registry;
+pub use multipart::MultipartLimits;
+pub use part_headers::MultipartError;
+pub use peer::Peer;
+pub use refusal::Cause;
 pub use request_body::BodyError;
-pub use server::Server;
+pub use server::{Event, Server};
 pub use service::{Service, ServiceFuture};
-pub use shared::Event;
 pub use static_dir::{Found, StaticDir};
 pub use upload::{Field, Upload, UploadError};
 pub use websocket::{Message, Upgrade, UpgradeError, WebSocket, WebSocketLimits};
+
+pub use crate::server::{Id, RefusalReport};

@@ -1,56 +1,23 @@
-//! Reads `multipart/form-data` (RFC 7578) as it arrives: bytes in, parts out, never more in memory than a head or a piece.
+//! Incremental parser of `multipart/form-data` (RFC 7578). It buffers at most one part head or one chunk.
 
 use std::collections::VecDeque;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memmem::Finder;
 
-use super::part_headers::{boundary, part_head};
-
-/// The longest boundary there may be (RFC 2046 §5.1.1).
-pub(super) const BOUNDARY: usize = 70;
+use super::part_headers::{MultipartError, PartHead, boundary, part_head};
 
 #[derive(Debug, Clone)]
 pub struct MultipartLimits {
     pub parts: usize,
-    /// Parts that are files.
+    /// Parts with a file name.
     pub files: usize,
-    /// Of the head of one part.
+    /// Bytes of the head of one part.
     pub header_bytes: usize,
-    /// Of all values that are no files, their names included.
+    /// Bytes of all values that are not files, with their names.
     pub field_bytes: u64,
-    /// Of one file.
+    /// Bytes of one file.
     pub file_bytes: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum MultipartError {
-    #[error(
-        "the body is no multipart/form-data with a boundary of 1 to {BOUNDARY} characters, but {found}"
-    )]
-    Kind { found: String },
-    #[error("the form is malformed: {0}")]
-    Malformed(&'static str),
-    #[error("the form has more than {limit} parts")]
-    Parts { limit: usize },
-    #[error("the form has more than {limit} files")]
-    Files { limit: usize },
-    #[error("the head of a part of the form has more than {limit} bytes")]
-    Head { limit: usize },
-    #[error("the values of the form have more than {limit} bytes")]
-    Fields { limit: u64 },
-    #[error("the file \"{name}\" of the form has more than {limit} bytes")]
-    File { name: String, limit: u64 },
-}
-
-/// What is known of a part before its contents.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct PartHead {
-    /// Of the field.
-    pub(super) name: Vec<u8>,
-    /// As the client has it: any bytes. A part without one is a value.
-    pub(super) file_name: Option<Vec<u8>>,
-    pub(super) content_type: Option<Vec<u8>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -61,10 +28,10 @@ pub(super) enum Event {
     End,
 }
 
-/// A machine without input or output of its own.
+/// A parser without I/O.
 pub(super) struct Parser {
     finder: Finder<'static>,
-    /// Of line break, two dashes and boundary.
+    /// Length of line break, two dashes and boundary.
     delimiter: usize,
     limits: MultipartLimits,
     arrived: BytesMut,
@@ -75,13 +42,13 @@ pub(super) struct Parser {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Before the first delimiter, where nothing has a meaning.
+    /// Before the first delimiter; ignored.
     Preamble,
-    /// Behind a delimiter: the last one has two dashes there, all others the end of the line.
+    /// Behind a delimiter: two dashes after the last one, a line break after the others.
     Delimiter,
     Head,
     Contents,
-    /// Behind the last delimiter, where nothing has a meaning.
+    /// Behind the last delimiter; ignored.
     Epilogue,
 }
 
@@ -96,7 +63,7 @@ impl Parser {
             delimiter: delimiter.len(),
             finder: Finder::new(&delimiter).into_owned(),
             limits,
-            // The first delimiter may be without the line break before it.
+            // The first delimiter may have no line break before it.
             arrived: BytesMut::from(&b"\r\n"[..]),
             state: State::Preamble,
             parts: 0,
@@ -104,7 +71,7 @@ impl Parser {
         })
     }
 
-    /// Takes what has arrived; events are those of everything up to here.
+    /// Parses a chunk of the body.
     pub(super) fn feed(&mut self, piece: &[u8]) -> Result<(), MultipartError> {
         self.arrived.extend_from_slice(piece);
         while self.step()? {}
@@ -115,7 +82,7 @@ impl Parser {
         self.events.pop_front()
     }
 
-    /// Nothing more arrives.
+    /// The body has ended.
     pub(super) fn finish(&self) -> Result<(), MultipartError> {
         match self.state {
             State::Epilogue => Ok(()),
@@ -125,7 +92,7 @@ impl Parser {
         }
     }
 
-    /// Whether there may be more to do with what is here.
+    /// Parses one element. Returns whether more may be parsed.
     fn step(&mut self) -> Result<bool, MultipartError> {
         match self.state {
             State::Preamble => self.preamble(),
@@ -149,7 +116,7 @@ impl Parser {
         Ok(false)
     }
 
-    /// Bytes that cannot be the beginning of a delimiter.
+    /// Emits the bytes that cannot be the beginning of a delimiter.
     fn surplus(&self) -> usize {
         self.arrived.len().saturating_sub(self.delimiter - 1)
     }
@@ -184,7 +151,7 @@ impl Parser {
     }
 
     fn head(&mut self) -> Result<bool, MultipartError> {
-        // A part without any field begins with the empty line at once.
+        // A part without fields begins with the empty line.
         let (length, skipped) = match self.arrived.starts_with(b"\r\n") {
             true => (0, 2),
             false => match memchr::memmem::find(&self.arrived, b"\r\n\r\n") {

@@ -1,6 +1,37 @@
-//! What stands before the contents of a form and of its parts: boundary, names, types.
+//! The boundary of a form and the headers of its parts.
 
-use super::multipart::{BOUNDARY, MultipartError, PartHead};
+/// The longest boundary that RFC 2046 §5.1.1 allows.
+pub(super) const BOUNDARY: usize = 70;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MultipartError {
+    #[error(
+        "the body is no multipart/form-data with a boundary of 1 to {BOUNDARY} characters, but {found}"
+    )]
+    Kind { found: String },
+    #[error("the form is malformed: {0}")]
+    Malformed(&'static str),
+    #[error("the form has more than {limit} parts")]
+    Parts { limit: usize },
+    #[error("the form has more than {limit} files")]
+    Files { limit: usize },
+    #[error("the head of a part of the form has more than {limit} bytes")]
+    Head { limit: usize },
+    #[error("the values of the form have more than {limit} bytes")]
+    Fields { limit: u64 },
+    #[error("the file \"{name}\" of the form has more than {limit} bytes")]
+    File { name: String, limit: u64 },
+}
+
+/// The headers of a part.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct PartHead {
+    /// The name of the field.
+    pub(super) name: Vec<u8>,
+    /// As the client sends it: any bytes. A part without a file name is a value.
+    pub(super) file_name: Option<Vec<u8>>,
+    pub(super) content_type: Option<Vec<u8>>,
+}
 
 pub(super) fn boundary(content_type: Option<&[u8]>) -> Result<Vec<u8>, MultipartError> {
     let refused = || MultipartError::Kind {
@@ -55,7 +86,7 @@ fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.filter(|line| !line.is_empty())
 }
 
-/// The value before the first semicolon, and what is behind it.
+/// The value before the first semicolon, and the rest.
 fn parameters(value: &[u8]) -> (&[u8], &[u8]) {
     let end = value
         .iter()
@@ -64,8 +95,8 @@ fn parameters(value: &[u8]) -> (&[u8], &[u8]) {
     (value[..end].trim_ascii(), &value[end..])
 }
 
-/// The first `; name=value` or `; name="value"`. In quotes, a backslash stands before quotes only: browsers write paths and
-/// names as they are, with `%22` for quotes.
+/// The first `; name=value` or `; name="value"`. In quotes a backslash escapes quotes only, because browsers do not escape backslashes
+/// in paths, and write `%22` for quotes.
 fn parameter(mut parameters: &[u8], wanted: &[u8]) -> Option<Vec<u8>> {
     loop {
         parameters = parameters.strip_prefix(b";")?.trim_ascii_start();
@@ -85,7 +116,7 @@ fn parameter(mut parameters: &[u8], wanted: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The value, and what follows it. None where a quote is never closed.
+/// The value and the rest; `None` if a quote is not closed.
 fn parameter_value(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let Some(quoted) = text.strip_prefix(b"\"") else {
         let end = text

@@ -1,21 +1,21 @@
-//! Which bytes of something a client asks for (RFC 9110 §14).
+//! Range requests (RFC 9110 §14).
 
 use std::ops::Range;
 
-/// Ranges of one request. Beyond that it is no reader that asks, and everything is sent.
+/// Ranges of one request. With more the request is taken for an attack, and everything is sent.
 const MOST: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wanted {
     Everything,
-    /// In the order of the request, none of them empty; together at most as much as there is.
+    /// In the order of the request, none empty, together at most the size of the file.
     Parts(Vec<Range<u64>>),
-    /// None of them is there.
+    /// None of the ranges can be satisfied (416).
     Nothing,
 }
 
-/// What a Range field asks for of `size` bytes. A field that is malformed, of another unit or an attempt to have the same
-/// bytes many times asks for everything (§14.2).
+/// The ranges that a Range field requests of `size` bytes. A field that is malformed, of another unit, or that requests the same bytes
+/// many times is ignored (§14.2).
 pub(super) fn wanted(field: &[u8], size: u64) -> Wanted {
     match parts(field, size) {
         None => Wanted::Everything,
@@ -51,7 +51,7 @@ fn parts(field: &[u8], size: u64) -> Option<Vec<Range<u64>>> {
     (asked > 0 && total <= size).then_some(parts)
 }
 
-/// One of the list; empty when there are no such bytes, none when it is malformed.
+/// One range of the list; empty if it cannot be satisfied, `None` if it is malformed.
 fn part(text: &[u8], size: u64) -> Option<Range<u64>> {
     let dash = text.iter().position(|byte| *byte == b'-')?;
     let (first, last) = (&text[..dash], &text[dash + 1..]);
@@ -72,7 +72,7 @@ fn part(text: &[u8], size: u64) -> Option<Range<u64>> {
     Some(first..end.max(first))
 }
 
-/// Digits only; what no file can have is the largest there is.
+/// Parses digits only. Numbers that do not fit become the largest.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -9,12 +9,15 @@ use bytes::{Bytes, BytesMut};
 use hyper::HeaderMap;
 use hyper::body::{Body as _, Frame, Incoming};
 
-use super::lingering_close;
-use super::timeouts::{Tick, ticks};
+use super::clock::{Clock, Tick, ticks};
 
 /// Bodies up to this size are read before their handler starts.
 pub(super) const SMALL: u64 = 64 << 10;
 const TICKS_PER_SECOND: u64 = 4;
+/// How long a client that has its response may go on sending a body that nobody reads.
+pub(super) const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of such a body that are received and discarded.
+pub(super) const DISCARD_BYTES: usize = 64 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
@@ -30,36 +33,36 @@ pub enum BodyError {
     Taken,
 }
 
-/// How slowly a client may send a body. Only the time for which a reader waits counts.
+/// The slowest rate at which a client may send a body. Only time during which a reader waits counts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Between two pieces; also what a client may take beyond `rate`.
+    /// Between two chunks; also the time that a client has in addition to `rate`.
     pub(super) timeout: Duration,
     /// Bytes per second on average.
     pub(super) rate: Option<u32>,
 }
 
-/// The body of a request, read at most once, never before somebody asks.
+/// A request body. It is read on demand, and at most once.
 ///
-/// What has arrived stays here until it is returned: a read that is cancelled loses nothing, the next one continues it.
+/// Chunks that have arrived stay here until they are returned, so that a cancelled read loses nothing and the next one continues.
 pub(super) struct RequestBody {
     state: RefCell<State>,
-    /// What a read of the whole body has got so far.
+    /// Chunks that a read of the whole body has collected.
     collected: RefCell<Collected>,
     limit: u64,
     received: Cell<u64>,
     trailers: RefCell<Option<HeaderMap>>,
     is_http2: bool,
     is_being_read: Cell<bool>,
-    clock: Rc<Cell<Tick>>,
-    /// Since when a reader waits for the next piece, and its waker.
+    clock: Rc<Clock>,
+    /// Since when a reader waits for the next chunk, and its waker.
     waiting: RefCell<Option<(Tick, Waker)>>,
     /// How long readers have waited before that.
     waited: Cell<Tick>,
     late: RefCell<Option<BodyError>>,
 }
 
-/// That of a request that has none; any number of them may share one.
+/// The body of a request without one, which many requests may share.
 impl Default for RequestBody {
     fn default() -> Self {
         Self {
@@ -84,7 +87,7 @@ enum State {
     Failed(BodyError),
 }
 
-/// Most bodies arrive in one piece, which is passed on as it is.
+/// Most bodies arrive in one chunk, which is passed on without a copy.
 #[derive(Default)]
 struct Collected {
     first: Bytes,
@@ -111,7 +114,7 @@ impl Collected {
     }
 }
 
-/// The one reader of a body. Dropped, another one may go on where it stopped.
+/// The only reader of a body. After its drop another reader continues.
 struct Reader<'a>(&'a RequestBody);
 
 impl<'a> Reader<'a> {
@@ -131,12 +134,7 @@ impl Drop for Reader<'_> {
 }
 
 impl RequestBody {
-    pub(super) fn new(
-        incoming: Incoming,
-        is_http2: bool,
-        limit: u64,
-        clock: Rc<Cell<Tick>>,
-    ) -> Self {
+    pub(super) fn new(incoming: Incoming, is_http2: bool, limit: u64, clock: Rc<Clock>) -> Self {
         Self {
             state: RefCell::new(State::Arriving(incoming)),
             limit,
@@ -146,7 +144,7 @@ impl RequestBody {
         }
     }
 
-    /// The declared length, where it says that the limit is passed.
+    /// Whether the declared length exceeds the limit.
     pub(super) fn is_declared_too_large(&self) -> bool {
         match &*self.state.borrow() {
             State::Arriving(incoming) => incoming.size_hint().lower() > self.limit,
@@ -154,7 +152,7 @@ impl RequestBody {
         }
     }
 
-    /// It is so small that it is read before the handler starts.
+    /// Whether the body is read before the handler starts.
     pub(super) fn is_small(&self) -> bool {
         match &*self.state.borrow() {
             State::Arriving(incoming) => incoming
@@ -165,7 +163,7 @@ impl RequestBody {
         }
     }
 
-    /// The whole body, when it is here already. It can be asked for any number of times.
+    /// The whole body if it has arrived. May be called any number of times.
     pub(super) fn whole(&self) -> Option<Result<Bytes, BodyError>> {
         match &*self.state.borrow() {
             State::Whole(bytes) => Some(Ok(bytes.clone())),
@@ -175,7 +173,7 @@ impl RequestBody {
         }
     }
 
-    /// Reads to the end. Cancelled in the middle, what has arrived is kept for the next read.
+    /// Reads to the end. A cancelled read keeps what has arrived for the next one.
     pub(super) async fn read(self: Rc<Self>) -> Result<Bytes, BodyError> {
         if let Some(whole) = self.whole() {
             return whole;
@@ -184,7 +182,7 @@ impl RequestBody {
         poll_fn(|context| self.poll_whole(context)).await
     }
 
-    /// The next piece, empty at the end. Cancelled, it loses nothing.
+    /// The next chunk, empty at the end. A cancelled read loses nothing.
     pub(super) async fn next(self: Rc<Self>) -> Result<Bytes, BodyError> {
         match self.whole() {
             Some(Ok(bytes)) => {
@@ -216,12 +214,12 @@ impl RequestBody {
         Poll::Ready(Ok(whole))
     }
 
-    /// Nobody is going to read it.
+    /// The body will not be read.
     pub(super) fn refuse(&self) {
         self.fail(BodyError::Taken);
     }
 
-    /// What has been read of it is lost, and so the rest means nothing.
+    /// A part of the body was read and lost, so that the rest is useless.
     pub(super) fn spoil(&self) {
         let mut state = self.state.borrow_mut();
         if let State::Arriving(_) = *state {
@@ -239,14 +237,14 @@ impl RequestBody {
         }
     }
 
-    /// Reads on for a while what is too much. HTTP/2 would reset the stream, and there are clients that take that for the answer;
-    /// on HTTP/1 the connection waits where it ends.
+    /// Discards the rest of a body that is too large, for a while. HTTP/2 would reset the stream, which some clients take for the
+    /// response. HTTP/1 has its lingering close.
     fn forget(&self, mut incoming: Incoming) {
         if !self.is_http2 {
             return;
         }
         let reading = async move {
-            let mut left = lingering_close::MOST;
+            let mut left = DISCARD_BYTES;
             while let Some(Ok(frame)) =
                 poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)).await
             {
@@ -257,10 +255,10 @@ impl RequestBody {
                 }
             }
         };
-        tokio::task::spawn_local(tokio::time::timeout(lingering_close::LONGEST, reading));
+        tokio::task::spawn_local(tokio::time::timeout(DISCARD_TIMEOUT, reading));
     }
 
-    /// What came after the body, once it has been read.
+    /// The trailer fields, once the body has been read.
     pub(super) fn trailers(&self) -> Option<HeaderMap> {
         self.trailers.borrow().clone()
     }
@@ -332,7 +330,7 @@ impl RequestBody {
         }
     }
 
-    /// Ends the wait of a reader for a client that is slower than it may be.
+    /// Fails a reader whose client sends too slowly.
     pub(super) fn keep_pace(&self, pace: Pace) {
         let waiting = self.waiting.borrow();
         let Some((since, waker)) = &*waiting else {
@@ -354,7 +352,7 @@ impl RequestBody {
         waker.wake_by_ref();
     }
 
-    /// How many ticks a reader may have waited for what has been received.
+    /// Ticks that readers may have waited for the bytes received so far.
     fn allowance(&self, timeout: Duration, rate: u32) -> u64 {
         let at_rate = self.received.get() * TICKS_PER_SECOND / u64::from(rate.max(1));
         u64::from(ticks(timeout)) + at_rate

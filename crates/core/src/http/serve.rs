@@ -16,39 +16,38 @@ use tokio::time::timeout;
 use super::connection::Connection;
 use super::dispatch::dispatch;
 use super::lingering_close::lingering_close;
-use super::refusals::Cause;
+use super::refusal::Cause;
 use super::socket::Socket;
 use super::websocket::converse;
 use crate::net::{Local, Stream, TlsAcceptor};
 
-/// What an HTTP/2 client sends first (RFC 9113 §3.4).
+/// The connection preface of HTTP/2 (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// What hyper refuses more than, unless it is told another number.
+/// hyper's default limit of header fields.
 const DEFAULT_HEADERS: usize = 100;
 const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
     connection: close\r\n\
     content-type: text/plain; charset=utf-8\r\n\
     content-length: 20\r\n\r\n\
     408 Request Timeout\n";
-/// How long a client may take to receive that.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a client may take to receive the last bytes of a connection.
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_STREAMS: u32 = 256;
-/// What a client may send on all HTTP/2 streams before it is read, as a multiple of what it may on one.
+/// The connection window of HTTP/2 as a multiple of the stream window.
 const STREAMS_WORTH: u32 = 4;
-/// The same where messages may wait for a handler: h2 closes a connection with more unread small frames than half of its
-/// window pays for, at 256 bytes each. One stream full of messages of five bytes takes 52 times its own window of that.
+/// The same where messages may wait for a handler: h2 closes a connection whose unread small frames, counted as 256 bytes each, exceed
+/// half of its window. One stream full of messages of five bytes counts as 52 times its own window.
 const MESSAGES_WORTH: u32 = 128;
 /// RFC 9113 §6.9.1
 const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 
-/// Serves a connection until it ends or is told to.
+/// Serves a connection until it ends or gets a command to end.
 pub(super) async fn serve(
     connection: Rc<Connection>,
     stream: Stream,
     tls: Option<Rc<TlsAcceptor>>,
 ) {
-    // In boxes of their own: together in one future, each connection would be as large as the largest of them, which is the beginning
-    // of TLS or a conversation.
+    // Boxed one by one: in one future each connection would be as large as the largest of them, a TLS handshake or a WebSocket.
     let beginning = Box::pin(begin(&connection, stream, tls));
     let Some((stream, prefix, is_http2)) = beginning.await else {
         return;
@@ -61,7 +60,8 @@ pub(super) async fn serve(
     }
 }
 
-/// The socket, what was read from it, and whether the client speaks HTTP/2. None when it does not come to that.
+/// Secures the connection and detects the protocol. Returns the socket, the bytes read from it, and whether the client speaks HTTP/2;
+/// `None` if the connection ends before.
 async fn begin(
     connection: &Connection,
     stream: Stream,
@@ -77,7 +77,7 @@ async fn begin(
         recognised(stream).await
     });
     poll_fn(|context| {
-        // Whoever has said nothing so far is told nothing.
+        // A client that has sent nothing gets no response.
         if connection.obey(context, || {}).is_ready() || connection.is_finishing() {
             return Poll::Ready(None);
         }
@@ -86,7 +86,7 @@ async fn begin(
     .await
 }
 
-/// The client went away by itself, as health checks do that only connect.
+/// The client has disconnected, as a health check does that only connects.
 fn has_left(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), UnexpectedEof | ConnectionReset | BrokenPipe)
@@ -111,7 +111,7 @@ async fn secured(
     Ok(Stream::tls(stream))
 }
 
-/// Reads until it is clear which protocol the client speaks, and returns what was read.
+/// Reads until the protocol of the client is known. Returns the bytes that were read, and whether they are the preface of HTTP/2.
 async fn recognised(mut stream: Stream) -> io::Result<(Stream, Bytes, bool)> {
     let mut prefix = Vec::with_capacity(PREFACE.len());
     loop {
@@ -132,16 +132,16 @@ async fn recognised(mut stream: Stream) -> io::Result<(Stream, Bytes, bool)> {
 }
 
 async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
-    let limits = &connection.shared.limits;
+    let limits = &connection.server.limits;
     let mut builder = http1::Builder::new();
-    // With a number of its own, hyper allocates its table of fields for every request.
+    // With an explicit limit hyper allocates its header table for every request.
     if limits.header_count != DEFAULT_HEADERS {
         builder.max_headers(limits.header_count);
     }
     builder
         .max_header_size(limits.header_bytes)
         .header_read_timeout(None)
-        // With it hyper buffers a streamed body without bound for a client that does not read.
+        // It would make hyper buffer a streamed body without bound for a client that does not read.
         .pipeline_flush(false);
     let server = Rc::clone(&connection);
     let service =
@@ -152,11 +152,11 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
         if connection.obey(context, finish).is_ready() {
             return Poll::Ready(None);
         }
-        // Without the conversation that may follow, hyper shuts the socket down by itself.
+        // Without upgrades: hyper shuts the socket down at the end, unless a WebSocket follows.
         Pin::new(&mut protocol).poll(context).map(Some)
     })
     .await;
-    if let Some(conversation) = connection.conversation() {
+    if let Some(conversation) = connection.websocket() {
         let parts = protocol.into_parts();
         Box::pin(converse(connection, parts.io, parts.read_buf, conversation)).await;
     } else if connection.is_timed_out() {
@@ -168,7 +168,7 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
     }
 }
 
-/// Whether the client is likely to send more to a connection of HTTP/1 that is closed; None when it has no answer to lose by that.
+/// Whether the client of an HTTP/1 connection that has ended is likely to send more. `None` if it has no response to lose by a reset.
 fn may_send(connection: &Connection, ended: hyper::Result<()>) -> Option<bool> {
     match ended {
         Ok(()) => Some(connection.is_sent_to()),
@@ -184,7 +184,7 @@ fn may_send(connection: &Connection, ended: hyper::Result<()>) -> Option<bool> {
     }
 }
 
-/// An error of HTTP/2 that the client has made: not one that it reports, nor a connection that is lost.
+/// A protocol error of an HTTP/2 client. Errors that the client reports and lost connections are not.
 fn violation(error: &hyper::Error) -> Option<(Cause, String)> {
     let error: &h2::Error = error.source()?.downcast_ref()?;
     if !error.is_library() && (error.is_remote() || !error.is_go_away()) {
@@ -197,14 +197,14 @@ fn violation(error: &hyper::Error) -> Option<(Cause, String)> {
     Some((cause, error.to_string()))
 }
 
-/// RFC 9110 §15.5.9. There is no request, so hyper has no answer.
+/// Responds 408 (RFC 9110 §15.5.9). hyper cannot, because there is no request yet.
 async fn time_out(connection: Rc<Connection>, mut socket: Socket) {
     let answering = async {
         socket.write_all(REQUEST_TIMEOUT).await?;
         socket.shutdown().await
     };
-    if let Ok(Ok(())) = timeout(PATIENCE, answering).await {
-        // It has had its time: no more than a look at what it has sent by now.
+    if let Ok(Ok(())) = timeout(FINAL_WRITE_TIMEOUT, answering).await {
+        // The client has used its time: only what it has sent by now is discarded.
         lingering_close(connection, socket.stream(), false).await;
     }
 }
@@ -218,23 +218,23 @@ fn connection_window(stream_window: u32, has_messages: bool) -> u32 {
 }
 
 fn http2_builder(connection: &Connection) -> http2::Builder<Local> {
-    let limits = &connection.shared.limits;
+    let limits = &connection.server.limits;
     let mut builder = http2::Builder::new(Local);
     builder
         .enable_connect_protocol()
         .max_concurrent_streams(MAX_STREAMS)
-        // `Date` puts it where it belongs.
+        // `Date` sets it where it is useful.
         .auto_date_header(false)
         .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
         .initial_stream_window_size(limits.stream_window)
         .initial_connection_window_size(connection_window(
             limits.stream_window,
-            connection.shared.has_service(),
+            connection.server.has_service(),
         ));
     builder
 }
 
-/// Neither the builder nor a second place for the socket is a part of what is kept: this is what an idle connection consists of.
+/// This future is what an idle connection consists of, so it holds neither the builder nor a second copy of the socket.
 #[expect(
     clippy::manual_async_fn,
     reason = "a function keeps its parameters twice"
@@ -267,9 +267,10 @@ fn serve_http2(connection: Rc<Connection>, mut socket: Socket) -> impl Future<Ou
     }
 }
 
-/// The client has a goodbye to read and answers to take, which it acknowledges to the last: to a closed socket it must not do so.
+/// Shuts the connection down and waits for the client: it still sends acknowledgements and window updates for GOAWAY and responses, which
+/// must not arrive at a closed socket.
 async fn leave_http2(connection: Rc<Connection>, socket: &mut Socket) {
-    if let Ok(Ok(())) = timeout(PATIENCE, socket.shutdown()).await {
+    if let Ok(Ok(())) = timeout(FINAL_WRITE_TIMEOUT, socket.shutdown()).await {
         lingering_close(connection, socket.stream(), true).await;
     }
 }

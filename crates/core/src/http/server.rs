@@ -1,17 +1,20 @@
-use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
-use std::task::Poll;
 
-use super::accept::{Accepting, accept, help};
-use super::connection::{Command, Peer};
+use super::accept::{accept, help};
+use super::call::Call;
+use super::connection::Command;
 use super::limits::Limits;
-use super::refusals::Notice;
-use super::registry::Id;
+use super::peer::Peer;
+use super::refusal::Cause;
 use super::service::Service;
-use super::shared::{Event, Shared};
+use super::shared::Shared;
 use super::timeouts::enforce_timeouts;
 use crate::net::{Listener, TlsAcceptor};
+use crate::server::{self, Id, RefusalReport};
+
+/// What the code that runs the handlers must know.
+pub type Event = server::Event<Rc<Call>>;
 
 /// An HTTP server. Clones are the same server; it ends with [`Server::stop`].
 #[derive(Clone)]
@@ -28,7 +31,7 @@ impl Server {
 
     /// Hands requests of another protocol to `service`.
     pub fn delegate(&self, service: Rc<dyn Service>) {
-        *self.shared.service.borrow_mut() = Some(service);
+        self.shared.context.delegate(service);
     }
 
     /// Accepts connections until [`stop`](Self::stop). Runs on a `LocalSet`, whose tasks the connections become.
@@ -40,9 +43,9 @@ impl Server {
         tls: Option<Rc<TlsAcceptor>>,
     ) -> impl Future<Output = io::Result<()>> + use<> {
         let shared = Rc::clone(&self.shared);
-        let accepting = Accepting::begin(&shared);
+        let open = shared.context.admission.open_listener();
         async move {
-            let _accepting = accepting;
+            let _open = open;
             for peer in listener.peer_listeners()? {
                 tokio::task::spawn_local(help(Rc::clone(&shared), peer, tls.clone()));
             }
@@ -50,73 +53,72 @@ impl Server {
         }
     }
 
-    /// Keeps the clock and enforces the time-outs; does not end.
+    /// Keeps the clock and enforces the timeouts; does not end.
     pub fn keep_time(&self) -> impl Future<Output = ()> + use<> {
-        enforce_timeouts(Rc::clone(&self.shared))
+        let shared = Rc::clone(&self.shared);
+        async move {
+            let admission = Rc::clone(&shared.context.admission);
+            tokio::join!(enforce_timeouts(shared), admission.keep_time());
+        }
     }
 
     /// How many handlers the limits allow at a time.
     pub fn handlers(&self) -> usize {
-        self.shared.admission.handlers()
+        self.shared.context.admission.handlers()
     }
 
     /// There are no more than that many fibers for handlers: fewer requests run, and fewer last, than the limits say. May be called
     /// again when that changes.
     pub fn fit(&self, fibers: usize) {
-        self.shared.admission.fit(fibers);
+        self.shared.context.admission.fit(fibers);
     }
 
-    /// What was refused or failed without a handler, by cause; ends once there is something, and says no more than once in ten
-    /// seconds about each cause. Cancelling it loses nothing.
-    pub fn refused(&self) -> impl Future<Output = Vec<Notice>> + use<> {
-        let shared = Rc::clone(&self.shared);
-        async move { shared.refusals.due(&shared.clock).await }
+    /// Ends when there are refusals to log: the first of a cause at once, then those of ten seconds together. Dropped before, it
+    /// loses none. One future at a time.
+    pub fn refusals(&self) -> impl Future<Output = Vec<RefusalReport<Cause>>> + use<> {
+        let admission = Rc::clone(&self.shared.context.admission);
+        async move { admission.reports().await }
     }
 
     /// Ends when [`take`](Self::take) has something.
     pub fn next(&self) -> impl Future<Output = ()> + use<> {
-        let shared = Rc::clone(&self.shared);
-        poll_fn(move |context| {
-            if shared.has_events() {
-                return Poll::Ready(());
-            }
-            *shared.admission.waiter.borrow_mut() = Some(context.waker().clone());
-            Poll::Pending
-        })
+        let admission = Rc::clone(&self.shared.context.admission);
+        async move { admission.ready().await }
+    }
+
+    /// Calls `listener` once when [`take`](Self::take) has something that it has not now, without the detour of a task that is woken.
+    /// Only the last listener is called.
+    pub fn listen(&self, listener: impl FnOnce() + 'static) {
+        self.shared.context.admission.listen(listener);
     }
 
     /// Whether [`take`](Self::take) has something now.
     pub fn has_events(&self) -> bool {
-        self.shared.has_events()
+        self.shared.context.admission.has_events()
     }
 
     /// The next event. Requests of one client address come in the order of their arrival, clients take turns, and requests come only
     /// while there is room in flight.
     pub fn take(&self) -> Option<Event> {
-        self.shared.take()
+        self.shared.context.admission.take()
     }
 
     /// Accepts no more connections, and lets the open ones end with the answers to what is in flight.
     pub fn stop(&self) {
         let shared = &self.shared;
-        if shared.stopping.replace(true) {
+        if !shared.context.admission.stop() {
             return;
         }
-        shared.stop.notify_waiters();
         for connection in shared.connections.borrow().iter() {
             connection.stop();
         }
-        shared.end_event_streams();
+        shared.context.end_event_streams();
     }
 
     /// Ends when no connection is open, nor waits to be accepted.
     pub fn drained(&self) -> impl Future<Output = ()> + use<> {
-        let shared = Rc::clone(&self.shared);
-        async move {
-            while shared.accepting.get() > 0 || shared.connections.borrow().len() > 0 {
-                shared.connection_ended.notified().await;
-            }
-        }
+        let admission = Rc::clone(&self.shared.context.admission);
+        async move { admission.drained().await }
     }
 
     /// Ends every connection now, whatever it is doing.
@@ -127,7 +129,7 @@ impl Server {
         }
     }
 
-    /// Who is connected, by the ids of their connections.
+    /// The clients that are connected, by the ids of their connections.
     pub fn peers(&self) -> Vec<(Id, Rc<Peer>)> {
         let connections = self.shared.connections.borrow();
         connections
@@ -137,11 +139,11 @@ impl Server {
     }
 
     pub fn connections(&self) -> usize {
-        self.shared.connections.borrow().len()
+        self.shared.context.admission.connections()
     }
 
-    /// Requests that have arrived and are not answered, those in the queue included.
+    /// Requests whose answer has not been sent, those in the queue included.
     pub fn in_flight(&self) -> usize {
-        self.shared.calls.borrow().len()
+        self.shared.context.admission.attached()
     }
 }

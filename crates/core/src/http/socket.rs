@@ -12,22 +12,22 @@ use super::keepalive::Frames;
 use crate::net::Stream;
 use crate::net::idle_hook::{self, OnIdle};
 
-/// Pieces below that are copied together: a system call costs more.
+/// Writes below this size are copied together: a system call costs more.
 const SMALL: usize = 8 << 10;
-/// What is held back until h2 flushes, at most.
+/// The most bytes that are held back until h2 flushes.
 const HELD: usize = 16 << 10;
 
-/// What an idle connection keeps for the next time.
+/// The capacity that an idle connection keeps.
 const KEPT: usize = 1 << 10;
 
-/// Short answers are written in one piece: a list of pieces costs the kernel more than copying them.
+/// Short responses are copied into one buffer: a vectored write costs the kernel more.
 const GATHERED: usize = 512;
 
-/// How an answer to a ping begins (RFC 9113 §6.7), and its length.
+/// The beginning of a PING acknowledgement (RFC 9113 §6.7), and its length.
 const PONG: &[u8] = b"\0\0\x08\x06\x01";
 const PONG_LENGTH: usize = 17;
 
-/// All of them together, where there is room for that.
+/// Copies all slices into `room` if they fit.
 fn gather<'a>(pieces: &[io::IoSlice<'_>], room: &'a mut [u8; GATHERED]) -> Option<&'a [u8]> {
     let mut length = 0;
     for piece in pieces {
@@ -43,29 +43,29 @@ fn are_pongs(bytes: &[u8]) -> bool {
     frames.all(|frame| frame.len() == PONG_LENGTH && frame.starts_with(PONG))
 }
 
-/// What hyper reads and writes: the connection's socket, which notes when something moves.
+/// The socket that hyper reads and writes. It records progress on the connection.
 pub(super) struct Socket {
     stream: Stream,
-    /// What was read to tell HTTP/1 from HTTP/2.
+    /// Bytes that were read to tell HTTP/1 from HTTP/2.
     prefix: Bytes,
     connection: Rc<Connection>,
-    /// What is read and what is written over HTTP/2.
+    /// The HTTP/2 frames that are read and written.
     frames: Option<(Frames, Frames)>,
-    /// Nothing that hyper has written is incomplete.
+    /// hyper has not written a part of a frame.
     is_between_frames: bool,
-    /// What h2 has written and not flushed. Where it may write pieces at once, it does so for every DATA frame from 256 bytes on;
-    /// otherwise it gathers small frames itself, and hands out the head of a large one alone.
+    /// What h2 has written and not flushed. With vectored writes h2 makes one for every DATA frame of 256 bytes or more. Without, it
+    /// gathers small frames itself, and writes the head of a large frame separately.
     held: BytesMut,
     patience: Patience,
 }
 
-/// Whether what is held can wait for an answer to travel with: clients of grpc-go ping with every call, to measure the way.
+/// Whether held output may wait for a response to share a write with. Clients of grpc-go ping with every call to measure bandwidth.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
     None,
-    /// It is answers to pings.
+    /// The output is PING acknowledgements only.
     Pongs,
-    /// The same, and it waits for the idle hook of that number at most.
+    /// The same, and it waits at most until that run of the idle hook.
     Until(u64),
 }
 
@@ -95,7 +95,7 @@ impl Socket {
         result
     }
 
-    /// Writes frames of ours where it can be done now.
+    /// Writes the server's own frames if hyper is between two frames.
     fn interject(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let keepalive = &self.connection.keepalive;
         if !keepalive.has_waiting.get() || !self.is_between_frames {
@@ -114,7 +114,7 @@ impl Socket {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes what h2 writes.
+    /// Accepts bytes from h2.
     fn poll_take(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.interject(context))?;
         self.patience = match self.patience {
@@ -167,7 +167,7 @@ impl Socket {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether what is held may wait a little longer.
+    /// Whether the held output may wait until the event loop is idle.
     fn can_wait(&mut self) -> bool {
         match (self.patience, idle_hook::next_run()) {
             (Patience::Until(run), Some(next)) => run == next,
@@ -181,7 +181,7 @@ impl Socket {
         }
     }
 
-    /// How much of that is beyond what was held.
+    /// Removes written bytes from the held ones. Returns how many were written beyond those.
     fn held_written(&mut self, written: usize) -> io::Result<usize> {
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());
@@ -211,7 +211,7 @@ impl Read for Socket {
             return Poll::Ready(Ok(()));
         }
         if socket.is_over() {
-            // What ends it is writing the goodbye.
+            // Writing GOAWAY ends the connection.
             return Poll::Pending;
         }
         // SAFETY: `ReadBuf` only ever writes initialised bytes into the uninitialised part.
@@ -290,7 +290,7 @@ impl Write for Socket {
     }
 }
 
-/// For a last word that hyper does not know.
+/// For the 408 response, which hyper does not send.
 impl AsyncWrite for Socket {
     fn poll_write(
         self: Pin<&mut Self>,

@@ -1,4 +1,4 @@
-//! The files of a folder, and nothing outside it.
+//! Serves the files of a directory, and nothing outside it.
 
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use super::content_encoding::{AcceptEncoding, ContentEncoding};
 use super::file::{FileError, SendableFile};
 use super::media_type::is_compressible;
 
-/// The end of a name and what it is coded with, the best first.
+/// Extensions of compressed siblings and their codings, the best first.
 const VARIANTS: [(&str, ContentEncoding); 3] = [
     ("br", ContentEncoding::Brotli),
     ("zst", ContentEncoding::Zstd),
     ("gz", ContentEncoding::Gzip),
 ];
 
-/// A folder whose files may be seen.
+/// A directory whose files are served.
 #[derive(Debug)]
 pub struct StaticDir {
     root: PathBuf,
-    /// Names that begin with a dot may be seen too.
+    /// Names that begin with a dot are served too.
     shows_hidden: bool,
 }
 
-/// What a path within a folder is.
+/// What a path within a directory names.
 pub enum Found {
     File(SendableFile),
     Directory,
@@ -32,7 +32,7 @@ pub enum Found {
 
 impl StaticDir {
     /// # Errors
-    /// It is not there, or is no folder.
+    /// It does not exist, or is not a directory.
     pub fn open(path: &Path, shows_hidden: bool) -> io::Result<Self> {
         let root = fs::canonicalize(path)?;
         if !root.is_dir() {
@@ -41,12 +41,12 @@ impl StaticDir {
         Ok(Self { root, shows_hidden })
     }
 
-    /// What a path of slashes and decoded names stands for. A link that leads out of the folder leads to nothing.
+    /// Finds the file for a decoded path with slashes. A symbolic link that leads out of the directory leads to nothing.
     ///
     /// Where `accepted` allows it, the result is a compressed sibling: the same name with `.br`, `.zst` or `.gz` appended.
     ///
     /// # Errors
-    /// There is a file that cannot be read.
+    /// The file exists and cannot be read.
     pub fn find(&self, path: &str, accepted: &AcceptEncoding) -> Result<Found, FileError> {
         if !self.may_be_seen(path) {
             return Ok(Found::Nothing);
@@ -72,7 +72,7 @@ impl StaticDir {
         !path.contains('\0') && path.split('/').all(is_plain)
     }
 
-    /// By the path of the file that is open, which nobody can exchange any more.
+    /// Checks the path of the open file, which can no longer be exchanged.
     fn has(&self, file: &SendableFile) -> Result<bool, FileError> {
         let link = format!("/proc/self/fd/{}", file.file().as_raw_fd());
         let real = fs::read_link(link).map_err(|source| FileError::Unreadable {

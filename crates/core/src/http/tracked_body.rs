@@ -5,69 +5,66 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use hyper::body::{Frame, SizeHint};
 
-use super::body::{Body, Broken};
-use super::connection::{Connection, InFlight};
+use super::body::Body;
+use super::body_aborted::BodyAborted;
+use super::connection::{AnswerKind, Connection, InFlight};
 
-/// A body on its way to a connection, which counts as busy until it has been sent.
+/// The body of an answer on its way to its connection, which counts as busy until the body has been sent.
 pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<InFlight>,
-    is_timed: bool,
-    /// There is something, or may be, that nobody has asked for.
-    owed: Option<Owed>,
+    /// On a stream of HTTP/2 the client decides how much is sent and when: it has the write timeout for each step.
+    timed: Option<AnswerKind>,
+    /// hyper has not asked for the next part of the body, so there may be one.
+    unsent: Option<UnsentGuard>,
 }
 
 impl TrackedBody {
-    pub(super) fn new(body: Body, in_flight: Option<InFlight>) -> Self {
-        Self {
+    pub(super) fn new(body: Body, in_flight: Option<InFlight>, timed: Option<AnswerKind>) -> Self {
+        let mut tracked = Self {
             body,
             in_flight,
-            is_timed: false,
-            owed: None,
+            timed,
+            unsent: None,
+        };
+        tracked.expect_poll();
+        tracked
+    }
+
+    fn expect_poll(&mut self) {
+        if self.unsent.is_none() {
+            let connection = self.in_flight.as_ref().map(InFlight::connection);
+            self.unsent = connection.zip(self.timed).map(UnsentGuard::of);
         }
     }
 
-    /// The same on a stream of HTTP/2, of which the client decides how much is sent and when: it has the connection's
-    /// `write_timeout` for each step of that.
-    pub(super) fn timed(mut self) -> Self {
-        self.is_timed = true;
-        self.owe();
-        self
-    }
-
-    fn owe(&mut self) {
-        if self.is_timed && self.owed.is_none() {
-            self.owed = self.in_flight.as_ref().map(|it| Owed::on(it.connection()));
-        }
-    }
-
-    fn piece(&self, bytes: Bytes) -> Piece {
-        // HTTP/1 goes on to the next request while the pieces of this answer wait for the socket.
+    fn chunk(&self, bytes: Bytes) -> TrackedChunk {
+        // HTTP/1 goes on to the next request while the chunks of this answer wait for the socket.
         let in_flight = self.in_flight.as_ref().map(InFlight::connection);
         let in_flight = in_flight.filter(|connection| connection.is_http2());
-        Piece {
+        TrackedChunk {
             bytes,
             _in_flight: in_flight.map(Connection::enter),
-            owed: in_flight.filter(|_| self.is_timed).map(Owed::on),
+            unsent: in_flight.zip(self.timed).map(UnsentGuard::of),
         }
     }
 }
 
 impl hyper::body::Body for TrackedBody {
-    type Data = Piece;
-    type Error = Broken;
+    type Data = TrackedChunk;
+    type Error = BodyAborted;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece>, Broken>>> {
-        let sending = self.get_mut();
-        let frame = Pin::new(&mut sending.body).poll_frame(context);
+    ) -> Poll<Option<Result<Frame<TrackedChunk>, BodyAborted>>> {
+        let tracked = self.get_mut();
+        let frame = Pin::new(&mut tracked.body).poll_frame(context);
         match &frame {
-            Poll::Ready(Some(Ok(frame))) if frame.is_data() => sending.owe(),
-            _ => sending.owed = None,
+            Poll::Ready(Some(Ok(frame))) if frame.is_data() => tracked.expect_poll(),
+            _ => tracked.unsent = None,
         }
-        frame.map_ok(|frame| frame.map_data(|bytes| sending.piece(bytes)))
+        frame.map_ok(|frame| frame.map_data(|bytes| tracked.chunk(bytes)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -79,14 +76,14 @@ impl hyper::body::Body for TrackedBody {
     }
 }
 
-/// A part of an answer. On HTTP/2 it waits for its turn and for the client's window: only then it has been sent.
-pub(super) struct Piece {
+/// A part of an answer. On HTTP/2 it waits for its turn and for the client's window: it has been sent when it is dropped.
+pub(super) struct TrackedChunk {
     bytes: Bytes,
     _in_flight: Option<InFlight>,
-    owed: Option<Owed>,
+    unsent: Option<UnsentGuard>,
 }
 
-impl Buf for Piece {
+impl Buf for TrackedChunk {
     fn remaining(&self) -> usize {
         self.bytes.len()
     }
@@ -97,24 +94,30 @@ impl Buf for Piece {
 
     fn advance(&mut self, length: usize) {
         self.bytes.advance(length);
-        if let Some(owed) = &self.owed {
-            owed.0.paid();
+        if let Some(unsent) = &self.unsent {
+            unsent.connection.unsent_progress(unsent.answer);
         }
     }
 }
 
-/// A client may have this, and has not taken it, for as long as this lives.
-struct Owed(Rc<Connection>);
+/// The client may take something, and has not taken it, for as long as this lives.
+struct UnsentGuard {
+    connection: Rc<Connection>,
+    answer: AnswerKind,
+}
 
-impl Owed {
-    fn on(connection: &Rc<Connection>) -> Self {
-        connection.owe();
-        Self(Rc::clone(connection))
+impl UnsentGuard {
+    fn of((connection, answer): (&Rc<Connection>, AnswerKind)) -> Self {
+        connection.begin_unsent(answer);
+        Self {
+            connection: Rc::clone(connection),
+            answer,
+        }
     }
 }
 
-impl Drop for Owed {
+impl Drop for UnsentGuard {
     fn drop(&mut self) {
-        self.0.settle();
+        self.connection.end_unsent(self.answer);
     }
 }

@@ -1,4 +1,4 @@
-//! Forms with files: values in memory, files on disk, both as they arrive.
+//! Forms with files: values are kept in memory, files are written to disk as they arrive.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,11 +9,12 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
-use super::multipart::{Event, MultipartError, MultipartLimits, Parser, PartHead};
+use super::multipart::{Event, MultipartLimits, Parser};
+use super::part_headers::{MultipartError, PartHead};
 use super::request_body::{BodyError, RequestBody};
 use crate::blocking::{self, Purpose};
 
-/// Bytes of a file that are written at a time, by a thread that may wait for the disk.
+/// Bytes of a file per write, which happens on a thread that may wait for the disk.
 const CHUNK: usize = 256 << 10;
 
 #[derive(Debug, thiserror::Error)]
@@ -26,17 +27,17 @@ pub enum UploadError {
     Disk { folder: PathBuf, source: io::Error },
 }
 
-/// One part of a form. Names are what the client says, any bytes.
+/// One part of a form. Names are what the client sends: any bytes.
 pub enum Field {
     Value { name: Vec<u8>, value: Vec<u8> },
     File { name: Vec<u8>, upload: Upload },
 }
 
-/// A file that has arrived. Dropped, it is deleted.
+/// An uploaded file, deleted when this is dropped.
 #[derive(Debug)]
 pub struct Upload {
     pub file_name: Vec<u8>,
-    /// As the client says, which proves nothing.
+    /// As the client claims; not verified.
     pub content_type: Option<Vec<u8>>,
     pub size: u64,
     file: TemporaryFile,
@@ -47,10 +48,10 @@ impl Upload {
         &self.file.0
     }
 
-    /// Gives it another place, that of another file if there is one. Waits for the disk: not for the thread of an event loop.
+    /// Moves the file, replacing an existing one. Waits for the disk: not for the thread of an event loop.
     ///
     /// # Errors
-    /// It stays where it is.
+    /// The file stays where it is.
     pub fn move_to(path: &Path, to: &Path) -> io::Result<()> {
         match std::fs::rename(path, to) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
@@ -63,7 +64,7 @@ impl Upload {
     }
 }
 
-/// A file that is deleted when this is dropped. It is not open: a form of many files takes no descriptors.
+/// A file that is deleted when this is dropped. It is kept closed, so that a form of many files takes no descriptors.
 #[derive(Debug)]
 struct TemporaryFile(PathBuf);
 
@@ -87,7 +88,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Reads a form to its end. Cancelled or failed, it leaves no file behind, and the rest of the body cannot be read.
+/// Reads a form to its end. After a cancellation or a failure no file is left behind, and the rest of the body cannot be read.
 pub(super) async fn read_form(
     body: Rc<RequestBody>,
     content_type: Option<Vec<u8>>,
@@ -118,7 +119,7 @@ pub(super) async fn read_form(
     Ok(form.fields)
 }
 
-/// A body that was read in part as a form: after its end there is nothing to spoil.
+/// A body of which a part was read as a form.
 struct Spoiled(Rc<RequestBody>);
 
 impl Drop for Spoiled {
@@ -142,7 +143,7 @@ enum Part {
     File(Spool),
 }
 
-/// A file as far as it has arrived.
+/// A file that is arriving.
 struct Spool {
     head: PartHead,
     size: u64,
@@ -177,7 +178,7 @@ impl Form {
         Ok(())
     }
 
-    /// A field in which no file was chosen has an empty name, and counts too: it could have contents.
+    /// A file field without a chosen file has an empty file name. It counts too, because it could have contents.
     fn count_file(&mut self, head: &PartHead) -> Result<(), MultipartError> {
         self.files += usize::from(head.file_name.is_some());
         let limit = self.limits.files;
@@ -226,7 +227,7 @@ impl Form {
         match self.open.take() {
             None => {}
             Some(Part::Value { name, value }) => self.fields.push(Field::Value { name, value }),
-            // What a browser sends for a field in which no file was chosen.
+            // A browser sends this for a file field without a chosen file.
             Some(Part::File(spool)) if spool.size == 0 && spool.has_no_name() => {}
             Some(Part::File(mut spool)) => {
                 let (file, _) = spool.write(&self.folder).await?;
@@ -250,7 +251,7 @@ impl Spool {
         self.head.file_name.as_ref().is_none_or(Vec::is_empty)
     }
 
-    /// Brings what is waiting to the disk.
+    /// Writes buffered bytes to the disk.
     async fn write(&mut self, folder: &Path) -> Result<(TemporaryFile, File), UploadError> {
         let data = mem::take(&mut self.waiting);
         let file = self.file.take();

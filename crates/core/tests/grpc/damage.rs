@@ -4,7 +4,8 @@ use bytes::Bytes;
 use tokio::time::{Duration, timeout};
 
 use super::fuzz::{Random, Rounds};
-use super::{STREAM, UNARY, assert_alive, call, connect, frame, head, run, serve};
+use super::support::{STREAM, UNARY, connect, frame, head};
+use super::{assert_alive, call, run, serve};
 
 impl Random {
     /// Mostly messages, with something wrong now and then.

@@ -6,10 +6,12 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hyper::HeaderMap;
-use weft_core::grpc::{Call, Calls, Event, Lane, Limits, Method, Status};
+use weft_core::grpc::{Call, Calls, Event, Limits, Status};
 use weft_core::http::{self, Server};
 use weft_core::net::listen;
 use weft_core::reactor::Reactor;
+
+use super::support::{self, UNARY};
 
 const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0together";
 const PONG: &[u8] = b"\0\0\x08\x06\x01\0\0\0\0together";
@@ -23,15 +25,7 @@ struct Process {
 impl Process {
     fn new() -> Self {
         let reactor = Reactor::new(|panic| panic!("{panic}")).unwrap();
-        let method = Method {
-            path: super::UNARY.to_owned(),
-            client_streams: false,
-            lane: Lane::Unary,
-            message_bytes: None,
-            timeout: None,
-            gates: Vec::new(),
-        };
-        let calls = Calls::new(vec![method], Vec::new(), Limits::default()).unwrap();
+        let calls = support::calls(Limits::default(), []);
         let server = Server::new(http::Limits::default());
         server.delegate(Rc::new(calls.clone()));
         let listener = listen(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
@@ -82,7 +76,7 @@ impl Process {
         for (name, value) in [
             (":method", "POST"),
             (":scheme", "http"),
-            (":path", super::UNARY),
+            (":path", UNARY),
             ("content-type", "application/grpc"),
         ] {
             block.extend_from_slice(&[0, name.len() as u8]);
@@ -99,7 +93,7 @@ impl Process {
         self.calls.listen(move || promise.keep(()));
         assert_eq!(self.reactor.poll(Some(Duration::from_secs(20))), [op]);
         match self.calls.take() {
-            Some(Event::Call(call)) => call,
+            Some(Event::Request(call)) => call,
             _ => panic!("no call came"),
         }
     }

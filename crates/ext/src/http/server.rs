@@ -8,7 +8,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ClassEntry;
 
-use weft_core::http::{Event, Limits, Notice, Server, Service};
+use weft_core::http::{Cause, Event, Limits, RefusalReport, Server, Service};
 use weft_core::net::{Address, Identity, ListenError, ServerTls, TlsAcceptor, listen};
 
 use super::long;
@@ -18,7 +18,7 @@ use crate::convert::array_zval;
 use crate::failure::Failure;
 use crate::grpc::push_call_stats;
 use crate::process::Process;
-use crate::runtime::{Payload, seconds, start};
+use crate::runtime::{Payload, expect, seconds, start};
 
 /// The class of the library that extends ours: requests are made as instances of it.
 const REQUEST: &str = "Weft\\Http\\Request";
@@ -30,7 +30,7 @@ const EXPIRED: i64 = 2;
 #[php(name = "Weft\\Native\\HttpServer")]
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
 pub struct HttpServer {
-    server: Server,
+    server: Rc<Server>,
     tls: RefCell<Vec<Rc<TlsAcceptor>>>,
 }
 
@@ -41,7 +41,7 @@ impl HttpServer {
         let process = Process::current()?;
         process.reactor.spawn_background(server.keep_time());
         Ok(Self {
-            server,
+            server: Rc::new(server),
             tls: RefCell::default(),
         })
     }
@@ -79,15 +79,16 @@ impl HttpServer {
         if self.server.has_events() {
             return batch(&self.server, max);
         }
-        let next = self.server.next();
-        let server = self.server.clone();
-        let op = start(async move {
-            next.await;
-            Ok(Payload::build(move || batch(&server, max)))
-        })?;
-        let mut zval = Zval::new();
-        zval.set_long(op);
-        Ok(zval)
+        let (op, promise) = expect(())?;
+        // The listener belongs to the server.
+        let server = Rc::downgrade(&self.server);
+        self.server.listen(move || {
+            promise.keep(Ok(Payload::build(move || match server.upgrade() {
+                Some(server) => batch(&server, max),
+                None => Ok(array_zval(ZendHashTable::new())),
+            })));
+        });
+        Ok(long(op))
     }
 
     pub fn handlers(&self) -> i64 {
@@ -99,10 +100,10 @@ impl HttpServer {
     }
 
     pub fn refused(&self) -> PhpResult<i64> {
-        let refused = self.server.refused();
+        let refused = self.server.refusals();
         start(async move {
-            let notices = refused.await;
-            Ok(Payload::build(move || list(notices)))
+            let reports = refused.await;
+            Ok(Payload::build(move || list(reports)))
         })
     }
 
@@ -178,14 +179,14 @@ fn batch(server: &Server, max: usize) -> PhpResult<Zval> {
 }
 
 /// `[[cause, count, peer, detail], …]`
-fn list(notices: Vec<Notice>) -> PhpResult<Zval> {
-    let mut list = ZendHashTable::with_capacity(notices.len() as u32);
-    for notice in notices {
+fn list(reports: Vec<RefusalReport<Cause>>) -> PhpResult<Zval> {
+    let mut list = ZendHashTable::with_capacity(reports.len() as u32);
+    for report in reports {
         let mut row = ZendHashTable::with_capacity(4);
-        row.push(notice.cause)?;
-        row.push(notice.count as i64)?;
-        row.push(notice.peer.map(|peer| peer.to_string()))?;
-        row.push(notice.detail)?;
+        row.push(report.cause.name())?;
+        row.push(report.count as i64)?;
+        row.push(report.peer.map(|peer| peer.to_string()))?;
+        row.push(report.detail)?;
         list.push(array_zval(row))?;
     }
     Ok(array_zval(list))

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
-use weft_core::http::{BodyWriter, Broken};
+use weft_core::http::{BodyAborted, BodyWriter};
 
 use super::fields::header_map;
 use crate::failure::Failure;
@@ -57,7 +57,7 @@ impl HttpStream {
     fn send(
         &self,
         piece: &[u8],
-    ) -> Result<Option<impl Future<Output = Result<(), Broken>> + use<>>, Failure> {
+    ) -> Result<Option<impl Future<Output = Result<(), BodyAborted>> + use<>>, Failure> {
         let writer = self.writer.borrow();
         let writer = writer.as_ref().ok_or_else(|| {
             Failure::new(
@@ -75,7 +75,7 @@ impl HttpStream {
     }
 }
 
-pub fn gone(_: Broken) -> Failure {
+pub fn gone(_: BodyAborted) -> Failure {
     Failure::new(
         "http.gone",
         "the client has gone away before the response was complete",

@@ -1,13 +1,12 @@
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, Method, Response, StatusCode};
 use tokio::sync::Notify;
@@ -15,6 +14,7 @@ use tokio::time::Instant;
 
 use super::channel::Channel;
 use super::failure::{is_unprocessed, status_of};
+use super::upload::{Upload, Uploader};
 use crate::grpc::call::{ACCEPT_ENCODING, ENCODING};
 use crate::grpc::encoding::{ACCEPTED, Encoding};
 use crate::grpc::inbound::Inbound;
@@ -22,7 +22,6 @@ use crate::grpc::metadata::{content_type, timeout_value};
 use crate::grpc::outbound::{Closed, Outbound};
 use crate::grpc::status::{Code, Status};
 use crate::grpc::web::Protocol;
-use crate::http::Broken;
 
 /// What a call begins with.
 #[derive(Debug, Clone)]
@@ -215,7 +214,8 @@ impl Inner {
         for _ in 0..DEPARTURES {
             let (authority, mut connection) = channel.connection(request.waits).await?;
             let uri = format!("{}://{authority}{}", channel.scheme(), request.path);
-            let mut message = hyper::Request::new(Upload::new(self));
+            self.is_uploading.set(true);
+            let mut message = hyper::Request::new(Upload(Rc::clone(self) as Rc<dyn Uploader>));
             *message.method_mut() = Method::POST;
             *message.uri_mut() = uri
                 .parse()
@@ -394,35 +394,13 @@ fn no_grpc(kind: Option<&HeaderValue>) -> Status {
     Status::new(Code::UNKNOWN, message)
 }
 
-/// The body of a request: the messages of a call.
-pub(super) struct Upload(Rc<Inner>);
-
-impl Upload {
-    fn new(call: &Rc<Inner>) -> Self {
-        call.is_uploading.set(true);
-        Self(Rc::clone(call))
-    }
-}
-
-impl Drop for Upload {
-    fn drop(&mut self) {
-        self.0.is_uploading.set(false);
-        self.0.close_where_nobody_takes();
-    }
-}
-
-impl Body for Upload {
-    type Data = Bytes;
-    type Error = Broken;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        self.0.outbound.poll_frame(Protocol::Grpc, context)
+impl Uploader for Inner {
+    fn outbound(&self) -> &Outbound {
+        &self.outbound
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.0.outbound.is_end_stream()
+    fn upload_ended(&self) {
+        self.is_uploading.set(false);
+        self.close_where_nobody_takes();
     }
 }

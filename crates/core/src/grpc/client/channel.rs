@@ -6,45 +6,15 @@ use hyper::client::conn::http2::SendRequest;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::call::Upload;
 use super::endpoint::{Endpoint, Failure, Look};
 use super::names::{self, Found, LOOKUP_PAUSE, Names, Resolve};
-use crate::grpc::encoding::Encoding;
+use super::options::{Balancing, ChannelOptions};
+use super::upload::Upload;
 use crate::grpc::status::{Code, Status};
 use crate::net::{ClientTls, TlsConnector};
 
 /// A call that waits for a server looks no more often than that.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
-
-/// Which of several servers gets a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Balancing {
-    /// The first that can be connected to, as long as it is there.
-    PickFirst,
-    /// Each in turn: every address of every name.
-    RoundRobin,
-}
-
-#[derive(Debug, Clone)]
-pub struct ChannelOptions {
-    /// Host and port of each server, in order of preference; one at least.
-    pub servers: Vec<(String, u16)>,
-    pub balancing: Balancing,
-    /// `None` is plain text.
-    pub tls: Option<ClientTls>,
-    /// For one attempt to connect to one server.
-    pub connect_timeout: Duration,
-    /// Bytes of one message of the server, before and after decompression.
-    pub message_bytes: usize,
-    /// How messages to the server are compressed.
-    pub encoding: Option<Encoding>,
-    /// A server that was silent for so long during a call is asked whether it is there.
-    pub ping_interval: Option<Duration>,
-    /// A server that was asked and says nothing for so long is gone.
-    pub ping_timeout: Duration,
-    /// Bytes a server may send on one stream before they are read.
-    pub stream_window: u32,
-}
 
 /// HTTP/2 connections to one or several servers of the same service. Clones share them.
 #[derive(Clone)]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use tokio::time::Instant;
 
-use super::call::Upload;
-use super::channel::ChannelOptions;
 use super::io::Io;
+use super::options::ChannelOptions;
+use super::upload::Upload;
 use crate::net::{Local, Stream, TlsConnector, TokioTimer, dial};
 
 /// What a server may send on all streams before it is read, as a multiple of what it may on one: h2 closes a connection with more

@@ -10,10 +10,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use super::channel::{Balancing, Channel};
-use super::tests::{options, request, run};
+use super::channel::Channel;
+use super::options::Balancing;
+use super::tests::{options, request};
 use super::{ClientCall, Request};
 use crate::grpc::status::{Code, Status};
+use crate::local::run;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;

@@ -11,8 +11,11 @@ mod io;
 #[cfg(test)]
 mod malformed_input_tests;
 mod names;
+mod options;
 #[cfg(test)]
 mod tests;
+mod upload;
 
 pub use call::{ClientCall, Request};
-pub use channel::{Balancing, Channel, ChannelOptions};
+pub use channel::Channel;
+pub use options::{Balancing, ChannelOptions};

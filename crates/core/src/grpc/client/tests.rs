@@ -9,38 +9,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use tokio::net::TcpListener;
-use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
 
-use super::channel::{Balancing, Channel, ChannelOptions};
+use super::channel::Channel;
 use super::names::Resolve;
+use super::options::{Balancing, ChannelOptions};
 use super::{ClientCall, Request};
 use crate::cancellation_tests::{Ended, drop_at_every_poll};
 use crate::grpc::status::Code;
+use crate::local::run;
 
-const LIMIT: Duration = Duration::from_secs(60);
 const HELLO: &[u8] = b"\0\0\0\0\x05hello";
 
-pub(super) fn run(future: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    LocalSet::new().block_on(&runtime, async {
-        timeout(LIMIT, future)
-            .await
-            .expect("the test took too long");
-    });
-}
-
-/// The same with a clock that jumps to the next timer when nothing else can happen.
+/// With a clock that jumps to the next timer when nothing else can happen.
 fn run_paused(future: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    LocalSet::new().block_on(&runtime, future);
+    run(async {
+        tokio::time::pause();
+        future.await;
+    });
 }
 
 pub(super) fn options(balancing: Balancing, servers: &[(&str, u16)]) -> ChannelOptions {

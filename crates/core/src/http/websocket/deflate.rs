@@ -1,7 +1,6 @@
-//! Compression of single messages (RFC 7692).
+//! permessage-deflate (RFC 7692).
 //!
-//! No message refers to an earlier one, in either direction: a window kept for each conversation would cost 300 KB for what
-//! it sends and 40 KB for what it receives.
+//! Without context takeover in either direction: a window per WebSocket would cost 300 KB for sending and 40 KB for receiving.
 
 use std::cell::RefCell;
 
@@ -13,12 +12,12 @@ use hyper::header::{HeaderValue, SEC_WEBSOCKET_EXTENSIONS};
 use super::frame::Violation;
 
 const NAME: &str = "permessage-deflate";
-/// What every message ends with, and none is sent with (RFC 7692 §7.2.1).
+/// The end of every compressed message, which is not sent (RFC 7692 §7.2.1).
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
-/// Shorter messages are sent as they are: most get no shorter.
+/// Shorter messages are not compressed: most would not get shorter.
 const SHORT: usize = 256;
 const MAX_WINDOW: u8 = 15;
-/// deflate has one of 8 as well, which zlib cannot make.
+/// deflate also has a window of 8 bits, which zlib cannot produce.
 const MIN_WINDOW: u8 = 9;
 
 thread_local! {
@@ -26,15 +25,15 @@ thread_local! {
     static DEFLATER: RefCell<Compress> = RefCell::new(Compress::new(Compression::fast(), false));
 }
 
-/// What client and server have agreed on.
+/// The negotiated extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Agreement {
-    /// The base-2 logarithm of the window that the client can read with.
+    /// Base-2 logarithm of the window with which the client decompresses.
     pub window: u8,
 }
 
 impl Agreement {
-    /// The first offer of the client's that can be met, and what it is answered.
+    /// Accepts the first offer of the client that can be met. Returns the value of the response field with it.
     pub(super) fn of(headers: &HeaderMap) -> Option<(Self, HeaderValue)> {
         let fields = headers.get_all(SEC_WEBSOCKET_EXTENSIONS).iter();
         let fields = fields.filter_map(|field| field.to_str().ok());
@@ -49,7 +48,7 @@ impl Agreement {
     }
 }
 
-/// The window that an offer limits the server to, none where it does not; none at all where it cannot be met (RFC 7692 §7.1).
+/// The window to which an offer limits the server, if it does; `None` if the offer cannot be met (RFC 7692 §7.1).
 fn offer(text: &str) -> Option<Option<u8>> {
     let mut parts = text.split(';').map(str::trim);
     if parts.next() != Some(NAME) {
@@ -79,7 +78,7 @@ fn offer(text: &str) -> Option<Option<u8>> {
     Some(window)
 }
 
-/// 8 to 15, without leading zeros, perhaps quoted.
+/// Parses 8 to 15, without leading zeros, optionally quoted.
 fn bits(value: &str) -> Option<u8> {
     let unquoted = value
         .strip_prefix('"')
@@ -90,7 +89,7 @@ fn bits(value: &str) -> Option<u8> {
     (is_written_so && (8..=MAX_WINDOW).contains(&number)).then_some(number)
 }
 
-/// The payload of a message that is worth compressing; none of one that is not.
+/// Compresses a message; `None` if it is not worth it.
 pub(super) fn deflate(message: &[u8], window: u8) -> Option<Bytes> {
     if message.len() < SHORT {
         return None;
@@ -121,7 +120,7 @@ fn deflated(deflater: &mut Compress, message: &[u8]) -> Option<Vec<u8>> {
         deflater
             .compress_vec(&message[read..], &mut coded, flush)
             .ok()?;
-        // Room that is left over means that everything is out.
+        // Free space in the output means that everything was written.
         if coded.len() < coded.capacity() {
             break;
         }
@@ -131,7 +130,7 @@ fn deflated(deflater: &mut Compress, message: &[u8]) -> Option<Vec<u8>> {
     Some(coded)
 }
 
-/// A message of `limit` bytes at most, from its payload.
+/// Decompresses a message of at most `limit` bytes.
 pub(super) fn inflate(payload: &[u8], limit: usize) -> Result<Bytes, Violation> {
     INFLATER.with_borrow_mut(|inflater| {
         inflater.reset(false);
@@ -163,7 +162,7 @@ fn inflated(
         if status == Status::StreamEnd || plain.len() < plain.capacity() {
             return Ok(status);
         }
-        // One byte beyond the limit is enough to know.
+        // One byte beyond the limit is enough to detect it.
         plain.reserve_exact(plain.len().clamp(1, limit + 1 - plain.len()));
     }
 }

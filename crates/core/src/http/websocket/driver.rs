@@ -14,26 +14,25 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sle
 use super::deflate;
 use super::frame::{self, Opcode, Violation};
 use super::reader::{Arrival, Reader};
-use super::session::{LOST, Upgrade, WebSocket};
+use super::session::{LOST, STOPPING, Upgrade, WebSocket};
 use crate::http::connection::Connection;
 
-/// How long a client may take to answer that the conversation ends.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long what a client still sends is read after the last frame: closing at once could take the frame from it.
+/// How long a client may take to answer the closing handshake.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long input is discarded after the last frame: closing at once could make the kernel discard that frame.
 const LINGER: Duration = Duration::from_secs(1);
-pub(in crate::http) const STOPPING: &str = "the server is stopping";
-/// The client's frame of closing had no code (RFC 6455 §7.1.5).
+/// The client's Close frame had no code (RFC 6455 §7.1.5).
 const NO_CODE: u16 = 1005;
-/// The longest reason a frame of closing has room for (RFC 6455 §5.5).
+/// The longest reason that fits a Close frame (RFC 6455 §5.5).
 const REASON: usize = 123;
-/// Bytes of frames that wait for the socket before more are made, or more is read that may have to be answered.
+/// Bytes of frames that may wait for the socket before no more messages are framed or read.
 const AHEAD: usize = 64 << 10;
-/// What is kept for the next frames.
+/// The capacity that is kept for the next frames.
 const KEPT: usize = 4 << 10;
 
-/// Holds the conversation until it has ended, then closes `io`.
+/// Drives a WebSocket until it has ended, then closes `io`.
 ///
-/// `read` are bytes of the client's that came with its request.
+/// `read`: bytes of the client that arrived with its request.
 pub(in crate::http) async fn converse(
     connection: Rc<Connection>,
     io: impl Read + Write + Unpin,
@@ -72,7 +71,7 @@ pub(in crate::http) async fn converse(
     }
 }
 
-/// The same on a stream of HTTP/2, which is there once its answer has been sent.
+/// The same on a stream of HTTP/2, which is ready once its response has been sent.
 pub(in crate::http) async fn converse_on_stream(connection: Rc<Connection>, mut upgrade: Upgrade) {
     let Some(stream) = upgrade.stream.take() else {
         return;
@@ -82,14 +81,14 @@ pub(in crate::http) async fn converse_on_stream(connection: Rc<Connection>, mut 
     }
 }
 
-/// As much of a reason as a frame of closing takes.
+/// The reason, truncated to fit a Close frame.
 fn shortened(reason: &str) -> String {
     let fits = |(at, letter): &(usize, char)| at + letter.len_utf8() <= REASON;
     let letters = reason.char_indices().take_while(fits);
     letters.map(|(_, letter)| letter).collect()
 }
 
-/// The connection is of no more use: it was cut off, or the client does not answer.
+/// The connection was lost, or the client does not answer.
 struct Lost;
 
 struct Driver<T> {
@@ -100,7 +99,7 @@ struct Driver<T> {
     connection: Rc<Connection>,
     conversation: WebSocket,
     pings: Option<Interval>,
-    /// Since the frame of closing was sent.
+    /// Runs from the moment the Close frame is written.
     patience: Option<Pin<Box<Sleep>>>,
     /// Something was read since the last ping.
     was_heard: bool,
@@ -116,10 +115,10 @@ impl<T: Read + Write + Unpin> Driver<T> {
         if self.is_reading {
             self.read(context);
         }
-        // After reading: the answer to a ping may have waited for us while the thread was busy.
+        // After reading: a pong may have arrived while the thread was busy.
         self.ping(context)?;
         let written = self.write(context);
-        // Its timer has to be armed where the frame of closing has just been written.
+        // Polled last, because the Close frame may just have been written.
         if self.has_lost_patience(context) {
             return Poll::Ready(Err(Lost));
         }
@@ -130,7 +129,7 @@ impl<T: Read + Write + Unpin> Driver<T> {
         }
     }
 
-    /// A connection of HTTP/2 tells its own task, and that tells its conversations.
+    /// Whether the connection must end. On HTTP/2 the task of the connection closes the WebSockets of its streams.
     fn is_cut_off(&self, context: &Context<'_>) -> bool {
         let finish = || self.conversation.close(1001, STOPPING);
         !self.connection.is_http2() && self.connection.obey(context, finish).is_ready()
@@ -141,7 +140,7 @@ impl<T: Read + Write + Unpin> Driver<T> {
         patience.is_some_and(|sleep| sleep.as_mut().poll(context).is_ready())
     }
 
-    /// A client that was pinged and has sent nothing since is gone, unless it is us who do not read.
+    /// Pings the client. One that has sent nothing since the last ping is gone, unless the handler's backlog keeps this side from reading.
     fn ping(&mut self, context: &mut Context<'_>) -> Result<(), Lost> {
         let Some(pings) = &mut self.pings else {
             return Ok(());
@@ -178,7 +177,7 @@ impl<T: Read + Write + Unpin> Driver<T> {
         }
     }
 
-    /// Receives what has come; no bytes are the end.
+    /// Reads from the socket; 0 is the end.
     fn fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.reader.make_room();
         let input = &mut self.reader.input;
@@ -201,7 +200,7 @@ impl<T: Read + Write + Unpin> Driver<T> {
         }
     }
 
-    /// Its frame of closing answers ours, or is answered with the same.
+    /// The client's Close frame ends the handshake, or is answered with the same code.
     fn closed_by_client(&mut self, reason: Option<(u16, String)>) {
         self.is_reading = false;
         let code = reason.as_ref().map(|(code, _)| *code);
@@ -212,13 +211,13 @@ impl<T: Read + Write + Unpin> Driver<T> {
         self.conversation.end(code.unwrap_or(NO_CODE), &reason);
     }
 
-    /// The client has not said goodbye: nobody is there to be told.
+    /// The connection ended without a closing handshake.
     fn lose(&mut self, reason: &str) {
         self.is_reading = false;
         self.conversation.end(LOST, reason);
     }
 
-    /// The client has broken the rules.
+    /// The client has violated the protocol.
     fn fail(&mut self, violation: Violation) {
         self.is_reading = false;
         let reason = violation.to_string();
@@ -235,7 +234,7 @@ impl<T: Read + Write + Unpin> Driver<T> {
             payload.extend(shortened(reason).as_bytes());
         }
         frame::write(&mut self.out, Opcode::Close, false, &payload);
-        self.patience = Some(Box::pin(sleep(PATIENCE)));
+        self.patience = Some(Box::pin(sleep(CLOSE_TIMEOUT)));
     }
 
     fn write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Lost>> {
@@ -257,7 +256,7 @@ impl<T: Read + Write + Unpin> Driver<T> {
         }
     }
 
-    /// What the handler says, and that it is the end.
+    /// Frames messages of the handler, and its close.
     fn frame_messages(&mut self) {
         while self.patience.is_none() && self.out.len() < AHEAD {
             if let Some(message) = self.conversation.leave() {
@@ -282,7 +281,7 @@ impl<T: Read + Write + Unpin> Driver<T> {
         }
     }
 
-    /// Nothing can be written: after the closing handshake that is as it should be.
+    /// The socket cannot be written, which is an error unless the closing handshake is over.
     fn broken(&self) -> Poll<Result<(), Lost>> {
         match self.is_reading && !self.conversation.is_over() {
             true => Poll::Ready(Err(Lost)),

@@ -1,11 +1,11 @@
-//! Frames of WebSocket (RFC 6455 §5.2).
+//! WebSocket frames (RFC 6455 §5.2).
 
 use bytes::{BufMut as _, BytesMut};
 
-/// The longest payload of a frame that controls the conversation (RFC 6455 §5.5).
+/// The longest payload of a control frame (RFC 6455 §5.5).
 const CONTROL: u64 = 125;
 const FINAL: u8 = 0x80;
-/// The first reserved bit: what RFC 7692 §6 marks the first frame of a compressed message with.
+/// RSV1, which marks the first frame of a compressed message (RFC 7692 §6).
 const COMPRESSED: u8 = 0x40;
 const RESERVED: u8 = 0x30;
 const OPCODE: u8 = 0x0f;
@@ -51,7 +51,7 @@ impl Opcode {
     }
 }
 
-/// What a client has done that it must not.
+/// A protocol violation of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Violation {
     #[error("a reserved bit is set that nothing was agreed on for")]
@@ -87,7 +87,7 @@ impl Violation {
     }
 }
 
-/// What comes before the payload of a client's frame.
+/// The head of a client's frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub opcode: Opcode,
@@ -98,7 +98,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The head that `bytes` begin with and how long it is; none where it is not complete.
+    /// Parses a head. Returns it with its length, or `None` if it is incomplete.
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, Violation> {
         let &[first, second, ref rest @ ..] = bytes else {
             return Ok(None);
@@ -151,7 +151,7 @@ impl Head {
     }
 }
 
-/// The length that begins with its seven bits in the second byte, and what follows it.
+/// Parses the payload length, which begins with seven bits in the second byte.
 fn length(short: u8, rest: &[u8]) -> Result<Option<(u64, &[u8])>, Violation> {
     let (length, rest, shortest) = match short {
         126 => match rest.split_first_chunk() {
@@ -170,7 +170,7 @@ fn length(short: u8, rest: &[u8]) -> Result<Option<(u64, &[u8])>, Violation> {
     Ok(Some((length, rest)))
 }
 
-/// Adds a whole frame of the server's, which is not masked.
+/// Appends an unmasked frame of the server.
 pub(super) fn write(out: &mut BytesMut, opcode: Opcode, is_compressed: bool, payload: &[u8]) {
     out.reserve(payload.len() + 10);
     out.put_u8(FINAL | opcode.number() | if is_compressed { COMPRESSED } else { 0 });

@@ -1,4 +1,4 @@
-//! How a request becomes a conversation (RFC 6455 §4, RFC 8441).
+//! The opening handshake (RFC 6455 §4, RFC 8441).
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use hyper::ext::Protocol;
@@ -15,7 +15,7 @@ use crate::http::body::Body;
 const KEY: usize = 24;
 const MAGIC: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Why a request cannot become a conversation.
+/// Why a request cannot become a WebSocket.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum UpgradeError {
     #[error(
@@ -33,7 +33,7 @@ pub enum UpgradeError {
 }
 
 impl UpgradeError {
-    /// What the client is answered.
+    /// The status of the response.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::NotAsked | Self::Version { .. } => StatusCode::UPGRADE_REQUIRED,
@@ -43,7 +43,7 @@ impl UpgradeError {
     }
 }
 
-/// The answer that turns the connection of a request into a conversation, or its stream of HTTP/2, and the handler's end of it.
+/// The response that turns a connection, or a stream of HTTP/2, into a WebSocket, and the WebSocket for the handler.
 pub(crate) fn accept(
     head: &Parts,
     subprotocol: Option<&str>,
@@ -90,7 +90,7 @@ pub(crate) fn accept(
     Ok((socket, response))
 }
 
-/// Whether a stream of HTTP/2 is to become a conversation (RFC 8441 §4).
+/// Whether a request is a WebSocket handshake over HTTP/2 (RFC 8441 §4).
 pub(crate) fn is_stream(head: &Parts) -> bool {
     let protocol: Option<&Protocol> = head.extensions.get();
     head.method == Method::CONNECT

@@ -1,7 +1,6 @@
 //! WebSocket (RFC 6455), over HTTP/1.1 and HTTP/2 (RFC 8441), with compressed messages (RFC 7692).
 //!
-//! The handler's end of a conversation is a [`WebSocket`]; the task of its connection or stream moves messages between the
-//! two ends.
+//! The handler has a [`WebSocket`]. The task of its connection or stream, the driver, moves messages between the two.
 
 mod deflate;
 mod driver;
@@ -15,18 +14,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub(super) use driver::{STOPPING, converse, converse_on_stream};
+pub(super) use driver::{converse, converse_on_stream};
 pub use handshake::UpgradeError;
 pub(super) use handshake::{accept, is_stream};
+pub(super) use session::STOPPING;
 pub use session::{Upgrade, WebSocket};
 
 #[derive(Debug, Clone)]
 pub struct WebSocketLimits {
-    /// A longer message ends the conversation with 1009.
+    /// A longer message closes the WebSocket with 1009.
     pub message_bytes: usize,
-    /// How often the client is pinged; one that has sent nothing at all by the ping after is gone. `None` is never.
+    /// Interval of pings. A client that sends nothing between two pings is considered gone. `None` is never.
     pub ping_interval: Option<Duration>,
-    /// Messages are compressed where the client can, both ways.
+    /// Compress messages in both directions if the client supports it.
     pub compress: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Message {
 
 impl Message {
     /// # Errors
-    /// The bytes are no UTF-8.
+    /// The bytes are not UTF-8.
     pub fn text(bytes: Bytes) -> Result<Self, Utf8Error> {
         std::str::from_utf8(&bytes)?;
         Ok(Self {

@@ -4,31 +4,31 @@ use super::Message;
 use super::deflate;
 use super::frame::{Head, Opcode, Violation};
 
-/// Free space that every read begins with, at least.
+/// The least free space for a read.
 const LEAST_ROOM: usize = 4 << 10;
 const MOST_ROOM: usize = 64 << 10;
-/// Bytes by which a message that cannot be compressed gets longer, per 1,000 and in any case.
+/// How much an incompressible message grows: bytes per 1,000, and a constant.
 const OVERHEAD: u64 = 64;
 
-/// What a client has said.
+/// A message or control frame of the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     Message(Message),
     Ping(Bytes),
     Pong,
-    /// With its code and reason, where it has given them.
+    /// With code and reason, if the frame has them.
     Close(Option<(u16, String)>),
 }
 
-/// Makes messages of a client's bytes.
+/// Parses the client's bytes into messages.
 pub(super) struct Reader {
-    /// Received and not looked at.
+    /// Received and not parsed.
     pub input: BytesMut,
-    /// Of the frame whose payload is not complete.
+    /// The head of the frame whose payload is not complete.
     head: Option<Head>,
     /// A message whose last fragment has not arrived.
     begun: Option<Begun>,
-    /// Bytes of a message, at most.
+    /// The most bytes of a message.
     limit: usize,
     /// Messages may be compressed.
     inflates: bool,
@@ -38,7 +38,7 @@ struct Begun {
     is_binary: bool,
     is_compressed: bool,
     bytes: BytesMut,
-    /// So many of them are UTF-8.
+    /// How many of its bytes are checked to be UTF-8.
     checked: usize,
 }
 
@@ -53,7 +53,7 @@ impl Reader {
         }
     }
 
-    /// Before more is received: what has grown for a large frame is given back, what is missing of one is made room for.
+    /// Prepares the buffer for a read: shrinks it after a large frame, or makes room for the rest of one.
     pub(super) fn make_room(&mut self) {
         if self.input.is_empty() && self.input.capacity() > MOST_ROOM {
             self.input = BytesMut::new();
@@ -65,14 +65,14 @@ impl Reader {
         }
     }
 
-    /// Nothing is here that a message could be made of: an idle conversation keeps no buffer.
+    /// Frees the buffer of an idle WebSocket.
     pub(super) fn rest(&mut self) {
         if self.input.is_empty() {
             self.input = BytesMut::new();
         }
     }
 
-    /// What has arrived next, none before it has as a whole.
+    /// The next message or control frame; `None` until it is complete.
     pub(super) fn next(&mut self) -> Result<Option<Arrival>, Violation> {
         loop {
             let head = match self.head {
@@ -86,7 +86,7 @@ impl Reader {
                     *self.head.insert(head)
                 }
             };
-            // It is not longer than the limit.
+            // The length is within the limit.
             let length = head.length as usize;
             if self.input.len() < length {
                 return Ok(None);
@@ -153,7 +153,7 @@ impl Reader {
 }
 
 impl Begun {
-    /// Whether a text that is not complete can become UTF-8.
+    /// Whether an incomplete text can still become UTF-8.
     fn check(&mut self) -> Result<(), Violation> {
         if self.is_binary || self.is_compressed {
             return Ok(());

@@ -8,17 +8,18 @@ use tokio::sync::Notify;
 
 use super::deflate::Agreement;
 use super::{Message, WebSocketLimits};
-use crate::http::body::Broken;
+use crate::http::body_aborted::BodyAborted;
 use crate::wait;
 
-/// Bytes that may wait for the client before the sender has to wait.
+/// Bytes of messages that are buffered before the sender has to wait.
 const BUFFERED: usize = 64 << 10;
-/// Messages that may wait for the handler before no more are read.
+/// Messages that may wait for the handler before the driver stops reading.
 const ARRIVED: usize = 16;
 /// The connection was lost without a closing handshake (RFC 6455 §7.1.5).
 pub(super) const LOST: u16 = 1006;
+pub(in crate::http) const STOPPING: &str = "the server is stopping";
 
-/// A conversation, as its handler sees it. Clones are the same one.
+/// A WebSocket, as its handler sees it. Clones are the same WebSocket.
 #[derive(Clone)]
 pub struct WebSocket {
     shared: Rc<Shared>,
@@ -35,10 +36,11 @@ struct Shared {
     room: Notify,
 }
 
-/// A conversation on its way to its connection: whatever comes between, nobody waits for it in vain.
+/// A WebSocket on its way to its connection. If it never gets there, its drop ends the WebSocket, so that the handler does not wait
+/// forever.
 pub struct Upgrade {
     pub(crate) socket: WebSocket,
-    /// The stream of HTTP/2 that carries it; otherwise the connection does.
+    /// The stream of HTTP/2 that carries it; `None` if the connection does.
     pub(crate) stream: Option<OnUpgrade>,
 }
 
@@ -54,11 +56,11 @@ struct State {
     arrived_bytes: usize,
     leaving: VecDeque<Message>,
     leaving_bytes: usize,
-    /// How it ended, or is asked to end: the first reason stays.
+    /// Code and reason of the close; the first one stays.
     close: Option<(u16, String)>,
-    /// Nothing can be sent any more.
+    /// The connection has ended.
     is_closed: bool,
-    /// The connection's task.
+    /// The driver's waker.
     driver: Option<Waker>,
 }
 
@@ -71,20 +73,20 @@ impl WebSocket {
         }
     }
 
-    /// The next message; none once the conversation has ended and everything that had arrived was taken.
+    /// The next message; `None` once the WebSocket has ended and all messages were taken.
     pub fn receive(&self) -> impl Future<Output = Option<Message>> + use<> {
         let shared = Rc::clone(&self.shared);
         async move { wait::until(&shared.arrived, || shared.state.borrow_mut().take()).await }
     }
 
-    /// Takes the message in any case. False: wait for [`room`](Self::room) before the next one.
+    /// Buffers the message in any case. Returns false if the caller should await [`room`](Self::room) before the next one.
     ///
     /// # Errors
-    /// [`Broken`]: the conversation has ended.
-    pub fn send(&self, message: Message) -> Result<bool, Broken> {
+    /// [`BodyAborted`]: the WebSocket has ended.
+    pub fn send(&self, message: Message) -> Result<bool, BodyAborted> {
         let mut state = self.shared.state.borrow_mut();
         if state.is_closed || state.close.is_some() {
-            return Err(Broken);
+            return Err(BodyAborted);
         }
         state.leaving_bytes += message.as_bytes().len();
         state.leaving.push_back(message);
@@ -92,13 +94,13 @@ impl WebSocket {
         Ok(state.leaving_bytes < BUFFERED)
     }
 
-    /// Ends when less waits than the buffer takes, or the conversation has ended.
-    pub fn room(&self) -> impl Future<Output = Result<(), Broken>> + use<> {
+    /// Completes when the buffer has room, or the WebSocket has ended.
+    pub fn room(&self) -> impl Future<Output = Result<(), BodyAborted>> + use<> {
         let shared = Rc::clone(&self.shared);
         async move { wait::until(&shared.room, || shared.state.borrow().room()).await }
     }
 
-    /// Sends what is waiting, then that the conversation ends, and why. Only the first time counts.
+    /// Sends buffered messages, then a Close frame. Only the first call counts.
     pub fn close(&self, code: u16, reason: &str) {
         let mut state = self.shared.state.borrow_mut();
         state.end(code, reason);
@@ -107,12 +109,12 @@ impl WebSocket {
         self.shared.arrived.notify_waiters();
     }
 
-    /// Code and reason of the end, once there is one.
+    /// Code and reason of the close, once there is one.
     pub fn closed(&self) -> Option<(u16, String)> {
         self.shared.state.borrow().close.clone()
     }
 
-    /// Nothing more comes or goes.
+    /// Whether the connection has ended.
     pub(in crate::http) fn is_over(&self) -> bool {
         self.shared.state.borrow().is_closed
     }
@@ -121,14 +123,14 @@ impl WebSocket {
         self.shared.state.borrow_mut().driver = Some(driver.clone());
     }
 
-    /// Whether the handler has taken enough for more to be read.
+    /// Whether the handler's backlog has room for more messages.
     pub(super) fn has_room(&self) -> bool {
         let state = self.shared.state.borrow();
         state.close.is_some()
             || state.arrived.len() < ARRIVED && state.arrived_bytes < self.limits.message_bytes
     }
 
-    /// From the client. What comes after the end was asked for is not looked at.
+    /// Queues a message of the client. After a close it is discarded.
     pub(super) fn arrive(&self, message: Message) {
         let mut state = self.shared.state.borrow_mut();
         if state.close.is_none() {
@@ -139,7 +141,7 @@ impl WebSocket {
         }
     }
 
-    /// For the client.
+    /// The next message for the client.
     pub(super) fn leave(&self) -> Option<Message> {
         let mut state = self.shared.state.borrow_mut();
         let message = state.leaving.pop_front()?;
@@ -151,7 +153,7 @@ impl WebSocket {
         Some(message)
     }
 
-    /// It has ended, by the closing handshake or without.
+    /// Ends the WebSocket, with or without a closing handshake.
     pub(super) fn end(&self, code: u16, reason: &str) {
         let mut state = self.shared.state.borrow_mut();
         state.end(code, reason);
@@ -180,9 +182,9 @@ impl State {
         (self.is_closed || self.close.is_some()).then_some(None)
     }
 
-    fn room(&self) -> Option<Result<(), Broken>> {
+    fn room(&self) -> Option<Result<(), BodyAborted>> {
         if self.is_closed {
-            return Some(Err(Broken));
+            return Some(Err(BodyAborted));
         }
         (self.leaving_bytes < BUFFERED).then_some(Ok(()))
     }

@@ -1,0 +1,102 @@
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hyper::Request;
+use hyper::body::Incoming;
+
+use super::body::{Pipe, StreamBody};
+use super::call::Admission;
+use super::clock::Clock;
+use super::date::Date;
+use super::limits::Limits;
+use super::request_body::RequestBody;
+use super::service::Service;
+use crate::server::{Admission as Server, Id};
+
+/// What all connections and requests of a server have in common.
+pub(super) struct Context {
+    pub(super) limits: Limits,
+    pub(super) clock: Rc<Clock>,
+    pub(super) date: Date,
+    pub(super) admission: Rc<Admission>,
+    service: RefCell<Option<Rc<dyn Service>>>,
+    /// The body of all requests that have none.
+    pub(super) no_body: Rc<RequestBody>,
+    /// Bodies of events that are being sent, by the ids of their requests.
+    event_streams: RefCell<HashMap<Id, Rc<RefCell<Pipe>>>>,
+    /// Connections in their lingering close.
+    pub(super) lingering: Cell<usize>,
+}
+
+impl Context {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            admission: Server::new(limits.capacity()),
+            limits,
+            clock: Rc::default(),
+            date: Date::default(),
+            service: RefCell::default(),
+            no_body: Rc::default(),
+            event_streams: RefCell::default(),
+            lingering: Cell::default(),
+        }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.admission.is_stopping()
+    }
+
+    pub(super) fn delegate(&self, service: Rc<dyn Service>) {
+        self.service.replace(Some(service));
+    }
+
+    pub(super) fn has_service(&self) -> bool {
+        self.service.borrow().is_some()
+    }
+
+    /// The write timeout of the answers of its service.
+    pub(super) fn service_write_timeout(&self) -> Option<Duration> {
+        self.service.borrow().as_ref()?.write_timeout()
+    }
+
+    pub(super) fn service_for(&self, request: &Request<Incoming>) -> Option<Rc<dyn Service>> {
+        let service = self.service.borrow();
+        service
+            .as_ref()
+            .filter(|service| service.takes(request))
+            .map(Rc::clone)
+    }
+
+    /// The answer of a request begins to be sent. A server that stops ends bodies of events.
+    pub(super) fn begin_stream(&self, id: Id, body: &StreamBody) {
+        let Some(events) = body.events() else {
+            return;
+        };
+        match self.is_stopping() {
+            true => self.end_events(id, &events),
+            false => drop(self.event_streams.borrow_mut().insert(id, events)),
+        }
+    }
+
+    /// No more of the answer is sent.
+    pub(super) fn end_stream(&self, id: Id, is_whole: bool) {
+        self.event_streams.borrow_mut().remove(&id);
+        if is_whole {
+            self.admission.finish(id);
+        }
+    }
+
+    pub(super) fn end_event_streams(&self) {
+        for (id, events) in self.event_streams.take() {
+            self.end_events(id, &events);
+        }
+    }
+
+    fn end_events(&self, id: Id, events: &RefCell<Pipe>) {
+        // The handler is told before the end of the body finishes the request.
+        self.admission.cancel(id);
+        events.borrow_mut().end();
+    }
+}

@@ -1,0 +1,60 @@
+use std::any::Any;
+use std::cell::OnceCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use super::call_stats::CallStats;
+
+/// The client at the other end of a connection.
+#[derive(Debug)]
+pub struct Peer {
+    /// `None` on a Unix socket.
+    pub address: Option<SocketAddr>,
+    pub is_tls: bool,
+    /// The certificate that the client has shown and proved to hold, in DER.
+    pub certificate: Option<Vec<u8>>,
+    /// Of the calls of gRPC on the connection.
+    pub call_stats: CallStats,
+    /// What a [`Service`](super::Service) keeps for the connection.
+    pub(crate) service_state: ServiceState,
+}
+
+impl Peer {
+    pub(crate) fn new(
+        address: Option<SocketAddr>,
+        is_tls: bool,
+        certificate: Option<Vec<u8>>,
+    ) -> Self {
+        Self {
+            address,
+            is_tls,
+            certificate,
+            call_stats: CallStats::default(),
+            service_state: ServiceState::default(),
+        }
+    }
+}
+
+/// What a [`Service`](super::Service) keeps for a connection: one value of a type that only the service knows.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceState(OnceCell<Rc<dyn Any>>);
+
+impl ServiceState {
+    /// The value, made when it is first asked for.
+    ///
+    /// # Errors
+    /// Those of `make`, which is called again then.
+    pub(crate) fn get_or_try_insert_with<T: 'static, E>(
+        &self,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Rc<T>, E> {
+        let known = self.0.get().map(Rc::clone);
+        if let Some(Ok(known)) = known.map(Rc::downcast) {
+            return Ok(known);
+        }
+        let made = Rc::new(make()?);
+        // A connection has one service: there is no value of another type.
+        let _ = self.0.set(Rc::clone(&made) as Rc<dyn Any>);
+        Ok(made)
+    }
+}

@@ -1,0 +1,105 @@
+//! What a server refuses, or fails to accept, before a handler sees it.
+
+use std::sync::{Arc, LazyLock};
+
+use crate::metrics::{self, Counter};
+use crate::server::{self, Reason};
+
+/// Why a connection or a request was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The system gave no connection, or no descriptor for it.
+    Accept,
+    /// The client address has its share of all connections.
+    ClientConnections,
+    Tls,
+    /// What the client sent is not HTTP, or breaks its rules.
+    Protocol,
+    /// A request that HTTP allows and that a server must not answer: 400, 417.
+    BadRequest,
+    /// 408: the header did not arrive in time.
+    HeaderTimeout,
+    /// 431
+    HeaderTooLarge,
+    /// 413
+    BodyTooLarge,
+    /// 408: the body did not arrive in time.
+    BodyTimeout,
+    /// The client went away before the body was complete.
+    BodyIncomplete,
+    /// 503: too many requests wait.
+    Overload,
+    /// 503: too many event streams and WebSockets are open.
+    LongLived,
+    /// 503: the deadline passed before a handler was free.
+    Deadline,
+    /// Too many HTTP/2 frames that ask for nothing.
+    Flood,
+}
+
+impl Cause {
+    /// As it is called in metrics and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::ClientConnections => "client_connections",
+            Self::Tls => "tls",
+            Self::Protocol => "protocol",
+            Self::BadRequest => "bad_request",
+            Self::HeaderTimeout => "header_timeout",
+            Self::HeaderTooLarge => "header_too_large",
+            Self::BodyTooLarge => "body_too_large",
+            Self::BodyTimeout => "body_timeout",
+            Self::BodyIncomplete => "body_incomplete",
+            Self::Overload => "overload",
+            Self::LongLived => "long_lived",
+            Self::Deadline => "deadline",
+            Self::Flood => "flood",
+        }
+    }
+}
+
+impl server::Cause for Cause {
+    const ALL: &'static [Self] = &[
+        Self::Accept,
+        Self::ClientConnections,
+        Self::Tls,
+        Self::Protocol,
+        Self::BadRequest,
+        Self::HeaderTimeout,
+        Self::HeaderTooLarge,
+        Self::BodyTooLarge,
+        Self::BodyTimeout,
+        Self::BodyIncomplete,
+        Self::Overload,
+        Self::LongLived,
+        Self::Deadline,
+        Self::Flood,
+    ];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn of(reason: Reason) -> Self {
+        match reason {
+            Reason::Connections => Self::ClientConnections,
+            Reason::Queue(_) | Reason::Concurrency => Self::Overload,
+            Reason::Lane(_) => Self::LongLived,
+            Reason::Deadline { is_arriving: true } => Self::BodyTimeout,
+            Reason::Deadline { is_arriving: false } => Self::Deadline,
+        }
+    }
+
+    fn count(self) {
+        COUNTERS[server::Cause::index(self)].add(1);
+    }
+}
+
+static COUNTERS: LazyLock<Vec<Arc<Counter>>> = LazyLock::new(|| {
+    let help = "Connections and requests that were refused or failed before a handler, by cause.";
+    let counter = |cause: &Cause| {
+        metrics::counter("weft_http_refused_total", help, &[("cause", cause.name())])
+    };
+    <Cause as server::Cause>::ALL.iter().map(counter).collect()
+});

@@ -1,0 +1,385 @@
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use super::capacity::Capacity;
+use super::refusal::Refusal;
+use super::refusals::{Cause, RefusalReport};
+use super::slab::Id;
+#[cfg(test)]
+use super::state::Counts;
+use super::state::{Action, Arrival, Event, State};
+use crate::wait;
+
+/// A request as its protocol knows it.
+pub(crate) trait Requester {
+    /// Does what the server core has decided about the request.
+    fn act(&self, action: Action);
+}
+
+/// The shell around [`State`]: after every step it carries out what follows from it.
+pub(crate) struct Admission<R, C> {
+    /// A handler owns its request: where it is destroyed, the request says that it has ended.
+    state: RefCell<State<Weak<R>, C>>,
+    /// Called once when there is an event.
+    listener: Cell<Option<Box<dyn FnOnce()>>>,
+    /// When the timer of [`keep_time`](Self::keep_time) fires.
+    armed: Cell<Option<Instant>>,
+    earlier: Notify,
+    refused: Notify,
+    /// Notified when connections or listeners have ended, or the server stops.
+    changed: Notify,
+}
+
+impl<R: Requester, C: Cause> Admission<R, C> {
+    pub(crate) fn new(capacity: Capacity) -> Rc<Self> {
+        Rc::new(Self {
+            state: RefCell::new(State::new(capacity)),
+            listener: Cell::default(),
+            armed: Cell::default(),
+            earlier: Notify::new(),
+            refused: Notify::new(),
+            changed: Notify::new(),
+        })
+    }
+
+    /// One step, and what follows from it.
+    fn step<T>(&self, step: impl FnOnce(&mut State<Weak<R>, C>) -> T) -> T {
+        let mut state = self.state.borrow_mut();
+        let result = step(&mut state);
+        while let Some((request, action)) = state.next_action() {
+            // A request may take the next step itself.
+            drop(state);
+            if let Some(request) = request.upgrade() {
+                request.act(action);
+            }
+            state = self.state.borrow_mut();
+        }
+        if state.take_refused() {
+            self.refused.notify_one();
+        }
+        let is_told = state.has_next();
+        drop(state);
+        if is_told && let Some(listener) = self.listener.take() {
+            listener();
+        }
+        result
+    }
+
+    /// The same for steps that start a timer.
+    fn timed_step<T>(&self, step: impl FnOnce(&mut State<Weak<R>, C>) -> T) -> T {
+        let result = self.step(step);
+        let first = self.state.borrow_mut().next_timer();
+        let armed = self.armed.get();
+        if first.is_some_and(|first| armed.is_none_or(|armed| first < armed)) {
+            self.earlier.notify_one();
+        }
+        result
+    }
+
+    /// Calls `listener` once when [`take`](Self::take) has something that it has not now; only the last listener is called.
+    pub(crate) fn listen(&self, listener: impl FnOnce() + 'static) {
+        self.listener.set(Some(Box::new(listener)));
+    }
+
+    /// Whether [`take`](Self::take) has something now.
+    pub(crate) fn has_events(&self) -> bool {
+        self.state.borrow_mut().has_next()
+    }
+
+    /// The next event.
+    pub(crate) fn take(&self) -> Option<Event<Rc<R>>> {
+        let event = self.state.borrow_mut().next()?;
+        Some(match event {
+            // A request that has no handler belongs to its connection.
+            Event::Request(request) => Event::Request(request.upgrade()?),
+            Event::Gone(id) => Event::Gone(id),
+            Event::Expired(id) => Event::Expired(id),
+        })
+    }
+
+    /// Ends when [`take`](Self::take) has something. Cancelling it loses nothing.
+    pub(crate) async fn ready(&self) {
+        while !self.has_events() {
+            let ready = Rc::new(Notify::new());
+            let notify = Rc::clone(&ready);
+            self.listen(move || notify.notify_one());
+            ready.notified().await;
+        }
+    }
+
+    /// Enforces deadlines; does not end.
+    pub(crate) async fn keep_time(&self) {
+        loop {
+            let first = self.state.borrow_mut().next_timer();
+            self.armed.set(first);
+            match first {
+                None => self.earlier.notified().await,
+                Some(first) => tokio::select! {
+                    () = sleep_until(first) => self.step(|state| state.expire(Instant::now())),
+                    () = self.earlier.notified() => {}
+                },
+            }
+        }
+    }
+
+    /// Ends when there are refusals to log: the first of a cause at once, then those of ten seconds together. Cancelling it loses
+    /// nothing. One future at a time.
+    pub(crate) async fn reports(&self) -> Vec<RefusalReport<C>> {
+        loop {
+            let reports = self.state.borrow_mut().take_reports(Instant::now());
+            if !reports.is_empty() {
+                return reports;
+            }
+            let due = self.state.borrow().reports_due();
+            match due {
+                None => self.refused.notified().await,
+                Some(due) => tokio::select! {
+                    () = sleep_until(due) => {}
+                    () = self.refused.notified() => {}
+                },
+            }
+        }
+    }
+
+    /// How many handlers the limits allow at a time.
+    pub(crate) fn handlers(&self) -> usize {
+        self.state.borrow().capacity().handlers()
+    }
+
+    /// Lets no more handlers run than there are fibers for them. May be called again when that changes.
+    pub(crate) fn fit(&self, fibers: usize) {
+        self.step(|state| state.fit(fibers));
+    }
+
+    /// Counts a refusal for which there is no request.
+    pub(crate) fn add_refusal(&self, cause: C, peer: Option<SocketAddr>, detail: &str) {
+        self.step(|state| state.add_refusal(cause, peer, detail));
+    }
+
+    #[cfg(test)]
+    pub(crate) fn first_request(&self) -> Option<Rc<R>> {
+        self.state.borrow().requests().next()?.upgrade()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> Counts {
+        self.state.borrow().counts()
+    }
+
+    /// Requests whose answer has not been sent, those in the queue included.
+    pub(crate) fn attached(&self) -> usize {
+        self.state.borrow().attached()
+    }
+
+    /// Calls `visit` with every request. It must not take a step.
+    pub(crate) fn for_each_request(&self, visit: impl FnMut(Rc<R>)) {
+        let state = self.state.borrow();
+        state.requests().filter_map(Weak::upgrade).for_each(visit);
+    }
+
+    // Connections
+
+    /// A socket is accepted from for as long as the guard lives.
+    pub(crate) fn open_listener(self: &Rc<Self>) -> ListenerGuard<R, C> {
+        self.step(State::open_listener);
+        ListenerGuard(Rc::clone(self))
+    }
+
+    /// Waits until one more connection may be accepted. False: the server is stopping.
+    pub(crate) async fn room(&self) -> bool {
+        wait::until(&self.changed, || {
+            let state = self.state.borrow();
+            let is_stopping = state.is_stopping();
+            (is_stopping || state.has_room_for_connection()).then_some(!is_stopping)
+        })
+        .await
+    }
+
+    /// A connection was accepted; it counts as open for as long as the guard lives.
+    ///
+    /// # Errors
+    /// Its client has as many as it may have.
+    pub(crate) fn connect(
+        self: &Rc<Self>,
+        peer: Option<SocketAddr>,
+    ) -> Result<ConnectionGuard<R, C>, Refusal> {
+        let id = self.step(|state| state.connect(peer))?;
+        let admission = Rc::clone(self);
+        Ok(ConnectionGuard { admission, id })
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.state.borrow().open_connections()
+    }
+
+    /// Accepts no more connections. False where that was so before.
+    pub(crate) fn stop(&self) -> bool {
+        let has_stopped = self.step(State::stop);
+        self.changed.notify_waiters();
+        has_stopped
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.state.borrow().is_stopping()
+    }
+
+    /// Ends when the server is stopping.
+    pub(crate) async fn stopping(&self) {
+        wait::until(&self.changed, || self.is_stopping().then_some(())).await;
+    }
+
+    /// Ends when no connection is open, nor waits to be accepted.
+    pub(crate) async fn drained(&self) {
+        let is_drained = || self.state.borrow().is_drained();
+        wait::until(&self.changed, || is_drained().then_some(())).await;
+    }
+
+    // Requests
+
+    /// The request has arrived as a whole, or its handler reads the rest: it waits for a handler.
+    pub(crate) fn complete(&self, id: Id) {
+        self.step(|state| state.complete(id));
+    }
+
+    /// The request changes to a lane whose requests last longer.
+    ///
+    /// # Errors
+    /// There is no room for it there.
+    pub(crate) fn change_lane(&self, id: Id, lane: usize) -> Result<(), Refusal> {
+        self.step(|state| state.change_lane(id, lane))
+    }
+
+    /// The answer is finished: true once, while the client waits for it.
+    pub(crate) fn finish(&self, id: Id) -> bool {
+        self.step(|state| state.finish(id))
+    }
+
+    /// Refuses a request that no handler has seen: true where its client still waits, and has to be answered.
+    pub(crate) fn refuse(&self, id: Id, cause: C, detail: &str) -> bool {
+        self.step(|state| state.refuse(id, cause, detail))
+    }
+
+    /// The client takes no more of the answer: a handler that still owes some is told, once.
+    pub(crate) fn cancel(&self, id: Id) {
+        self.step(|state| state.cancel(id));
+    }
+
+    /// The handler has ended: another one may run in its place.
+    pub(crate) fn end_handler(&self, id: Id) {
+        self.step(|state| state.end_handler(id));
+    }
+
+    /// Whether the client still waits for the answer, or for more of it.
+    pub(crate) fn is_open(&self, id: Id) -> bool {
+        self.state.borrow().is_open(id)
+    }
+
+    /// Whether the handler runs.
+    pub(crate) fn is_running(&self, id: Id) -> bool {
+        self.state.borrow().is_running(id)
+    }
+
+    /// The answer has begun: it may take as long as it likes.
+    pub(crate) fn clear_deadline(&self, id: Id) {
+        self.step(|state| state.clear_deadline(id));
+    }
+
+    /// Checks the progress of a request that arrives at `at`.
+    pub(crate) fn start_upload_timer(&self, id: Id, at: Instant) {
+        self.timed_step(|state| state.start_upload_timer(id, at));
+    }
+
+    /// Reserves bytes for the upload of a request: false where it has to wait for [`Action::Resume`].
+    pub(crate) fn reserve(&self, id: Id, bytes: usize) -> bool {
+        self.step(|state| state.reserve(id, bytes))
+    }
+
+    /// The upload waits for others of its connection, not for its client.
+    pub(crate) fn is_waiting_for_bytes(&self, id: Id) -> bool {
+        self.state.borrow().is_waiting_for_bytes(id)
+    }
+
+    /// The handler has taken what was uploaded.
+    pub(crate) fn release_bytes(&self, id: Id) {
+        self.step(|state| state.release_bytes(id));
+    }
+}
+
+/// A socket that is accepted from.
+pub(crate) struct ListenerGuard<R: Requester, C: Cause>(Rc<Admission<R, C>>);
+
+impl<R: Requester, C: Cause> Drop for ListenerGuard<R, C> {
+    fn drop(&mut self) {
+        self.0.step(State::close_listener);
+        self.0.changed.notify_waiters();
+    }
+}
+
+/// An open connection.
+pub(crate) struct ConnectionGuard<R: Requester, C: Cause> {
+    admission: Rc<Admission<R, C>>,
+    id: Id,
+}
+
+impl<R: Requester, C: Cause> ConnectionGuard<R, C> {
+    /// A request arrives on the connection, which has to do with it for as long as the guard lives. `arrival` has any connection.
+    ///
+    /// # Errors
+    /// There is no room for it; what it would have been made of.
+    pub(crate) fn admit<T>(
+        &self,
+        arrival: Arrival,
+        parts: T,
+        make: impl FnOnce(Id, T) -> R,
+    ) -> Result<RequestGuard<R, C>, (Refusal, T)> {
+        let arrival = Arrival {
+            connection: self.id,
+            ..arrival
+        };
+        let make = |id, parts| {
+            let request = Rc::new(make(id, parts));
+            (Rc::downgrade(&request), request)
+        };
+        let step = |state: &mut State<_, _>| state.arrive(arrival, parts, make);
+        let (id, request) = self.admission.timed_step(step)?;
+        Ok(RequestGuard {
+            admission: Rc::clone(&self.admission),
+            id,
+            request,
+        })
+    }
+}
+
+impl<R: Requester, C: Cause> Drop for ConnectionGuard<R, C> {
+    fn drop(&mut self) {
+        self.admission.step(|state| state.disconnect(self.id));
+        self.admission.changed.notify_waiters();
+    }
+}
+
+/// A request that its connection has to do with.
+pub(crate) struct RequestGuard<R: Requester, C: Cause> {
+    admission: Rc<Admission<R, C>>,
+    id: Id,
+    request: Rc<R>,
+}
+
+impl<R: Requester, C: Cause> RequestGuard<R, C> {
+    pub(crate) fn request(&self) -> &Rc<R> {
+        &self.request
+    }
+
+    pub(crate) fn admission(&self) -> &Rc<Admission<R, C>> {
+        &self.admission
+    }
+}
+
+impl<R: Requester, C: Cause> Drop for RequestGuard<R, C> {
+    fn drop(&mut self) {
+        self.admission.step(|state| state.detach(self.id));
+    }
+}

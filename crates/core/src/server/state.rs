@@ -1,0 +1,1067 @@
+//! The state machine: no `await`, no clock, no cells and no wakers, so that a model can explore every order of its steps.
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
+
+use tokio::time::Instant;
+
+use super::capacity::{Capacity, ConcurrencyLimits, LANES};
+use super::queue::Queue;
+use super::refusal::{Refusal, Scope};
+use super::refusals::{Cause, RefusalReport, Refusals};
+use super::slab::{Id, Slab};
+use super::timers::{Timer, Timers};
+
+/// Uploads up to this size need no reservation: the number of requests bounds them.
+pub(crate) const UNRESERVED: usize = 64 << 10;
+
+/// What the code that runs the handlers must know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<R> {
+    /// A handler is to be started for a request.
+    Request(R),
+    /// The client of a request whose handler runs has cancelled it or gone away.
+    Gone(Id),
+    /// The deadline of a request has passed while its handler runs.
+    Expired(Id),
+}
+
+/// What the owner of a request must do after a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Answer that the request is refused. It is counted already.
+    Refuse(Refusal),
+    /// The deadline has passed while the handler runs.
+    Expire,
+    /// Compare the progress of the upload with what it was.
+    CheckUpload,
+    /// The bytes that the upload waits for are reserved.
+    Resume,
+}
+
+/// A request that arrives.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Arrival {
+    pub(crate) connection: Id,
+    pub(crate) lane: usize,
+    /// Indexes of the concurrency limits it is subject to.
+    pub(crate) concurrency: Option<Rc<[usize]>>,
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// What a server holds.
+#[cfg(test)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) requests: usize,
+    pub(crate) waiting: usize,
+    pub(crate) running: [usize; LANES],
+    pub(crate) open: [usize; LANES],
+    /// Those that wait for a handler and have arrived as a whole.
+    pub(crate) queued: usize,
+    pub(crate) concurrency: usize,
+    pub(crate) reserved: usize,
+    pub(crate) timers: usize,
+}
+
+/// Where a request is on its way to its handler's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It has not arrived as a whole.
+    Arriving,
+    /// It waits at a concurrency limit.
+    Limited(usize),
+    /// It waits for a handler.
+    Queued,
+    /// Its handler runs.
+    Running,
+    /// Its handler has ended, or it never gets one.
+    Ended,
+}
+
+impl Stage {
+    fn is_waiting(self) -> bool {
+        matches!(self, Self::Arriving | Self::Limited(_) | Self::Queued)
+    }
+}
+
+#[derive(Debug)]
+struct Request<R> {
+    handle: R,
+    connection: Id,
+    lane: usize,
+    stage: Stage,
+    concurrency: Option<Rc<[usize]>>,
+    /// It counts as running at its concurrency limits.
+    is_inside: bool,
+    /// Its client waits for the answer, or for more of it.
+    is_open: bool,
+    /// Its connection has to do with it: the answer is not sent.
+    is_attached: bool,
+    deadline: Option<Instant>,
+    /// When the progress of the upload is checked.
+    upload: Option<Instant>,
+    bytes: Bytes,
+}
+
+/// The part of a request in the byte budget of its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bytes {
+    None,
+    Waiting,
+    Reserved(usize),
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    client: Id,
+    peer: Option<SocketAddr>,
+    is_open: bool,
+    /// Requests that refer to it.
+    requests: u32,
+    /// Requests that wait or run, by lane.
+    open: [u32; LANES],
+    /// Made for the first upload that needs bytes.
+    uploads: Option<Box<Uploads>>,
+}
+
+/// Large uploads of a connection.
+#[derive(Debug, Default)]
+struct Uploads {
+    reserved: usize,
+    /// Those that wait for their bytes, in order.
+    waiting: VecDeque<(Id, usize)>,
+}
+
+/// All connections of one address; of IPv6 one network of 64 bits, which is what one customer gets (RFC 6177).
+#[derive(Debug, Default)]
+struct Client {
+    /// `None` has no share.
+    network: Option<IpAddr>,
+    /// Records of connections that refer to it.
+    records: usize,
+    connections: usize,
+    waiting: usize,
+    lanes: [ClientLane; LANES],
+}
+
+#[derive(Debug, Default)]
+struct ClientLane {
+    open: usize,
+    running: usize,
+    queue: Queue,
+    /// It is among those that may start a request.
+    has_turn: bool,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    open: usize,
+    running: usize,
+    /// `running` of its limits, fitted to the fibers.
+    limit: usize,
+    /// Clients that have queued requests and may start one, in the order in which they may.
+    turns: VecDeque<Id>,
+}
+
+#[derive(Debug)]
+struct Concurrency {
+    limits: ConcurrencyLimits,
+    running: usize,
+    waiting: Queue,
+}
+
+impl Concurrency {
+    fn is_full(&self) -> bool {
+        self.running >= self.limits.running
+    }
+}
+
+/// Admission and life cycle of everything a server serves.
+///
+/// A request arrives on a connection, waits until it is complete, then at its concurrency limits, then in the queue of its client;
+/// its handler runs and ends. Independently of that its client waits for the answer until that is finished or the client leaves.
+/// Every count is changed by the transition that it belongs to, and nowhere else.
+pub(super) struct State<R, C> {
+    capacity: Capacity,
+    connections: Slab<Connection>,
+    open_connections: usize,
+    listeners: usize,
+    is_stopping: bool,
+    clients: Slab<Client>,
+    by_network: HashMap<IpAddr, Id>,
+    /// The client of connections without an address: a proxy at the other end of a Unix socket.
+    local: Option<Id>,
+    requests: Slab<Request<R>>,
+    /// Requests that arrive or wait, in lanes that queue.
+    waiting: usize,
+    attached: usize,
+    lanes: [Lane; LANES],
+    /// The lane whose turn it is.
+    turn: usize,
+    concurrency: Vec<Concurrency>,
+    timers: Timers,
+    events: VecDeque<Event<R>>,
+    actions: VecDeque<(Id, Action)>,
+    refusals: Refusals<C>,
+}
+
+fn is_queued<R>(requests: &Slab<Request<R>>, id: Id) -> bool {
+    requests
+        .get(id)
+        .is_some_and(|request| request.stage == Stage::Queued)
+}
+
+fn is_limited<R>(requests: &Slab<Request<R>>, id: Id, limit: usize) -> bool {
+    requests
+        .get(id)
+        .is_some_and(|request| request.stage == Stage::Limited(limit))
+}
+
+fn is_timed<R>(requests: &Slab<Request<R>>, at: Instant, id: Id, timer: Timer) -> bool {
+    requests.get(id).is_some_and(|request| match timer {
+        Timer::Deadline => request.deadline == Some(at),
+        Timer::Upload => request.upload == Some(at),
+    })
+}
+
+impl<R: Clone, C: Cause> State<R, C> {
+    pub(super) fn new(capacity: Capacity) -> Self {
+        let concurrency = capacity.concurrency.iter().map(|limits| Concurrency {
+            limits: limits.clone(),
+            running: 0,
+            waiting: Queue::default(),
+        });
+        let mut state = Self {
+            concurrency: concurrency.collect(),
+            capacity,
+            connections: Slab::default(),
+            open_connections: 0,
+            listeners: 0,
+            is_stopping: false,
+            clients: Slab::default(),
+            by_network: HashMap::new(),
+            local: None,
+            requests: Slab::default(),
+            waiting: 0,
+            attached: 0,
+            lanes: Default::default(),
+            turn: 0,
+            timers: Timers::default(),
+            events: VecDeque::new(),
+            actions: VecDeque::new(),
+            refusals: Refusals::default(),
+        };
+        state.fit(usize::MAX);
+        state
+    }
+
+    pub(super) fn capacity(&self) -> &Capacity {
+        &self.capacity
+    }
+
+    /// Lets no more handlers run than there are fibers. Handlers that run go on.
+    pub(super) fn fit(&mut self, fibers: usize) {
+        let fitted = self.capacity.fitted(fibers);
+        for (lane, limit) in self.lanes.iter_mut().zip(fitted) {
+            lane.limit = limit;
+        }
+        let clients: Vec<Id> = self.clients.ids().collect();
+        for client in clients {
+            (0..self.capacity.lanes.len()).for_each(|lane| self.give_turn(client, lane));
+        }
+    }
+
+    // Connections
+
+    pub(super) fn open_listener(&mut self) {
+        self.listeners += 1;
+    }
+
+    pub(super) fn close_listener(&mut self) {
+        self.listeners -= 1;
+    }
+
+    /// Whether one more connection may be accepted.
+    pub(super) fn has_room_for_connection(&self) -> bool {
+        self.open_connections < self.capacity.connections
+    }
+
+    pub(super) fn open_connections(&self) -> usize {
+        self.open_connections
+    }
+
+    /// A connection was accepted.
+    ///
+    /// # Errors
+    /// Its client address has as many as it may have.
+    pub(super) fn connect(&mut self, peer: Option<SocketAddr>) -> Result<Id, Refusal> {
+        let network = peer.map(|peer| network(peer.ip()));
+        let limit = self.capacity.share(self.capacity.connections);
+        let id = self.client(network);
+        let Some(client) = self.clients.get_mut(id) else {
+            return Err(Refusal::connections(limit));
+        };
+        if network.is_some() && client.connections >= limit {
+            let refusal = Refusal::connections(limit);
+            self.refusals
+                .add(C::of(refusal.reason), peer, &refusal.message);
+            return Err(refusal);
+        }
+        client.connections += 1;
+        client.records += 1;
+        self.open_connections += 1;
+        Ok(self.connections.insert(Connection {
+            client: id,
+            peer,
+            is_open: true,
+            ..Connection::default()
+        }))
+    }
+
+    fn client(&mut self, network: Option<IpAddr>) -> Id {
+        let known = match network {
+            Some(network) => self.by_network.get(&network).copied(),
+            None => self.local,
+        };
+        if let Some(known) = known {
+            return known;
+        }
+        let id = self.clients.insert(Client {
+            network,
+            ..Client::default()
+        });
+        match network {
+            Some(network) => drop(self.by_network.insert(network, id)),
+            None => self.local = Some(id),
+        }
+        id
+    }
+
+    /// The connection has ended. Its requests are detached by their owners.
+    pub(super) fn disconnect(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        if std::mem::take(&mut connection.is_open) {
+            let client = connection.client;
+            self.open_connections -= 1;
+            if let Some(client) = self.clients.get_mut(client) {
+                client.connections -= 1;
+            }
+        }
+        self.forget_connection(id);
+    }
+
+    fn forget_connection(&mut self, id: Id) {
+        let is_unused = |connection: &Connection| !connection.is_open && connection.requests == 0;
+        if !self.connections.get(id).is_some_and(is_unused) {
+            return;
+        }
+        let Some(Connection { client, .. }) = self.connections.remove(id) else {
+            return;
+        };
+        let Some(known) = self.clients.get_mut(client) else {
+            return;
+        };
+        known.records -= 1;
+        if known.records > 0 {
+            return;
+        }
+        match known.network {
+            Some(network) => drop(self.by_network.remove(&network)),
+            None => self.local = None,
+        }
+        self.clients.remove(client);
+    }
+
+    /// Accepts no more.
+    pub(super) fn stop(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_stopping, true)
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping
+    }
+
+    /// Whether no connection is open, nor waits to be accepted.
+    pub(super) fn is_drained(&self) -> bool {
+        self.listeners == 0 && self.open_connections == 0
+    }
+
+    // Requests
+
+    /// A request arrives: it counts as waiting until its handler starts.
+    ///
+    /// # Errors
+    /// There is no room for it. The refusal is counted, and the parts come back.
+    pub(super) fn arrive<T, M>(
+        &mut self,
+        arrival: Arrival,
+        parts: T,
+        make: impl FnOnce(Id, T) -> (R, M),
+    ) -> Result<(Id, M), (Refusal, T)> {
+        let Arrival {
+            connection: on,
+            lane,
+            concurrency,
+            deadline,
+        } = arrival;
+        if let Err(refusal) = self.check_room(on, lane) {
+            let peer = self.connections.get(on).and_then(|on| on.peer);
+            self.refusals
+                .add(C::of(refusal.reason), peer, &refusal.message);
+            return Err((refusal, parts));
+        }
+        let (handle, made) = make(self.requests.next_id(), parts);
+        let id = self.requests.insert(Request {
+            handle,
+            connection: on,
+            lane,
+            stage: Stage::Arriving,
+            concurrency,
+            is_inside: false,
+            is_open: true,
+            is_attached: true,
+            deadline,
+            upload: None,
+            bytes: Bytes::None,
+        });
+        if let Some(deadline) = deadline {
+            self.timers.start(deadline, id, Timer::Deadline);
+        }
+        self.attached += 1;
+        if let Some(connection) = self.connections.get_mut(on) {
+            connection.requests += 1;
+        }
+        self.count_open(on, lane, 1);
+        self.count_waiting(on, lane, 1);
+        Ok((id, made))
+    }
+
+    fn check_room(&self, on: Id, lane: usize) -> Result<(), Refusal> {
+        let limits = &self.capacity.lanes[lane];
+        let connection = self.connections.get(on).filter(|on| on.is_open);
+        let Some(connection) = connection else {
+            return Err(Refusal::lane(lane, limits.name, Scope::Connection, 0));
+        };
+        self.check_open(connection, lane)?;
+        if !limits.queues {
+            return Ok(());
+        }
+        let (queue, noun) = (self.capacity.queue, self.capacity.noun);
+        if self.waiting >= queue {
+            return Err(Refusal::queue(Scope::Server, queue, noun));
+        }
+        let share = self.capacity.share(queue);
+        let client = self.clients.get(connection.client);
+        if client.is_some_and(|client| client.network.is_some() && client.waiting >= share) {
+            return Err(Refusal::queue(Scope::Client, share, noun));
+        }
+        Ok(())
+    }
+
+    /// Whether there is room for one more open request of the lane.
+    fn check_open(&self, connection: &Connection, lane: usize) -> Result<(), Refusal> {
+        let limits = &self.capacity.lanes[lane];
+        let full = |scope, limit| Err(Refusal::lane(lane, limits.name, scope, limit));
+        if connection.open[lane] as usize >= limits.per_connection {
+            return full(Scope::Connection, limits.per_connection);
+        }
+        if limits.queues {
+            return Ok(());
+        }
+        let server = self.lanes[lane].limit;
+        let share = self.capacity.share(server);
+        let client = self.clients.get(connection.client);
+        if self.lanes[lane].open >= server {
+            return full(Scope::Server, server);
+        }
+        if client.is_some_and(|it| it.network.is_some() && it.lanes[lane].open >= share) {
+            return full(Scope::Client, share);
+        }
+        Ok(())
+    }
+
+    /// The request has arrived as a whole, or its handler reads the rest: it waits for a handler.
+    pub(super) fn complete(&mut self, id: Id) {
+        let is_arriving = |request: &Request<R>| request.stage == Stage::Arriving;
+        if self.requests.get(id).is_some_and(is_arriving) {
+            self.stop_upload_timer(id);
+            self.enter(id);
+        }
+    }
+
+    /// Passes the concurrency limits and queues, or waits at the first limit that is full.
+    fn enter(&mut self, id: Id) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        let concurrency = request.concurrency.clone();
+        let indexes = concurrency.as_deref().unwrap_or_default();
+        let full = indexes.iter().copied();
+        if let Some(limit) = full
+            .into_iter()
+            .find(|limit| self.concurrency[*limit].is_full())
+        {
+            let full = &mut self.concurrency[limit];
+            let (running, waiting) = (full.running, full.waiting.len());
+            if waiting < full.limits.queue {
+                full.waiting.push(id);
+                request.stage = Stage::Limited(limit);
+                return;
+            }
+            // It was popped from the queue of another limit, or has just arrived: it is in no queue.
+            request.stage = Stage::Arriving;
+            let refusal =
+                Refusal::concurrency(&full.limits.name, running, waiting, self.capacity.noun);
+            return self.refuse_for(id, refusal);
+        }
+        for limit in indexes {
+            self.concurrency[*limit].running += 1;
+        }
+        request.is_inside = true;
+        request.stage = Stage::Queued;
+        let lane = request.lane;
+        let Some(client) = self.connections.get(request.connection).map(|it| it.client) else {
+            return;
+        };
+        if let Some(client) = self.clients.get_mut(client) {
+            client.lanes[lane].queue.push(id);
+        }
+        self.give_turn(client, lane);
+    }
+
+    fn give_turn(&mut self, id: Id, lane: usize) {
+        let share = self.capacity.share(self.lanes[lane].limit);
+        let Some(client) = self.clients.get_mut(id) else {
+            return;
+        };
+        let has_room = client.network.is_none() || client.lanes[lane].running < share;
+        let of = &mut client.lanes[lane];
+        if has_room && !of.queue.is_empty() && !std::mem::replace(&mut of.has_turn, true) {
+            self.lanes[lane].turns.push_back(id);
+        }
+    }
+
+    /// The next event. Requests of one client come in the order of their arrival, clients and lanes take turns.
+    pub(super) fn next(&mut self) -> Option<Event<R>> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        let count = self.capacity.lanes.len();
+        for lane in (self.turn..self.turn + count).map(|lane| lane % count) {
+            if let Some(id) = self.start(lane) {
+                self.turn = (lane + 1) % count;
+                let request = self.requests.get(id)?;
+                return Some(Event::Request(request.handle.clone()));
+            }
+        }
+        None
+    }
+
+    /// Whether [`next`](Self::next) has something.
+    pub(super) fn has_next(&mut self) -> bool {
+        !self.events.is_empty()
+            || (0..self.capacity.lanes.len()).any(|lane| self.next_client(lane).is_some())
+    }
+
+    /// The client whose turn it is. Those that cannot start anything lose their turn, until that changes.
+    fn next_client(&mut self, lane: usize) -> Option<Id> {
+        let share = self.capacity.share(self.lanes[lane].limit);
+        if self.lanes[lane].running >= self.lanes[lane].limit {
+            return None;
+        }
+        while let Some(id) = self.lanes[lane].turns.front().copied() {
+            if let Some(client) = self.clients.get_mut(id) {
+                let has_room = client.network.is_none() || client.lanes[lane].running < share;
+                let of = &mut client.lanes[lane];
+                if has_room && !of.queue.is_empty() {
+                    return Some(id);
+                }
+                of.has_turn = false;
+            }
+            self.lanes[lane].turns.pop_front();
+        }
+        None
+    }
+
+    fn start(&mut self, lane: usize) -> Option<Id> {
+        let client_id = self.next_client(lane)?;
+        self.lanes[lane].turns.pop_front();
+        let client = self.clients.get_mut(client_id)?;
+        client.lanes[lane].has_turn = false;
+        let requests = &self.requests;
+        let id = client.lanes[lane].queue.pop(|id| is_queued(requests, id))?;
+        let request = self.requests.get_mut(id)?;
+        request.stage = Stage::Running;
+        let connection = request.connection;
+        self.count_waiting(connection, lane, -1);
+        self.count_running(connection, lane, 1);
+        self.give_turn(client_id, lane);
+        Some(id)
+    }
+
+    /// The request changes to another lane, whose requests last longer, and leaves its place in its own to others.
+    ///
+    /// # Errors
+    /// There is no room for it there. The refusal is counted.
+    pub(super) fn change_lane(&mut self, id: Id, lane: usize) -> Result<(), Refusal> {
+        let Some(request) = self
+            .requests
+            .get(id)
+            .filter(|it| it.stage == Stage::Running)
+        else {
+            return Ok(());
+        };
+        let (on, from) = (request.connection, request.lane);
+        if let Some(connection) = self.connections.get(on)
+            && let Err(refusal) = self.check_open(connection, lane)
+        {
+            let peer = connection.peer;
+            self.refusals
+                .add(C::of(refusal.reason), peer, &refusal.message);
+            return Err(refusal);
+        }
+        for (lane, by) in [(from, -1), (lane, 1)] {
+            self.count_open(on, lane, by);
+            self.count_running(on, lane, by);
+        }
+        if let Some(request) = self.requests.get_mut(id) {
+            request.lane = lane;
+        }
+        self.give_turn_on(on, from);
+        Ok(())
+    }
+
+    /// The answer is finished, or refused: true once, while the client waits for it. A request that waits never gets a handler.
+    pub(super) fn finish(&mut self, id: Id) -> bool {
+        let Some(request) = self.requests.get_mut(id) else {
+            return false;
+        };
+        let was_open = std::mem::take(&mut request.is_open);
+        if was_open {
+            self.clear_deadline(id);
+            self.end_waiting(id);
+        }
+        was_open
+    }
+
+    /// Refuses a request that no handler has seen. False where its client no longer waits: then nothing is counted.
+    pub(super) fn refuse(&mut self, id: Id, cause: C, detail: &str) -> bool {
+        let peer = self.peer_of(id);
+        let was_open = self.finish(id);
+        if was_open {
+            self.refusals.add(cause, peer, detail);
+        }
+        was_open
+    }
+
+    fn refuse_for(&mut self, id: Id, refusal: Refusal) {
+        if self.refuse(id, C::of(refusal.reason), &refusal.message) {
+            self.actions.push_back((id, Action::Refuse(refusal)));
+        }
+    }
+
+    /// Counts a refusal for which there is no request.
+    pub(super) fn add_refusal(&mut self, cause: C, peer: Option<SocketAddr>, detail: &str) {
+        self.refusals.add(cause, peer, detail);
+    }
+
+    fn peer_of(&self, id: Id) -> Option<SocketAddr> {
+        let request = self.requests.get(id)?;
+        self.connections.get(request.connection)?.peer
+    }
+
+    /// Whether the client still waits for the answer, or for more of it.
+    pub(super) fn is_open(&self, id: Id) -> bool {
+        self.requests.get(id).is_some_and(|it| it.is_open)
+    }
+
+    pub(super) fn is_running(&self, id: Id) -> bool {
+        let request = self.requests.get(id);
+        request.is_some_and(|it| it.stage == Stage::Running)
+    }
+
+    /// The connection has no more to do with the request: the answer is sent, or the client has left. A handler that still owes an
+    /// answer is told.
+    pub(super) fn detach(&mut self, id: Id) {
+        self.release_bytes(id);
+        self.cancel(id);
+        self.clear_deadline(id);
+        self.end_waiting(id);
+        if let Some(request) = self.requests.get_mut(id)
+            && std::mem::take(&mut request.is_attached)
+        {
+            self.attached -= 1;
+        }
+        self.forget(id);
+    }
+
+    /// The client takes no more of the answer: a handler that still owes some is told, once.
+    pub(super) fn cancel(&mut self, id: Id) {
+        if let Some(request) = self.requests.get_mut(id)
+            && std::mem::take(&mut request.is_open)
+            && request.stage == Stage::Running
+        {
+            self.events.push_back(Event::Gone(id));
+            self.clear_deadline(id);
+        }
+    }
+
+    /// The handler of the request has ended: another one may run in its place.
+    pub(super) fn end_handler(&mut self, id: Id) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        if request.stage != Stage::Running {
+            return;
+        }
+        request.stage = Stage::Ended;
+        let (on, lane) = (request.connection, request.lane);
+        self.count_running(on, lane, -1);
+        self.count_open(on, lane, -1);
+        self.leave_concurrency(id);
+        self.give_turn_on(on, lane);
+        self.forget(id);
+    }
+
+    /// A request that waits for a handler waits no more.
+    fn end_waiting(&mut self, id: Id) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        if !request.stage.is_waiting() {
+            return;
+        }
+        let (on, lane) = (request.connection, request.lane);
+        let before = std::mem::replace(&mut request.stage, Stage::Ended);
+        self.stop_upload_timer(id);
+        self.release_bytes(id);
+        self.count_waiting(on, lane, -1);
+        self.count_open(on, lane, -1);
+        let requests = &self.requests;
+        match before {
+            Stage::Limited(limit) => self.concurrency[limit]
+                .waiting
+                .abandon(|id| is_limited(requests, id, limit)),
+            Stage::Queued => {
+                let client = self.connections.get(on).map(|on| on.client);
+                if let Some(client) = client.and_then(|client| self.clients.get_mut(client)) {
+                    client.lanes[lane]
+                        .queue
+                        .abandon(|id| is_queued(requests, id));
+                }
+            }
+            Stage::Arriving | Stage::Running | Stage::Ended => {}
+        }
+        self.leave_concurrency(id);
+    }
+
+    /// Lets requests in that wait at the concurrency limits of one that has ended.
+    fn leave_concurrency(&mut self, id: Id) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        if !std::mem::take(&mut request.is_inside) {
+            return;
+        }
+        let Some(limits) = request.concurrency.clone() else {
+            return;
+        };
+        for limit in &*limits {
+            self.concurrency[*limit].running -= 1;
+        }
+        for limit in &*limits {
+            while !self.concurrency[*limit].is_full() {
+                let requests = &self.requests;
+                let waiting = &mut self.concurrency[*limit].waiting;
+                let Some(next) = waiting.pop(|id| is_limited(requests, id, *limit)) else {
+                    break;
+                };
+                self.enter(next);
+            }
+        }
+    }
+
+    fn give_turn_on(&mut self, connection: Id, lane: usize) {
+        if let Some(connection) = self.connections.get(connection) {
+            self.give_turn(connection.client, lane);
+        }
+    }
+
+    /// Removes what neither its connection nor a handler has to do with any more.
+    fn forget(&mut self, id: Id) {
+        let is_over = |it: &Request<R>| !it.is_attached && it.stage == Stage::Ended;
+        if !self.requests.get(id).is_some_and(is_over) {
+            return;
+        }
+        let Some(request) = self.requests.remove(id) else {
+            return;
+        };
+        if let Some(connection) = self.connections.get_mut(request.connection) {
+            connection.requests -= 1;
+        }
+        self.forget_connection(request.connection);
+    }
+
+    fn count_waiting(&mut self, on: Id, lane: usize, by: isize) {
+        if !self.capacity.lanes[lane].queues {
+            return;
+        }
+        self.waiting = self.waiting.saturating_add_signed(by);
+        if let Some(client) = self.client_of(on) {
+            client.waiting = client.waiting.saturating_add_signed(by);
+        }
+    }
+
+    fn count_running(&mut self, on: Id, lane: usize, by: isize) {
+        let running = &mut self.lanes[lane].running;
+        *running = running.saturating_add_signed(by);
+        if let Some(client) = self.client_of(on) {
+            let running = &mut client.lanes[lane].running;
+            *running = running.saturating_add_signed(by);
+        }
+    }
+
+    fn count_open(&mut self, on: Id, lane: usize, by: isize) {
+        let open = &mut self.lanes[lane].open;
+        *open = open.saturating_add_signed(by);
+        if let Some(connection) = self.connections.get_mut(on) {
+            let open = &mut connection.open[lane];
+            *open = open.saturating_add_signed(by as i32);
+        }
+        if let Some(client) = self.client_of(on) {
+            let open = &mut client.lanes[lane].open;
+            *open = open.saturating_add_signed(by);
+        }
+    }
+
+    fn client_of(&mut self, connection: Id) -> Option<&mut Client> {
+        let client = self.connections.get(connection)?.client;
+        self.clients.get_mut(client)
+    }
+
+    // Time
+
+    /// The answer has begun: it may take as long as it likes.
+    pub(super) fn clear_deadline(&mut self, id: Id) {
+        if let Some(request) = self.requests.get_mut(id)
+            && request.deadline.take().is_some()
+        {
+            let requests = &self.requests;
+            self.timers
+                .end(|at, id, timer| is_timed(requests, at, id, timer));
+        }
+    }
+
+    /// Looks at the upload of a request that arrives at `at`, unless its deadline is earlier. One look at a time.
+    pub(super) fn start_upload_timer(&mut self, id: Id, at: Instant) {
+        if let Some(request) = self.requests.get_mut(id)
+            && request.stage == Stage::Arriving
+            && request.upload.is_none()
+            && request.deadline.is_none_or(|deadline| at < deadline)
+        {
+            request.upload = Some(at);
+            self.timers.start(at, id, Timer::Upload);
+        }
+    }
+
+    fn stop_upload_timer(&mut self, id: Id) {
+        if let Some(request) = self.requests.get_mut(id)
+            && request.upload.take().is_some()
+        {
+            let requests = &self.requests;
+            self.timers
+                .end(|at, id, timer| is_timed(requests, at, id, timer));
+        }
+    }
+
+    /// When [`expire`](Self::expire) has to be called next.
+    pub(super) fn next_timer(&mut self) -> Option<Instant> {
+        let requests = &self.requests;
+        self.timers
+            .first(|at, id, timer| is_timed(requests, at, id, timer))
+    }
+
+    /// Acts on everything that is due.
+    pub(super) fn expire(&mut self, now: Instant) {
+        loop {
+            let requests = &self.requests;
+            let is_live = |at, id, timer| is_timed(requests, at, id, timer);
+            let Some((id, timer)) = self.timers.due(now, is_live) else {
+                return;
+            };
+            let Some(request) = self.requests.get_mut(id) else {
+                continue;
+            };
+            if timer == Timer::Upload {
+                request.upload = None;
+                self.actions.push_back((id, Action::CheckUpload));
+                continue;
+            }
+            request.deadline = None;
+            match request.stage {
+                Stage::Running => {
+                    self.events.push_back(Event::Expired(id));
+                    self.actions.push_back((id, Action::Expire));
+                }
+                Stage::Ended => {}
+                stage => {
+                    let is_arriving = stage == Stage::Arriving;
+                    self.refuse_for(id, Refusal::deadline(is_arriving));
+                }
+            }
+        }
+    }
+
+    // Bytes
+
+    /// Reserves bytes for the upload of a request, once: true when they are reserved. Otherwise [`Action::Resume`] follows, in the
+    /// order of the reservations, so that what has begun can always end. An upload larger than the budget has it alone.
+    pub(super) fn reserve(&mut self, id: Id, bytes: usize) -> bool {
+        let Some(request) = self.requests.get_mut(id) else {
+            return true;
+        };
+        if bytes <= UNRESERVED || matches!(request.bytes, Bytes::Reserved(_)) {
+            return true;
+        }
+        if request.bytes == Bytes::Waiting {
+            return false;
+        }
+        let on = request.connection;
+        let Some(connection) = self.connections.get_mut(on) else {
+            return true;
+        };
+        request.bytes = Bytes::Waiting;
+        let uploads = connection.uploads.get_or_insert_default();
+        uploads.waiting.push_back((id, bytes));
+        self.grant_bytes(on);
+        let is_reserved = !self.is_waiting_for_bytes(id);
+        if is_reserved {
+            // The return value says so.
+            self.actions.pop_back();
+        }
+        is_reserved
+    }
+
+    fn grant_bytes(&mut self, on: Id) {
+        let connection = self.connections.get_mut(on);
+        let Some(uploads) = connection.and_then(|on| on.uploads.as_mut()) else {
+            return;
+        };
+        while let Some((id, bytes)) = uploads.waiting.front().copied() {
+            let reserved = uploads.reserved;
+            let fits = reserved.saturating_add(bytes) <= self.capacity.buffered_bytes;
+            if reserved > 0 && !fits {
+                return;
+            }
+            uploads.waiting.pop_front();
+            if let Some(request) = self.requests.get_mut(id) {
+                uploads.reserved += bytes;
+                request.bytes = Bytes::Reserved(bytes);
+                self.actions.push_back((id, Action::Resume));
+            }
+        }
+    }
+
+    /// The upload waits for others of its connection, not for its client.
+    pub(super) fn is_waiting_for_bytes(&self, id: Id) -> bool {
+        let request = self.requests.get(id);
+        request.is_some_and(|it| it.bytes == Bytes::Waiting)
+    }
+
+    /// The handler has taken what was uploaded, or nothing of it is left.
+    pub(super) fn release_bytes(&mut self, id: Id) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        let on = request.connection;
+        let before = std::mem::replace(&mut request.bytes, Bytes::None);
+        let connection = self.connections.get_mut(on);
+        let Some(uploads) = connection.and_then(|on| on.uploads.as_mut()) else {
+            return;
+        };
+        match before {
+            Bytes::None => return,
+            Bytes::Waiting => uploads.waiting.retain(|(waiting, _)| *waiting != id),
+            Bytes::Reserved(bytes) => uploads.reserved -= bytes,
+        }
+        self.grant_bytes(on);
+    }
+
+    // What follows from a step
+
+    /// The next action and the request it is for.
+    pub(super) fn next_action(&mut self) -> Option<(R, Action)> {
+        while let Some((id, action)) = self.actions.pop_front() {
+            if let Some(request) = self.requests.get(id) {
+                return Some((request.handle.clone(), action));
+            }
+        }
+        None
+    }
+
+    /// Whether a refusal was added since the last call.
+    pub(super) fn take_refused(&mut self) -> bool {
+        self.refusals.take_changed()
+    }
+
+    /// Refusals to report now.
+    pub(super) fn take_reports(&mut self, now: Instant) -> Vec<RefusalReport<C>> {
+        self.refusals.take_reports(now)
+    }
+
+    /// When there are more.
+    pub(super) fn reports_due(&self) -> Option<Instant> {
+        self.refusals.due()
+    }
+
+    // Counts
+
+    pub(super) fn requests(&self) -> impl Iterator<Item = &R> {
+        self.requests.iter().map(|request| &request.handle)
+    }
+
+    /// Requests whose connection has to do with them, those in the queue included.
+    pub(super) fn attached(&self) -> usize {
+        self.attached
+    }
+
+    #[cfg(test)]
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            requests: self.requests.len(),
+            waiting: self.waiting,
+            running: self.lanes.each_ref().map(|lane| lane.running),
+            open: self.lanes.each_ref().map(|lane| lane.open),
+            queued: self
+                .requests
+                .iter()
+                .filter(|request| matches!(request.stage, Stage::Queued | Stage::Limited(_)))
+                .count(),
+            concurrency: self.concurrency.iter().map(|limit| limit.running).sum(),
+            reserved: self
+                .connections
+                .iter()
+                .filter_map(|connection| connection.uploads.as_ref())
+                .map(|uploads| uploads.reserved)
+                .sum(),
+            timers: self.timers.len(),
+        }
+    }
+}
+
+/// The network that counts as one client: an IPv4 address, or the 64 bits of IPv6 that one customer gets.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+    }
+}
