@@ -6,12 +6,12 @@ namespace Weft\Bus;
 
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
-use Weft\Bus\Internal\Consuming\Consumption;
+use Weft\Bus\Internal\Consuming\ConsumeOptions;
 use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Dsn;
 use Weft\Bus\Internal\Sending\Due;
-use Weft\Bus\Internal\Kind;
-use Weft\Bus\Internal\Sending\Options;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\Sending\MessageHeaders;
 use Weft\Bus\Internal\Consuming\Receiver;
 use Weft\Bus\Internal\Requests\Requests;
 use Weft\Bus\Internal\Schema\Comparison;
@@ -203,7 +203,7 @@ final class Bus
     ): string {
         $due = Due::of($delay, $at);
 
-        return $this->sender->one(Kind::Command, $command, $due, Options::headers($priority, $expires, $due, $headers));
+        return $this->sender->one(MessageKind::Command, $command, $due, MessageHeaders::headers($priority, $expires, $due, $headers));
     }
 
     /**
@@ -226,7 +226,7 @@ final class Bus
     ): string {
         $due = Due::of($delay, $at);
 
-        return $this->sender->one(Kind::Event, $event, $due, Options::headers($priority, $expires, $due, $headers));
+        return $this->sender->one(MessageKind::Event, $event, $due, MessageHeaders::headers($priority, $expires, $due, $headers));
     }
 
     /**
@@ -325,7 +325,7 @@ final class Bus
      */
     public function sendAll(iterable $commands, bool $confirmed = true): int
     {
-        return $this->sender->many(Kind::Command, $commands, $confirmed);
+        return $this->sender->many(MessageKind::Command, $commands, $confirmed);
     }
 
     /**
@@ -338,7 +338,7 @@ final class Bus
      */
     public function publishAll(iterable $events, bool $confirmed = true): int
     {
-        return $this->sender->many(Kind::Event, $events, $confirmed);
+        return $this->sender->many(MessageKind::Event, $events, $confirmed);
     }
 
     /**
@@ -374,7 +374,7 @@ final class Bus
         ?CircuitBreaker $breaker = null,
         ?float $grace = null,
     ): int {
-        return $this->receiver->consume($queue, new Consumption($concurrency, $prefetch, $stopWhenEmpty, $limit, $signals, $breaker, $grace));
+        return $this->receiver->consume($queue, new ConsumeOptions($concurrency, $prefetch, $stopWhenEmpty, $limit, $signals, $breaker, $grace));
     }
 
     /**
@@ -397,7 +397,7 @@ final class Bus
      */
     public function stop(?float $grace = null): void
     {
-        Consumption::vetGrace($grace);
+        ConsumeOptions::vetGrace($grace);
         $this->receiver->stop($grace);
     }
 

@@ -6,9 +6,9 @@ namespace Weft\Bus;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Sending\Due;
-use Weft\Bus\Internal\Kind;
-use Weft\Bus\Internal\Sending\Options;
-use Weft\Bus\Internal\Sending\Outbox;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\Sending\MessageHeaders;
+use Weft\Bus\Internal\Sending\HandlerOutbox;
 use Weft\Bus\Transport\Delivery;
 use Weft\Sql\Transaction;
 
@@ -27,7 +27,7 @@ final class Context
     /** @internal made by the bus for each handled message */
     public function __construct(
         private readonly Delivery $delivery,
-        private readonly Outbox $outbox,
+        private readonly HandlerOutbox $outbox,
         private readonly LoggerInterface $logger,
         public readonly string $queue,
         private readonly string $handler = '',
@@ -58,7 +58,7 @@ final class Context
     ): string {
         $due = Due::of($delay, $at);
 
-        return $this->outbox->add(Kind::Event, $event, $this, $due, Options::headers($priority, $expires, $due, $headers));
+        return $this->outbox->add(MessageKind::Event, $event, $this, $due, MessageHeaders::headers($priority, $expires, $due, $headers));
     }
 
     /**
@@ -84,7 +84,7 @@ final class Context
     ): string {
         $due = Due::of($delay, $at);
 
-        return $this->outbox->add(Kind::Command, $command, $this, $due, Options::headers($priority, $expires, $due, $headers));
+        return $this->outbox->add(MessageKind::Command, $command, $this, $due, MessageHeaders::headers($priority, $expires, $due, $headers));
     }
 
     /**
@@ -93,7 +93,7 @@ final class Context
      * @param float|null            $due     as microtime(true) has it
      * @param array<string, string> $headers of its own
      */
-    public function add(Kind $kind, object $message, ?float $due, array $headers = []): string
+    public function add(MessageKind $kind, object $message, ?float $due, array $headers = []): string
     {
         return $this->outbox->add($kind, $message, $this, $due, $headers);
     }

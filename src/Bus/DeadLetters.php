@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-use Weft\Bus\Internal\Consuming\Leftovers;
+use Weft\Bus\Internal\Consuming\RemainingDeliveries;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
@@ -135,7 +135,7 @@ final class DeadLetters
         try {
             // Those that are there now and no more: a letter that is edited or fails again comes to the end.
             while ($seen < $total && $found < ($limit ?? \PHP_INT_MAX)) {
-                $deliveries = Leftovers::next($consumer, \max(1, \min($total - $seen, $prefetch, self::CHUNK)), self::LINGER);
+                $deliveries = RemainingDeliveries::next($consumer, \max(1, \min($total - $seen, $prefetch, self::CHUNK)), self::LINGER);
                 if ($deliveries === []) {
                     break;
                 }

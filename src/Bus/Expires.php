@@ -17,6 +17,6 @@ final class Expires
     /** @param float $after seconds, above 0 */
     public function __construct(public readonly float $after)
     {
-        Internal\Sending\Options::lifetime($after);
+        Internal\Sending\MessageHeaders::lifetime($after);
     }
 }

@@ -19,6 +19,6 @@ final class Priority
     /** @param int<0, 9> $level */
     public function __construct(public readonly int $level)
     {
-        Internal\Sending\Options::priority($level);
+        Internal\Sending\MessageHeaders::priority($level);
     }
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-use Weft\Bus\Internal\Causes;
+use Weft\Bus\Internal\ExceptionChain;
 
 /**
  * How often and when a handler that has thrown is tried again before its message is parked.
@@ -54,7 +54,7 @@ final class Retry
     /** Whether it is for an exception or for one of those that led to it. */
     public function fits(\Throwable $thrown): bool
     {
-        foreach (Causes::of($thrown) as $error) {
+        foreach (ExceptionChain::of($thrown) as $error) {
             foreach ($this->on as $class) {
                 if ($error instanceof $class) {
                     return true;

@@ -13,14 +13,14 @@ use Weft\Bus\BusException;
 use Weft\Bus\DeadLetter;
 use Weft\Bus\DeadLetterFilter;
 use Weft\Bus\Header;
-use Weft\Bus\Internal\Chance;
+use Weft\Bus\Internal\Random;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
-use Weft\Testing\Internal\Simulated;
+use Weft\Testing\Internal\SimulatedBroker;
 
 use function Weft\async;
 use function Weft\current;
@@ -45,7 +45,7 @@ final class TestBus
     private const MOST = 10_000;
 
     public readonly Database $database;
-    private readonly Simulated $broker;
+    private readonly SimulatedBroker $broker;
     private readonly Memory $transport;
     private readonly Codec $codec;
     private readonly bool $ownsDatabase;
@@ -63,13 +63,13 @@ final class TestBus
     {
         $this->ownsDatabase = $database === null;
         $this->database = $database ?? Database::connect('sqlite::memory:');
-        $this->broker = new Simulated($seed, $faults);
+        $this->broker = new SimulatedBroker($seed, $faults);
         $this->transport = new Memory($this->broker);
         $this->codec = new Codec();
         $this->retry = new Retry(immediate: 3, delayed: 5);
         $this->logger = new NullLogger();
         Clock::set((float) ($now ?? new \DateTimeImmutable('2026-01-01 00:00:00 UTC'))->format('U.u'));
-        Chance::by($this->broker->chance(...));
+        Random::by($this->broker->chance(...));
     }
 
     /**
@@ -282,7 +282,7 @@ final class TestBus
     public function close(): void
     {
         Clock::set(null);
-        Chance::by(null);
+        Random::by(null);
         $this->bus?->close();
         $this->ownsDatabase && $this->database->close();
     }

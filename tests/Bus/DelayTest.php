@@ -11,11 +11,11 @@ use Weft\Bus\Context;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Cron;
-use Weft\Bus\Internal\Ledger\Delayed;
-use Weft\Bus\Internal\Ledger\Schedules;
-use Weft\Bus\Internal\Ledger\Tables;
-use Weft\Bus\Internal\Sending\Claims;
-use Weft\Bus\Internal\Sending\Envelopes;
+use Weft\Bus\Internal\Persistence\DelayedMessages;
+use Weft\Bus\Internal\Persistence\Schedules;
+use Weft\Bus\Internal\Persistence\Tables;
+use Weft\Bus\Internal\Sending\BodyStore;
+use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\RabbitMq;
@@ -309,7 +309,7 @@ class DelayTest extends BusTestCase
         $this->inRuntime(function () use ($rules, $minutes): void {
             $database = Database::connect($this->dsn());
             Tables::ensure($database);
-            $delayed = new Delayed($database, new Memory(), new NullLogger());
+            $delayed = new DelayedMessages($database, new Memory(), new NullLogger());
             $start = \gmmktime(4, 0, 30, 3, 4, 2026);
             $seed = \random_int(1, 1_000_000);
             \mt_srand($seed);
@@ -342,9 +342,9 @@ class DelayTest extends BusTestCase
         yield 'times that are close' => [['10 * * * *', '11 * * * *', '12 * * * *'], [9, 10, 11]];
     }
 
-    private function schedule(Database $database, Delayed $delayed, string $rule): Schedules
+    private function schedule(Database $database, DelayedMessages $delayed, string $rule): Schedules
     {
-        $schedules = new Schedules($database, $delayed, new Envelopes(new Codec(), new Claims(null)), new NullLogger());
+        $schedules = new Schedules($database, $delayed, new EnvelopeFactory(new Codec(), new BodyStore(null)), new NullLogger());
         $schedules->add('customers', new Cron($rule, new \DateTimeZone('UTC')), static fn(): StoreCustomer => self::customer(1));
 
         return $schedules;

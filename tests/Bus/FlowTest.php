@@ -9,7 +9,7 @@ use Weft\Bus\CircuitBreaker;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
-use Weft\Bus\Internal\Flow\Gradient;
+use Weft\Bus\Internal\Flow\AdaptiveLimit;
 use Weft\Bus\Internal\Flow\SharedClock;
 use Weft\Bus\RateLimit;
 use Weft\Bus\Retry;
@@ -555,7 +555,7 @@ final class FlowTest extends BusTestCase
 
     public function testWhenCallsBecomeTenTimesSlowerFewerRunAtOnceAndMoreAgainWhenTheyRecover(): void
     {
-        $gradient = new Gradient(0.0);
+        $gradient = new AdaptiveLimit(0.0);
         $now = 0.0;
         $run = static function (float $seconds, float $takes) use ($gradient, &$now): void {
             for ($end = $now + $seconds; $now < $end;) {
@@ -575,7 +575,7 @@ final class FlowTest extends BusTestCase
     public function testCallsThatWaitForEachOtherAreNotMadeMore(): void
     {
         // A resource for 8 at a time: more calls only wait, and take the longer.
-        $gradient = new Gradient(0.0);
+        $gradient = new AdaptiveLimit(0.0);
         $now = 0.0;
         for ($call = 0; $call < 20_000; $call++) {
             $takes = 0.005 * \max(1.0, $gradient->limit / 8);

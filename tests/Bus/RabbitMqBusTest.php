@@ -13,7 +13,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
-use Weft\Bus\Internal\Gauges;
+use Weft\Bus\Internal\MetricsPoller;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\Publishing;
 use Weft\Bus\Transport\Outgoing;
@@ -67,7 +67,7 @@ final class RabbitMqBusTest extends BusTestCase
                 $id = \substr_replace(\sprintf('%012x', (int) ((\microtime(true) - 90.0) * 1000)), '-', 8, 0) . '-7000-8000-000000000000';
                 $database->execute('INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, 0, ?, ?)', [$id, 'Type', '{}', new Bytes('{}')]);
                 $setup = (fn(): Setup => $this->setup)->call($bus);
-                $gauges = async(fn() => (new Gauges($setup->transport, $setup->ledger, new NullLogger()))->follow(self::QUEUE));
+                $gauges = async(fn() => (new MetricsPoller($setup->transport, $setup->ledger, new NullLogger()))->follow(self::QUEUE));
                 while (!\str_contains(metrics(), 'weft_bus_queue_messages{queue="' . self::QUEUE . '.dead"}')) {
                     delay(0.01);
                 }

@@ -7,7 +7,7 @@ namespace Weft\Tests\Bus;
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\RabbitMq\Properties;
-use Weft\Bus\Internal\RabbitMq\Publishing;
+use Weft\Bus\Internal\RabbitMq\Publisher;
 use Weft\Bus\Transport\Outgoing;
 
 final class RabbitMqPropertiesTest extends TestCase
@@ -44,7 +44,7 @@ final class RabbitMqPropertiesTest extends TestCase
         [, $properties] = Properties::routed(new Outgoing('a', '{}', [Header::MESSAGE_ID => self::ID, Header::CORRELATION_ID => 'order-17']));
 
         self::assertSame(['messageId' => self::SHORT_ID, 'correlationId' => 'order-17'], $properties);
-        $delivery = Properties::delivery([1, false, Publishing::EVENTS, 'a', '{}', [], $properties]);
+        $delivery = Properties::delivery([1, false, Publisher::EVENTS, 'a', '{}', [], $properties]);
         self::assertSame([Header::MESSAGE_ID => self::ID, Header::CORRELATION_ID => 'order-17'], $delivery->headers);
         self::assertSame('a', $delivery->type);
     }
@@ -54,7 +54,7 @@ final class RabbitMqPropertiesTest extends TestCase
         $headers = [Header::MESSAGE_ID => self::ID, Header::KIND => 'command'];
         [$left, $properties] = Properties::direct(new Outgoing('a', '{}', $headers));
 
-        self::assertSame($headers, Properties::delivery([1, false, Publishing::COMMANDS, 'a', '{}', [], ['messageId' => self::SHORT_ID]])->headers);
+        self::assertSame($headers, Properties::delivery([1, false, Publisher::COMMANDS, 'a', '{}', [], ['messageId' => self::SHORT_ID]])->headers);
         self::assertEquals($headers, Properties::delivery([1, false, '', 'customers.dead', '{}', $left, $properties])->headers);
         self::assertSame('a', $properties['type']);
     }

@@ -7,7 +7,7 @@ namespace Weft\Tests\Testing;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
 use Weft\Testing\Faults;
-use Weft\Testing\Internal\Simulated;
+use Weft\Testing\Internal\SimulatedBroker;
 use Weft\Tests\Bus\Transport\TransportConformance;
 
 /** The broker of the test kit, while nothing is to go wrong, is one like the others. */
@@ -17,6 +17,6 @@ final class SimulatedTest extends TransportConformance
 
     protected function connect(): Transport
     {
-        return $this->broker ??= new Memory(new Simulated(1, new Faults()));
+        return $this->broker ??= new Memory(new SimulatedBroker(1, new Faults()));
     }
 }

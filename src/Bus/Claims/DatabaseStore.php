@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Claims;
 
 use Weft\Bus\ClaimStore;
-use Weft\Bus\Internal\Ledger\Dialect;
+use Weft\Bus\Internal\Persistence\Dialect;
 use Weft\Sql\Bytes;
 use Weft\Sql\Database;
 use Weft\Sql\Internal\Schema;

@@ -33,7 +33,7 @@ final class Cron
         $this->fields = CronFields::of($expression);
         $this->local = new LocalTime($zone);
         // The column of a schedule's rule takes no more.
-        $this->rule = Name::fit("{$this->fields->text} {$zone->getName()}", self::RULE_BYTES);
+        $this->rule = Identifier::fit("{$this->fields->text} {$zone->getName()}", self::RULE_BYTES);
         $this->after(0);
     }
 

@@ -8,7 +8,7 @@ use Weft\Bus\ClaimLost;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Schema\Upcasters;
-use Weft\Bus\Internal\Sending\Claims;
+use Weft\Bus\Internal\Sending\BodyStore;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\Transport\Delivery;
 
@@ -21,7 +21,7 @@ final class Decoder
 {
     public function __construct(
         public readonly Upcasters $upcasters,
-        private readonly Claims $claims,
+        private readonly BodyStore $claims,
     ) {}
 
     /** @throws MessageDecodingFailed|ClaimLost */

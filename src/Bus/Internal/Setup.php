@@ -10,20 +10,20 @@ use Weft\Bus\ClaimCheck;
 use Weft\Bus\Context;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Consuming\RetryPolicy;
-use Weft\Bus\Internal\Flow\Rates;
+use Weft\Bus\Internal\Flow\RateLimiter;
 use Weft\Bus\Internal\Handlers\HandlerCompiler;
 use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Internal\Handlers\KeyedMutex;
 use Weft\Bus\Internal\Handlers\Parameters;
 use Weft\Bus\Internal\Handlers\Pipeline;
-use Weft\Bus\Internal\Ledger\Ledger;
-use Weft\Bus\Internal\Requests\Answers;
+use Weft\Bus\Internal\Persistence\Persistence;
+use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Internal\Saga\SagaCompiler;
-use Weft\Bus\Internal\Saga\Store;
+use Weft\Bus\Internal\Saga\SagaStore;
 use Weft\Bus\Internal\Schema\Upcasters;
-use Weft\Bus\Internal\Sending\Claims;
-use Weft\Bus\Internal\Sending\Delays;
-use Weft\Bus\Internal\Sending\Envelopes;
+use Weft\Bus\Internal\Sending\BodyStore;
+use Weft\Bus\Internal\Sending\DelayStore;
+use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\KeyRing;
 use Weft\Bus\Observer;
 use Weft\Bus\Progress;
@@ -47,11 +47,11 @@ final class Setup
 {
     public readonly LoggerInterface $logger;
     public readonly Codec $codec;
-    public readonly Claims $claims;
+    public readonly BodyStore $claims;
     public readonly Decoder $decoder;
-    public readonly Envelopes $envelopes;
+    public readonly EnvelopeFactory $envelopes;
     public readonly Handlers $handlers;
-    public readonly Answers $answers;
+    public readonly Replies $answers;
     public readonly HandlerCompiler $compiler;
     public readonly SagaCompiler $sagas;
 
@@ -64,11 +64,11 @@ final class Setup
     public readonly Local $current;
 
     /** Null without a database. */
-    public readonly ?Ledger $ledger;
+    public readonly ?Persistence $ledger;
 
-    public readonly ?Delays $delays;
+    public readonly ?DelayStore $delays;
     public readonly RetryPolicy $retries;
-    public readonly Rates $rates;
+    public readonly RateLimiter $rates;
 
     /** @param float|null $timeout seconds, of handlers that say nothing else */
     public function __construct(
@@ -87,23 +87,23 @@ final class Setup
     ) {
         $this->logger = new GuardedLogger($logger);
         $this->codec = new Codec($keys);
-        $this->claims = new Claims($claims);
+        $this->claims = new BodyStore($claims);
         $this->decoder = new Decoder(new Upcasters($this->codec), $this->claims);
-        $this->envelopes = new Envelopes($this->codec, $this->claims);
+        $this->envelopes = new EnvelopeFactory($this->codec, $this->claims);
         $this->handlers = new Handlers(new Pipeline($timeout === null ? null : (new Timeout($timeout))->seconds));
         $parameters = new Parameters($database, $container, $logger);
         $this->compiler = new HandlerCompiler($this->codec, $parameters, $validator);
-        $this->sagas = new SagaCompiler($this->codec, $parameters, $validator, $database === null ? null : new Store($database));
+        $this->sagas = new SagaCompiler($this->codec, $parameters, $validator, $database === null ? null : new SagaStore($database));
         $this->inTurn = new KeyedMutex();
-        $this->answers = new Answers($this->envelopes, $transport, $this->logger);
+        $this->answers = new Replies($this->envelopes, $transport, $this->logger);
         $this->progress = new Progress();
         /** @var Local<Context|null> $current */
         $current = new Local();
         $this->current = $current;
         $this->retries = new RetryPolicy($retry);
         $ledgers = $database ?? ($transport instanceof DatabaseTransport ? $transport->database() : null);
-        $this->ledger = $ledgers === null ? null : new Ledger($ledgers, $transport, $this->envelopes, $recording, $this->logger);
-        $this->rates = new Rates($ledgers);
+        $this->ledger = $ledgers === null ? null : new Persistence($ledgers, $transport, $this->envelopes, $recording, $this->logger);
+        $this->rates = new RateLimiter($ledgers);
         $this->delays = $this->ledger?->delayed ?? ($transport instanceof DelayingTransport ? $transport->delays() : null);
     }
 

@@ -7,11 +7,11 @@ namespace Weft\Bus\Saga;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Sending\Due;
-use Weft\Bus\Internal\Kind;
-use Weft\Bus\Internal\Ledger\Delayed;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Saga\Correlation;
-use Weft\Bus\Internal\Saga\Row;
-use Weft\Bus\Internal\Saga\Store;
+use Weft\Bus\Internal\Saga\SagaRow;
+use Weft\Bus\Internal\Saga\SagaStore;
 use Weft\Sql\Transaction;
 
 /**
@@ -26,8 +26,8 @@ final class SagaContext
     public function __construct(
         private readonly Context $context,
         private readonly Transaction $transaction,
-        private readonly Store $store,
-        private readonly Row $row,
+        private readonly SagaStore $store,
+        private readonly SagaRow $row,
     ) {}
 
     public function id(): string
@@ -37,13 +37,13 @@ final class SagaContext
 
     public function startedAt(): \DateTimeImmutable
     {
-        return Row::time($this->row->startedAt);
+        return SagaRow::time($this->row->startedAt);
     }
 
     /** From when on it takes no messages; null when it never expires. */
     public function expiresAt(): ?\DateTimeImmutable
     {
-        return $this->row->expiresAt === null ? null : Row::time($this->row->expiresAt);
+        return $this->row->expiresAt === null ? null : SagaRow::time($this->row->expiresAt);
     }
 
     /** Lets it expire at another time than {@see Saga::$expires} says; null never. */
@@ -90,7 +90,7 @@ final class SagaContext
      */
     public function timeout(object $message, ?float $delay = null, ?\DateTimeInterface $at = null): string
     {
-        return $this->context->add(Kind::Command, $message, Due::of($delay, $at), [Header::SAGA_ID => $this->row->id]);
+        return $this->context->add(MessageKind::Command, $message, Due::of($delay, $at), [Header::SAGA_ID => $this->row->id]);
     }
 
     /**
@@ -102,7 +102,7 @@ final class SagaContext
     {
         $this->hasActed = true;
 
-        return Delayed::drop($this->transaction, $id);
+        return DelayedMessages::drop($this->transaction, $id);
     }
 
     /** Ends it: what it was for is done. Its row stays, and answers what comes late. */

@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Weft\Bus\Saga;
 
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\Kind;
-use Weft\Bus\Internal\Saga\Definition;
-use Weft\Bus\Internal\Saga\Row;
-use Weft\Bus\Internal\Saga\Store;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\Saga\SagaDefinition;
+use Weft\Bus\Internal\Saga\SagaRow;
+use Weft\Bus\Internal\Saga\SagaStore;
 use Weft\Bus\Internal\Sending\Sender;
 use Weft\Sql\Transaction;
 
@@ -18,10 +18,10 @@ final class Sagas
     /**
      * @internal made by {@see \Weft\Bus\Bus::sagas()}
      *
-     * @param array<string, Definition> $definitions
+     * @param array<string, SagaDefinition> $definitions
      */
     public function __construct(
-        private readonly Store $store,
+        private readonly SagaStore $store,
         private readonly array $definitions,
         private readonly Sender $sender,
     ) {}
@@ -56,7 +56,7 @@ final class Sagas
         }
         $rows = $this->store->list($saga === null ? null : $this->name($saga), $status, $limit);
 
-        return \array_map(static fn(Row $row): SagaRecord => $row->record(), $rows);
+        return \array_map(static fn(SagaRow $row): SagaRecord => $row->record(), $rows);
     }
 
     /**
@@ -79,7 +79,7 @@ final class Sagas
         $row->reopen($expires ?? $definition->options->expires);
         $this->store->save($this->store->database, $row);
         if ($definition->options->announce) {
-            $this->sender->one(Kind::Event, new SagaReopened($row->saga, $row->id));
+            $this->sender->one(MessageKind::Event, new SagaReopened($row->saga, $row->id));
         }
     }
 
@@ -96,13 +96,13 @@ final class Sagas
         return $this->store->database->transaction(fn(Transaction $transaction): int => $this->store->forget($transaction, $time));
     }
 
-    private function row(string $saga, string $id): Row
+    private function row(string $saga, string $id): SagaRow
     {
         return $this->store->byId($this->store->database, $this->name($saga), $id)
             ?? throw new SagaNotFound("Saga {$this->name($saga)} \"{$id}\" was never started or is forgotten");
     }
 
-    private function definition(string $saga): Definition
+    private function definition(string $saga): SagaDefinition
     {
         return $this->definitions[$saga] ?? throw new \ValueError("No saga {$saga} is registered with this bus" . ($this->definitions === [] ? '' : '; there are ' . \implode(', ', \array_keys($this->definitions))));
     }

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Transport;
 
-use Weft\Bus\Internal\Sending\Delays;
+use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Transport;
 
 /** A transport in which messages can wait until they are due, for a bus without a database. */
 interface DelayingTransport extends Transport
 {
     /** @internal */
-    public function delays(): Delays;
+    public function delays(): DelayStore;
 }

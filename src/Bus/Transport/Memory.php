@@ -7,9 +7,9 @@ namespace Weft\Bus\Transport;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Memory\MemoryConsumer;
-use Weft\Bus\Internal\Memory\MemoryDelays;
+use Weft\Bus\Internal\Memory\MemoryDelayStore;
 use Weft\Bus\Internal\Memory\MemoryQueue;
-use Weft\Bus\Internal\Memory\Surroundings;
+use Weft\Bus\Internal\Memory\FaultInjector;
 use Weft\Bus\UndefinedQueue;
 use Weft\Bus\UnroutableMessage;
 
@@ -25,12 +25,12 @@ final class Memory implements DelayingTransport, TemporaryQueues
     /** @var array<int, MemoryConsumer> not closed yet */
     private array $consumers = [];
 
-    private readonly MemoryDelays $delays;
+    private readonly MemoryDelayStore $delays;
 
-    /** @param Surroundings|null $surroundings of a test, see {@see \Weft\Testing\TestBus}; null for none */
-    public function __construct(private readonly ?Surroundings $surroundings = null)
+    /** @param FaultInjector|null $surroundings of a test, see {@see \Weft\Testing\TestBus}; null for none */
+    public function __construct(private readonly ?FaultInjector $surroundings = null)
     {
-        $this->delays = new MemoryDelays(
+        $this->delays = new MemoryDelayStore(
             function (Outgoing $message, ?string $queue): void {
                 try {
                     $queue === null ? $this->publish([$message]) : $this->put($queue, [$message]);
@@ -48,7 +48,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
     }
 
     /** @internal */
-    public function delays(): MemoryDelays
+    public function delays(): MemoryDelayStore
     {
         return $this->delays;
     }

@@ -5,16 +5,16 @@ declare(strict_types=1);
 namespace Weft\Bus\Transport;
 
 use Psr\Log\LoggerInterface;
-use Weft\Bus\Internal\Postgres\Arrivals;
-use Weft\Bus\Internal\Postgres\Notices;
+use Weft\Bus\Internal\Postgres\MessageNotifications;
+use Weft\Bus\Internal\Postgres\ConnectionEvents;
 use Weft\Bus\Internal\Postgres\PostgresConsumer;
-use Weft\Bus\Internal\Postgres\Presence;
+use Weft\Bus\Internal\Postgres\LivenessSession;
 use Weft\Bus\Internal\Postgres\Publisher;
 use Weft\Bus\Internal\Postgres\Schema;
-use Weft\Bus\Internal\Postgres\Settlements;
+use Weft\Bus\Internal\Postgres\AckBatcher;
 use Weft\Bus\Internal\Postgres\Store;
 use Weft\Bus\Internal\Postgres\Vacuum;
-use Weft\Bus\Internal\Postgres\Watch;
+use Weft\Bus\Internal\Postgres\LivenessMonitor;
 use Weft\Bus\TransportFailed;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
@@ -39,13 +39,13 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     /** Fewer would let one wait for the other. */
     private const LEAST_CONNECTIONS = 3;
 
-    private readonly Presence $presence;
-    private readonly Arrivals $arrivals;
+    private readonly LivenessSession $presence;
+    private readonly MessageNotifications $arrivals;
     private readonly Publisher $publisher;
-    private readonly Settlements $settlements;
+    private readonly AckBatcher $settlements;
     private readonly Vacuum $vacuum;
-    private readonly Watch $watch;
-    private readonly Notices $notices;
+    private readonly LivenessMonitor $watch;
+    private readonly ConnectionEvents $notices;
 
     /** @var array<int, PostgresConsumer> not closed yet */
     private array $consumers = [];
@@ -56,13 +56,13 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
         private readonly Store $store,
         private readonly ?Database $owned,
     ) {
-        $this->presence = new Presence($store->database);
-        $this->arrivals = new Arrivals($store->database);
-        $this->notices = new Notices();
+        $this->presence = new LivenessSession($store->database);
+        $this->arrivals = new MessageNotifications($store->database);
+        $this->notices = new ConnectionEvents();
         $this->publisher = new Publisher($store, $this->arrivals);
         $this->vacuum = new Vacuum($store->database);
-        $this->settlements = new Settlements($store, $this->vacuum, $this->arrivals->announce(...));
-        $this->watch = new Watch($store, $this->presence, $this->arrivals, $this->notices);
+        $this->settlements = new AckBatcher($store, $this->vacuum, $this->arrivals->announce(...));
+        $this->watch = new LivenessMonitor($store, $this->presence, $this->arrivals, $this->notices);
     }
 
     /**

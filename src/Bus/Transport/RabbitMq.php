@@ -9,12 +9,12 @@ use Weft\Amqp\AmqpException;
 use Weft\Amqp\InvalidDsn;
 use Weft\Amqp\Refused;
 use Weft\Bus\DeadLetters;
-use Weft\Bus\Internal\Sending\Delays;
+use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\RabbitMq\ConnectionLog;
-use Weft\Bus\Internal\RabbitMq\Ladder;
-use Weft\Bus\Internal\RabbitMq\Publishing;
+use Weft\Bus\Internal\RabbitMq\DelayQueues;
+use Weft\Bus\Internal\RabbitMq\Publisher;
 use Weft\Bus\Internal\RabbitMq\RabbitMqConsumer;
-use Weft\Bus\Internal\RabbitMq\SeveralConsumers;
+use Weft\Bus\Internal\RabbitMq\CombinedConsumer;
 use Weft\Bus\Internal\RabbitMq\Subscription;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\TopologyConflict;
@@ -30,7 +30,7 @@ use function Weft\all;
  * RabbitMQ 3.10 and later. Two durable direct exchanges, one for commands and one for events, route by message type to
  * one durable queue per service.
  *
- * Publishing and consuming have a connection each, because a broker that is short of memory or disk stops reading from
+ * Publisher and consuming have a connection each, because a broker that is short of memory or disk stops reading from
  * those that publish, acknowledgements included. Whatever consumers need, declarations too, goes over theirs. Both recover by themselves; what was unconfirmed is sent again.
  */
 final class RabbitMq implements ReportingTransport, DelayingTransport, TemporaryQueues
@@ -44,8 +44,8 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     /** Milliseconds a temporary queue lives without a consumer: longer than a broker takes to restart. */
     private const TEMPORARY = 300_000;
     private const EXCHANGES = [
-        ['name' => Publishing::COMMANDS, 'kind' => 'direct', 'durable' => true],
-        ['name' => Publishing::EVENTS, 'kind' => 'direct', 'durable' => true],
+        ['name' => Publisher::COMMANDS, 'kind' => 'direct', 'durable' => true],
+        ['name' => Publisher::EVENTS, 'kind' => 'direct', 'durable' => true],
     ];
 
     private ?AmqpConnection $consuming = null;
@@ -57,17 +57,17 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     private array $declared = [];
 
     private bool $closed = false;
-    private readonly Ladder $ladder;
+    private readonly DelayQueues $ladder;
 
     /** @param array<string, RabbitMqQueue> $queues */
     private function __construct(
         private readonly string $dsn,
         private readonly AmqpConnection $connection,
-        private readonly Publishing $publishing,
+        private readonly Publisher $publishing,
         private readonly RabbitMqQueue $queue,
         private readonly array $queues,
     ) {
-        $this->ladder = new Ladder($connection, $publishing, $queue->type === 'quorum');
+        $this->ladder = new DelayQueues($connection, $publishing, $queue->type === 'quorum');
     }
 
     /**
@@ -94,13 +94,13 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
             // Also for programs that only publish: an event nobody listens to yet is none the less no error.
             Scheduler::await($connection->declare(self::EXCHANGES, [], []));
         } catch (AmqpException $exception) {
-            throw new TransportFailed("Cannot declare the exchanges \"" . Publishing::COMMANDS . '" and "' . Publishing::EVENTS . "\": {$exception->getMessage()}", $exception);
+            throw new TransportFailed("Cannot declare the exchanges \"" . Publisher::COMMANDS . '" and "' . Publisher::EVENTS . "\": {$exception->getMessage()}", $exception);
         }
 
         $queue ??= RabbitMqQueue::classic();
         $prioritises = \array_filter([$queue, ...\array_values($queues)], static fn(RabbitMqQueue $queue): bool => isset($queue->arguments['x-max-priority'])) !== [];
 
-        return new self($dsn, $connection, new Publishing($connection, $persistent, $window, $prioritises), $queue, $queues);
+        return new self($dsn, $connection, new Publisher($connection, $persistent, $window, $prioritises), $queue, $queues);
     }
 
     /** @throws TopologyConflict when there is such a queue with other arguments */
@@ -109,7 +109,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         $this->declared[$queue] = ($this->declared[$queue] ?? []) + \array_fill_keys($types, true);
         $dead = DeadLetters::queueOf($queue);
         $arguments = [$queue => $this->optionsOf($queue)->arguments, $dead => $this->optionsOf($queue)->dead];
-        $bindings = Ladder::bindings($queue, $types);
+        $bindings = DelayQueues::bindings($queue, $types);
         foreach ($types as $type) {
             foreach (self::EXCHANGES as $exchange) {
                 $bindings[] = ['exchange' => $exchange['name'], 'queue' => $queue, 'routingKey' => $type];
@@ -172,7 +172,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
             throw $thrown;
         }
 
-        return new SeveralConsumers($consumers, $arrival);
+        return new CombinedConsumer($consumers, $arrival);
     }
 
     private function consumer(string $queue, int $prefetch, Wakeup $arrival): RabbitMqConsumer
@@ -247,7 +247,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     }
 
     /** @internal messages wait in queues of the broker where there is no database */
-    public function delays(): Delays
+    public function delays(): DelayStore
     {
         return $this->ladder;
     }
@@ -265,7 +265,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     {
         \ksort($arguments);
         try {
-            Scheduler::await($this->consuming()->declare([...self::EXCHANGES, ...Ladder::ARRIVALS], [['name' => $queue, 'durable' => true, 'arguments' => $arguments]], $bindings));
+            Scheduler::await($this->consuming()->declare([...self::EXCHANGES, ...DelayQueues::ARRIVALS], [['name' => $queue, 'durable' => true, 'arguments' => $arguments]], $bindings));
         } catch (AmqpException $exception) {
             if ($exception instanceof Refused && $exception->getCode() === self::PRECONDITION_FAILED) {
                 throw new TopologyConflict("Queue \"{$queue}\" exists with other arguments than " . (string) \json_encode(['durable' => true] + $arguments, \JSON_UNESCAPED_SLASHES)

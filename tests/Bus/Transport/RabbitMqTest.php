@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus\Transport;
 
 use Weft\Bus\Header;
-use Weft\Bus\Internal\RabbitMq\Publishing;
+use Weft\Bus\Internal\RabbitMq\Publisher;
 use Weft\Bus\TopologyConflict;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
@@ -182,7 +182,7 @@ final class RabbitMqTest extends RabbitMqConformance
             $connection = Scheduler::await(AmqpConnection::open($this->dsn()));
             $publisher = Scheduler::await($connection->publisher(true, 10));
             $headers = ['int' => 7, 'bool' => true, 'float' => 1.5, 'null' => null, 'list' => [1, 'a/b'], 'map' => ['a' => 1]];
-            Scheduler::await($publisher->publish(Publishing::EVENTS, $this->type('a'), '{}', $headers, [], false, true, true));
+            Scheduler::await($publisher->publish(Publisher::EVENTS, $this->type('a'), '{}', $headers, [], false, true, true));
             Scheduler::await($connection->close());
 
             [$delivery] = $this->take($transport->consume($this->queue(), 1), 1);

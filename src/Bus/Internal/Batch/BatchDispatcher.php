@@ -7,10 +7,10 @@ namespace Weft\Bus\Internal\Batch;
 use Weft\Bus\DuplicateMessageId;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Consuming\Dispatcher;
-use Weft\Bus\Internal\Consuming\Failure;
+use Weft\Bus\Internal\Consuming\HandlingFailure;
 use Weft\Bus\Internal\Handlers\Handler;
-use Weft\Bus\Internal\Kind;
-use Weft\Bus\Internal\Consuming\Outage;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\Consuming\DatabaseOutage;
 use Weft\Bus\Internal\Consuming\RetryPolicy;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\Internal\Consuming\Worker;
@@ -32,12 +32,12 @@ final class BatchDispatcher
         private readonly Setup $setup,
         private readonly BatchInvoker $invoker,
         private readonly Dispatcher $dispatcher,
-        private readonly ?Outage $outage,
+        private readonly ?DatabaseOutage $outage,
     ) {}
 
     /**
      * @param non-empty-list<Delivery> $deliveries
-     * @return list<array{Delivery, Failure}> those that were not handled and not acknowledged
+     * @return list<array{Delivery, HandlingFailure}> those that were not handled and not acknowledged
      *
      * @throws \Throwable when all of them are to go back: the worker stops
      */
@@ -57,14 +57,14 @@ final class BatchDispatcher
             isset($delivery->headers[Header::REPLY_TO]) && $this->setup->answers->send($delivery, $this->setup->answers->of($delivery, null));
         }
         $this->setup->progress->sent += \count($publish);
-        $handler->kind === Kind::Command ? $this->setup->progress->commands += \count($done) : $this->setup->progress->events += \count($done);
+        $handler->kind === MessageKind::Command ? $this->setup->progress->commands += \count($done) : $this->setup->progress->events += \count($done);
 
         return $failed;
     }
 
     /**
      * @param non-empty-list<Delivery>       $deliveries
-     * @param list<array{Delivery, Failure}> $failed
+     * @param list<array{Delivery, HandlingFailure}> $failed
      * @param list<Outgoing>                 $publish
      * @param int                            $calls      how often these have failed before
      * @return list<Delivery> to be acknowledged
@@ -82,7 +82,7 @@ final class BatchDispatcher
                 $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
                 $settled = $this->invoker->invoke($handler, $deliveries, $messages, $handler->attributes->timeout ?? $this->setup->timeout);
                 break;
-            } catch (HandledBefore $before) {
+            } catch (BatchAlreadyHandled $before) {
                 \array_push($done, ...$this->recognise($handler, $deliveries, $before, $failed));
                 $deliveries = \array_values(\array_diff_key($deliveries, $before->items));
                 if ($deliveries === []) {
@@ -122,7 +122,7 @@ final class BatchDispatcher
 
     /**
      * @param list<Delivery>                 $deliveries
-     * @param list<array{Delivery, Failure}> $failed
+     * @param list<array{Delivery, HandlingFailure}> $failed
      * @return array{list<Delivery>, list<object>}
      */
     private function decoded(Handler $handler, array $deliveries, array &$failed): array
@@ -134,7 +134,7 @@ final class BatchDispatcher
                 $fine[] = $delivery;
             } catch (\Throwable $thrown) {
                 // What keeps large bodies may be away: that is no fault of this one.
-                $broken[] = RetryPolicy::isFinal($thrown) ? [$delivery, new Failure($thrown)] : throw $thrown;
+                $broken[] = RetryPolicy::isFinal($thrown) ? [$delivery, new HandlingFailure($thrown)] : throw $thrown;
             }
         }
         \array_push($failed, ...$broken);
@@ -144,10 +144,10 @@ final class BatchDispatcher
 
     /**
      * @param non-empty-list<Delivery>       $deliveries
-     * @param list<array{Delivery, Failure}> $failed
+     * @param list<array{Delivery, HandlingFailure}> $failed
      * @return list<Delivery> the duplicates
      */
-    private function recognise(Handler $handler, array $deliveries, HandledBefore $before, array &$failed): array
+    private function recognise(Handler $handler, array $deliveries, BatchAlreadyHandled $before, array &$failed): array
     {
         $duplicates = [];
         foreach ($before->items as $key => $isSame) {
@@ -156,21 +156,21 @@ final class BatchDispatcher
                 $this->setup->progress->duplicates++;
             } else {
                 $id = $deliveries[$key]->headers[Header::MESSAGE_ID] ?? '';
-                $failed[] = [$deliveries[$key], new Failure(new DuplicateMessageId("A message with the id {$id} and another body was handled before"), [$handler->name])];
+                $failed[] = [$deliveries[$key], new HandlingFailure(new DuplicateMessageId("A message with the id {$id} and another body was handled before"), [$handler->name])];
             }
         }
 
         return $duplicates;
     }
 
-    /** @param list<array{Delivery, Failure}> $failed gets it when not */
+    /** @param list<array{Delivery, HandlingFailure}> $failed gets it when not */
     private function mayTryAgain(Handler $handler, Delivery $delivery, \Throwable $thrown, int $calls, array &$failed): bool
     {
         $retry = $this->setup->retries->of($handler, $thrown);
         if ($calls <= ($retry?->immediate ?? 0)) {
             return true;
         }
-        $failed[] = [$delivery, new Failure($thrown, [$handler->name], $calls, $retry)];
+        $failed[] = [$delivery, new HandlingFailure($thrown, [$handler->name], $calls, $retry)];
 
         return false;
     }
@@ -178,7 +178,7 @@ final class BatchDispatcher
     /**
      * @param list<Delivery>                 $done
      * @param list<Outgoing>                 $publish
-     * @param list<array{Delivery, Failure}> $failed
+     * @param list<array{Delivery, HandlingFailure}> $failed
      * @return list<Delivery> those acknowledged
      */
     private function settle(Handler $handler, array $done, array $publish, array &$failed): array
@@ -187,7 +187,7 @@ final class BatchDispatcher
             $publish === [] || $this->dispatcher->publish($publish);
         } catch (\Throwable $thrown) {
             foreach ($done as $delivery) {
-                $failed[] = [$delivery, new Failure($thrown, [$handler->name])];
+                $failed[] = [$delivery, new HandlingFailure($thrown, [$handler->name])];
             }
 
             return [];

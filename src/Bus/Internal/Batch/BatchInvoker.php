@@ -8,10 +8,10 @@ use Weft\Bus\BatchItem;
 use Weft\Bus\Context;
 use Weft\Bus\HandlerTimedOut;
 use Weft\Bus\Internal\Handlers\Handler;
-use Weft\Bus\Internal\Ledger\Delayed;
-use Weft\Bus\Internal\Ledger\Entries;
-use Weft\Bus\Internal\Ledger\Ledger;
-use Weft\Bus\Internal\Sending\Outbox;
+use Weft\Bus\Internal\Persistence\DelayedMessages;
+use Weft\Bus\Internal\Persistence\InboxBatch;
+use Weft\Bus\Internal\Persistence\Persistence;
+use Weft\Bus\Internal\Sending\HandlerOutbox;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\InvalidMessage;
 use Weft\Bus\TransactionFinished;
@@ -36,13 +36,13 @@ final class BatchInvoker
     /**
      * @param TransactionalConsumer|null $shared the consumer, when its broker lives in the handlers' database
      * @param Transport|null             $direct where messages of handlers go at once; null keeps them
-     * @param Ledger|null                $ledger where it is noted what was handled and sent; null for nowhere
+     * @param Persistence|null                $ledger where it is noted what was handled and sent; null for nowhere
      */
     public function __construct(
         private readonly Setup $setup,
         private readonly ?TransactionalConsumer $shared,
         private readonly ?Transport $direct,
-        private readonly ?Ledger $ledger,
+        private readonly ?Persistence $ledger,
         private readonly string $queue,
     ) {}
 
@@ -51,11 +51,11 @@ final class BatchInvoker
      * @param non-empty-list<object>   $messages   theirs
      * @param float|null               $limit      seconds
      *
-     * @throws HandledBefore when that is why it failed; nothing has happened
+     * @throws BatchAlreadyHandled when that is why it failed; nothing has happened
      */
-    public function invoke(Handler $handler, array $deliveries, array $messages, ?float $limit): Settled
+    public function invoke(Handler $handler, array $deliveries, array $messages, ?float $limit): BatchCall
     {
-        $settled = new Settled($deliveries, $this->outbox());
+        $settled = new BatchCall($deliveries, $this->outbox());
         foreach ($deliveries as $key => $delivery) {
             $settled->outboxes[$key] = $outbox = $this->outbox();
             $settled->items[$key] = new BatchItem($messages[$key], new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name));
@@ -73,12 +73,12 @@ final class BatchInvoker
         return $settled;
     }
 
-    private function outbox(): Outbox
+    private function outbox(): HandlerOutbox
     {
-        return new Outbox($this->setup->envelopes, $this->setup->progress, $this->direct, $this->setup->delays);
+        return new HandlerOutbox($this->setup->envelopes, $this->setup->progress, $this->direct, $this->setup->delays);
     }
 
-    private function inTransaction(Handler $handler, Settled $settled, ?Entries $entries, ?float $limit): void
+    private function inTransaction(Handler $handler, BatchCall $settled, ?InboxBatch $entries, ?float $limit): void
     {
         \assert($this->setup->database !== null);
         $transaction = $this->setup->database->begin();
@@ -96,7 +96,7 @@ final class BatchInvoker
         $entries === null && $this->shared === null && $this->keep($settled);
     }
 
-    private function outside(Handler $handler, Settled $settled, ?Entries $entries, ?float $limit): void
+    private function outside(Handler $handler, BatchCall $settled, ?InboxBatch $entries, ?float $limit): void
     {
         $this->call($handler, $settled, null, $limit);
         if ($entries === null) {
@@ -106,7 +106,7 @@ final class BatchInvoker
         }
     }
 
-    private function call(Handler $handler, Settled $settled, ?Transaction $transaction, ?float $limit): void
+    private function call(Handler $handler, BatchCall $settled, ?Transaction $transaction, ?float $limit): void
     {
         if ($transaction !== null) {
             foreach ($settled->items as $item) {
@@ -140,7 +140,7 @@ final class BatchInvoker
     }
 
     /** @return list<BatchItem> those that are valid, or whose violations the handler wants to see */
-    private static function admitted(Handler $handler, Settled $settled): array
+    private static function admitted(Handler $handler, BatchCall $settled): array
     {
         $admitted = [];
         foreach ($settled->items as $item) {
@@ -156,7 +156,7 @@ final class BatchInvoker
         return $admitted;
     }
 
-    private function note(Transaction $transaction, Settled $settled, ?Entries $entries): void
+    private function note(Transaction $transaction, BatchCall $settled, ?InboxBatch $entries): void
     {
         $sent = $settled->close();
         if ($entries === null && $this->shared !== null) {
@@ -173,7 +173,7 @@ final class BatchInvoker
             return;
         }
         foreach ($settled->putOff() as [$message, $due]) {
-            \assert($this->setup->delays instanceof Delayed);
+            \assert($this->setup->delays instanceof DelayedMessages);
             $this->setup->delays->add($transaction, $message, $due);
         }
     }
@@ -189,7 +189,7 @@ final class BatchInvoker
         $transport instanceof DatabaseTransport ? $transport->publishIn($transaction, null, $sent) : $transport->publish($sent);
     }
 
-    private function keep(Settled $settled): void
+    private function keep(BatchCall $settled): void
     {
         $settled->close();
         foreach ($settled->putOff() as [$message, $due]) {
@@ -198,7 +198,7 @@ final class BatchInvoker
     }
 
     /** @param non-empty-list<Delivery> $deliveries */
-    private function explained(\Throwable $thrown, array $deliveries, ?Entries $entries): \Throwable
+    private function explained(\Throwable $thrown, array $deliveries, ?InboxBatch $entries): \Throwable
     {
         try {
             $handled = $entries?->handled($deliveries) ?? [];
@@ -206,6 +206,6 @@ final class BatchInvoker
             return $thrown;
         }
 
-        return $handled === [] ? $thrown : new HandledBefore($handled, $thrown);
+        return $handled === [] ? $thrown : new BatchAlreadyHandled($handled, $thrown);
     }
 }

@@ -67,6 +67,6 @@ final class Codec
             throw InvalidMessageClass::because($class, "its type name \"{$type->name}\" is taken by {$known->class}");
         }
 
-        return $this->byClass[$class] = $this->byType[$type->name] = new MessageClass($class, $type->name, $type->version, $shape, $this->compiler->binding, Policy::of($reflection, $type->name));
+        return $this->byClass[$class] = $this->byType[$type->name] = new MessageClass($class, $type->name, $type->version, $shape, $this->compiler->binding, DeliveryPolicy::of($reflection, $type->name));
     }
 }

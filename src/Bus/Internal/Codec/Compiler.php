@@ -16,30 +16,30 @@ use Weft\Bus\KeyRing;
  */
 final class Compiler
 {
-    /** @var array<class-string, Shape> */
+    /** @var array<class-string, ClassCodec> */
     private array $shapes = [];
 
     /** @var array<class-string, true> classes whose properties are being looked at, so that recursion ends */
     private array $seen = [];
 
-    public readonly Binding $binding;
+    public readonly EncryptionContext $binding;
 
     public function __construct(private readonly ?KeyRing $keys = null)
     {
-        $this->binding = new Binding();
+        $this->binding = new EncryptionContext();
     }
 
     /**
      * @param class-string $class
      * @throws InvalidMessageClass
      */
-    public function shape(string $class): Shape
+    public function shape(string $class): ClassCodec
     {
         return $this->shapes[$class] ??= $this->compile($class);
     }
 
     /** @param class-string $class */
-    private function compile(string $class): Shape
+    private function compile(string $class): ClassCodec
     {
         $reflection = self::reflect($class);
         $this->seen[$class] = true;
@@ -49,7 +49,7 @@ final class Compiler
         }
         self::refuseShadowing($class, $fields);
 
-        return new Shape($reflection, $fields);
+        return new ClassCodec($reflection, $fields);
     }
 
     private static function reflect(string $class): \ReflectionClass
@@ -112,12 +112,12 @@ final class Compiler
         }
         try {
             $type = $this->type($property->getType(), self::documented($property, $parameter), $property->getDeclaringClass());
-        } catch (Unsupported $unsupported) {
+        } catch (UnsupportedType $unsupported) {
             throw InvalidMessageClass::property($class, $property->name, $unsupported->getMessage());
         }
         $encrypted = ($property->getAttributes(Encrypted::class)[0] ?? null)?->newInstance();
         if ($encrypted !== null) {
-            $type = new Sealed($type, $property->name, $this->keys ?? throw InvalidMessageClass::property($class, $property->name, 'is #[Encrypted]: give Bus::connect() a KeyRing'), $encrypted->acceptPlain, $this->binding);
+            $type = new EncryptedValue($type, $property->name, $this->keys ?? throw InvalidMessageClass::property($class, $property->name, 'is #[Encrypted]: give Bus::connect() a KeyRing'), $encrypted->acceptPlain, $this->binding);
         }
         $default = $parameter?->isDefaultValueAvailable() ? static fn(): mixed => $parameter->getDefaultValue() : null;
 
@@ -141,16 +141,16 @@ final class Compiler
     private function type(?\ReflectionType $type, ?string $documented, \ReflectionClass $scope): Type
     {
         if ($type === null) {
-            throw new Unsupported('has no type');
+            throw new UnsupportedType('has no type');
         }
         if (!$type instanceof \ReflectionNamedType) {
-            throw new Unsupported("has the type {$type}; of union types only ?T is supported");
+            throw new UnsupportedType("has the type {$type}; of union types only ?T is supported");
         }
         $inner = $type->getName() === 'array'
             ? $this->collection($documented, $scope)
             : $this->named($type->getName(), $scope);
 
-        return $type->allowsNull() && !$inner instanceof Anything ? new Optional($inner) : $inner;
+        return $type->allowsNull() && !$inner instanceof MixedType ? new Optional($inner) : $inner;
     }
 
     private function named(string $name, \ReflectionClass $scope): Type
@@ -160,14 +160,14 @@ final class Compiler
             'int', 'positive-int', 'non-negative-int' => Scalar::Int,
             'float' => Scalar::Float,
             'bool' => Scalar::Bool,
-            'mixed' => new Anything(),
+            'mixed' => new MixedType(),
             'self', 'static' => $this->instance($scope->name),
             'parent' => $this->instance((string) ($scope->getParentClass() ?: null)?->name),
             'datetimeimmutable', 'datetimeinterface' => new DateTime(),
-            'datetime' => throw new Unsupported('is a mutable DateTime; use DateTimeImmutable'),
-            'array' => throw new Unsupported('is or contains a plain array; say what it holds with @var list<T> or array<string, T>'),
+            'datetime' => throw new UnsupportedType('is a mutable DateTime; use DateTimeImmutable'),
+            'array' => throw new UnsupportedType('is or contains a plain array; say what it holds with @var list<T> or array<string, T>'),
             'closure', 'callable', 'iterable', 'object', 'resource', 'null', 'false', 'true', 'never', 'void'
-                => throw new Unsupported("has the type {$name}, which JSON cannot carry both ways"),
+                => throw new UnsupportedType("has the type {$name}, which JSON cannot carry both ways"),
             default => \enum_exists($name) ? self::enumeration($name) : $this->instance($name),
         };
     }
@@ -176,7 +176,7 @@ final class Compiler
     {
         return \is_subclass_of($enum, \BackedEnum::class)
             ? new Enumeration($enum)
-            : throw new Unsupported("has the enum {$enum}, which has no backing values");
+            : throw new UnsupportedType("has the enum {$enum}, which has no backing values");
     }
 
     private function instance(string $class): Instance
@@ -187,7 +187,7 @@ final class Compiler
                 $this->shape($class);
             }
         } catch (InvalidMessageClass $invalid) {
-            throw new Unsupported("leads to an error: {$invalid->getMessage()}");
+            throw new UnsupportedType("leads to an error: {$invalid->getMessage()}");
         }
 
         return new Instance($class, $this);
@@ -196,7 +196,7 @@ final class Compiler
     private function collection(?string $documented, \ReflectionClass $scope): Type
     {
         return $documented === null
-            ? throw new Unsupported('is a plain array; say what it holds with @var list<T> or array<string, T>')
+            ? throw new UnsupportedType('is a plain array; say what it holds with @var list<T> or array<string, T>')
             : $this->docType(\trim($documented), $scope);
     }
 
@@ -210,7 +210,7 @@ final class Compiler
             \preg_match('/^array<\s*(string|int)\s*,(.+)>$/si', $text, $part) === 1
                 => new Map($this->docType(\trim($part[2]), $scope), \strtolower($part[1]) === 'int'),
             \preg_match('/^\\\\?[a-z_][\w\\\\-]*$/i', $text) === 1 => $this->named(Imports::resolve($text, $scope), $scope),
-            default => throw new Unsupported("is documented as {$text}; supported are list<T>, T[], array<string, T> and array<int, T>"),
+            default => throw new UnsupportedType("is documented as {$text}; supported are list<T>, T[], array<string, T> and array<int, T>"),
         };
 
         return $nullable ? new Optional($type) : $type;

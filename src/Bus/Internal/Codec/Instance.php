@@ -18,7 +18,7 @@ final class Instance implements Type
     /** @var array<class-string, true> */
     private static array $describing = [];
 
-    private ?Shape $shape = null;
+    private ?ClassCodec $shape = null;
 
     /** @param class-string $class */
     public function __construct(

@@ -28,9 +28,9 @@ final class MessageClass
         public readonly string $class,
         public readonly string $type,
         public readonly int $version,
-        private readonly Shape $shape,
-        private readonly Binding $binding = new Binding(),
-        public readonly ?Policy $policy = null,
+        private readonly ClassCodec $shape,
+        private readonly EncryptionContext $binding = new EncryptionContext(),
+        public readonly ?DeliveryPolicy $policy = null,
     ) {}
 
     /**
@@ -75,7 +75,7 @@ final class MessageClass
         return $body === false ? throw $this->notJson($message) : $body;
     }
 
-    /** @return array<string, mixed> what {@see Shape::schema()} says */
+    /** @return array<string, mixed> what {@see ClassCodec::schema()} says */
     public function fields(): array
     {
         return $this->shape->schema();
@@ -98,7 +98,7 @@ final class MessageClass
     {
         $cause = \json_last_error_msg();
         try {
-            Inspection::of($this->shape->encode($message));
+            JsonError::of($this->shape->encode($message));
         } catch (Mismatch $mismatch) {
             return MessageEncodingFailed::at($this->class, $mismatch->path(), $mismatch->problem);
         }

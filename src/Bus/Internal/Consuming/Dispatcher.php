@@ -9,9 +9,9 @@ use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Handlers\Handlers;
-use Weft\Bus\Internal\Kind;
-use Weft\Bus\Internal\Ledger\AlreadyHandled;
-use Weft\Bus\Internal\Ledger\Ledger;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\Persistence\AlreadyHandled;
+use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\NoHandler;
@@ -36,15 +36,15 @@ final class Dispatcher
 
     /**
      * @param TransactionalConsumer|null $shared the consumer again, when its broker lives in the handlers' database
-     * @param Ledger|null                $ledger where what handlers send is noted until the broker has it
+     * @param Persistence|null                $ledger where what handlers send is noted until the broker has it
      */
     public function __construct(
         private readonly Consumer $consumer,
         private readonly ?TransactionalConsumer $shared,
         private readonly Setup $setup,
         private readonly Invoker $invoker,
-        private readonly ?Outage $outage,
-        private readonly ?Ledger $ledger,
+        private readonly ?DatabaseOutage $outage,
+        private readonly ?Persistence $ledger,
     ) {
         $this->handlers = $setup->handlers;
         $this->progress = $setup->progress;
@@ -52,18 +52,18 @@ final class Dispatcher
 
     /**
      * @return bool false where it is done with although its handler has failed: a query's is answered, and not tried again
-     * @throws \Throwable when the delivery was not acknowledged; a {@see Failure} knows the handlers at fault
+     * @throws \Throwable when the delivery was not acknowledged; a {@see HandlingFailure} knows the handlers at fault
      */
     public function dispatch(Delivery $delivery, Worker $worker): bool
     {
         $handlers = $this->handlers->of($delivery->type);
-        $isCommand = $handlers !== [] && $handlers[0]->kind !== Kind::Event;
+        $isCommand = $handlers !== [] && $handlers[0]->kind !== MessageKind::Event;
         if (!$isCommand && isset($delivery->headers[Header::FAILED_HANDLER])) {
             $handlers = self::failedBefore($handlers, $delivery);
         }
         $handled = match (\count($handlers)) {
             0 => $this->unhandled($delivery),
-            1 => $handlers[0]->kind === Kind::Query && isset($delivery->headers[Header::REPLY_TO])
+            1 => $handlers[0]->kind === MessageKind::Query && isset($delivery->headers[Header::REPLY_TO])
                 ? $this->query($handlers[0], $delivery, $worker)
                 : $this->single($handlers[0], $delivery, $worker),
             default => $this->several($handlers, $delivery, $worker),
@@ -103,7 +103,7 @@ final class Dispatcher
     private function unhandled(Delivery $delivery): true
     {
         match (true) {
-            ($delivery->headers[Header::KIND] ?? null) === Kind::Command->value => throw new NoHandler("No handler for command \"{$delivery->type}\""),
+            ($delivery->headers[Header::KIND] ?? null) === MessageKind::Command->value => throw new NoHandler("No handler for command \"{$delivery->type}\""),
             $this->setup->codec->ofType($delivery->type) === null
                 => throw new UnknownMessageType("No handler and no message class of type \"{$delivery->type}\" is known"),
             default => $this->consumer->ack($delivery),
@@ -131,7 +131,7 @@ final class Dispatcher
     {
         try {
             return $this->single($handler, $delivery, $worker);
-        } catch (Failure $failure) {
+        } catch (HandlingFailure $failure) {
             $this->progress->failed++;
             $this->setup->logger->warning('Query {type} {id} failed in {handler}: {error}', [
                 'type' => $delivery->type,
@@ -159,7 +159,7 @@ final class Dispatcher
             try {
                 $this->settle($delivery, $publish);
             } catch (\Throwable $thrown) {
-                throw new Failure($thrown, [$handler->name]);
+                throw new HandlingFailure($thrown, [$handler->name]);
             }
         }
         $this->progress->sent += \count($publish);
@@ -175,7 +175,7 @@ final class Dispatcher
         foreach ($handlers as $handler) {
             try {
                 \array_push($publish, ...$this->call($handler, $delivery, $worker));
-            } catch (Failure $failure) {
+            } catch (HandlingFailure $failure) {
                 $failed[] = $failure;
             }
         }
@@ -188,7 +188,7 @@ final class Dispatcher
         }
         $this->progress->sent += \count($publish);
         if ($failed !== []) {
-            throw Failure::together($failed, \count($handlers));
+            throw HandlingFailure::together($failed, \count($handlers));
         }
 
         return true;
@@ -199,7 +199,7 @@ final class Dispatcher
      *
      * @param Outgoing|null $answer for who waits for one
      * @return list<Outgoing> what it has sent
-     * @throws Failure
+     * @throws HandlingFailure
      * @throws MessageDecodingFailed|ClaimLost no handler was reached
      */
     private function call(Handler $handler, Delivery $delivery, Worker $worker, ?TransactionalConsumer $enlist = null, ?Outgoing &$answer = null): array
@@ -241,7 +241,7 @@ final class Dispatcher
                 $calls++;
                 $retry = $this->setup->retries->of($handler, $thrown);
                 if ($calls > ($retry?->immediate ?? 0)) {
-                    throw new Failure($thrown, [$handler->name], $calls, $retry);
+                    throw new HandlingFailure($thrown, [$handler->name], $calls, $retry);
                 }
             }
         }

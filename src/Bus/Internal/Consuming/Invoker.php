@@ -6,13 +6,13 @@ namespace Weft\Bus\Internal\Consuming;
 
 use Weft\Bus\Context;
 use Weft\Bus\Internal\Handlers\Handler;
-use Weft\Bus\Internal\Kind;
-use Weft\Bus\Internal\Ledger\AlreadyHandled;
-use Weft\Bus\Internal\Ledger\Delayed;
-use Weft\Bus\Internal\Ledger\Entry;
-use Weft\Bus\Internal\Ledger\Ledger;
-use Weft\Bus\Internal\Sending\Delays;
-use Weft\Bus\Internal\Sending\Outbox;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\Persistence\AlreadyHandled;
+use Weft\Bus\Internal\Persistence\DelayedMessages;
+use Weft\Bus\Internal\Persistence\InboxEntry;
+use Weft\Bus\Internal\Persistence\Persistence;
+use Weft\Bus\Internal\Sending\DelayStore;
+use Weft\Bus\Internal\Sending\HandlerOutbox;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\TransactionFinished;
 use Weft\Bus\Transport;
@@ -28,16 +28,16 @@ use Weft\Sql\Transaction;
  */
 final class Invoker
 {
-    private readonly ?Delays $delays;
+    private readonly ?DelayStore $delays;
 
     /**
      * @param Transport|null $direct where messages of handlers go at once; null keeps them until the handler is done
-     * @param Ledger|null    $ledger where it is noted what was handled and sent; null for nowhere
+     * @param Persistence|null    $ledger where it is noted what was handled and sent; null for nowhere
      */
     public function __construct(
         private readonly Setup $setup,
         private readonly ?Transport $direct,
-        private readonly ?Ledger $ledger,
+        private readonly ?Persistence $ledger,
         private readonly string $queue,
     ) {
         $this->delays = $setup->delays;
@@ -52,9 +52,9 @@ final class Invoker
      */
     public function invoke(Handler $handler, object $message, Delivery $delivery, ?TransactionalConsumer $enlist = null, ?Outgoing &$answer = null): array
     {
-        $outbox = new Outbox($this->setup->envelopes, $this->setup->progress, $this->direct, $this->delays);
+        $outbox = new HandlerOutbox($this->setup->envelopes, $this->setup->progress, $this->direct, $this->delays);
         $context = new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name);
-        $entry = ($enlist === null || $enlist->mayRepeat()) && $handler->kind !== Kind::Query ? $this->ledger?->entry($delivery, $handler->name, $this->queue) : null;
+        $entry = ($enlist === null || $enlist->mayRepeat()) && $handler->kind !== MessageKind::Query ? $this->ledger?->entry($delivery, $handler->name, $this->queue) : null;
         $this->setup->current->set($context);
         try {
             $this->run($handler, $message, $context, $outbox, $entry, $enlist === null ? null : function (Transaction $transaction) use ($enlist, $delivery, $outbox): void {
@@ -75,7 +75,7 @@ final class Invoker
     }
 
     /** @param (\Closure(Transaction): void)|null $enlist */
-    private function run(Handler $handler, object $message, Context $context, Outbox $outbox, ?Entry $entry, ?\Closure $enlist): void
+    private function run(Handler $handler, object $message, Context $context, HandlerOutbox $outbox, ?InboxEntry $entry, ?\Closure $enlist): void
     {
         if ($handler->transactional) {
             $this->inTransaction($handler, $message, $context, $outbox, $entry, $enlist
@@ -88,7 +88,7 @@ final class Invoker
             throw new AlreadyHandled();
         }
         $returned = ($handler->invoke)($message, $context, null);
-        $handler->kind !== Kind::Event && $context->wantsReply() && $this->answer($outbox, $context, $returned);
+        $handler->kind !== MessageKind::Event && $context->wantsReply() && $this->answer($outbox, $context, $returned);
         if ($entry === null) {
             $this->keep($outbox);
         } elseif ($outbox->close() !== [] || $outbox->putOff() !== []) {
@@ -101,28 +101,28 @@ final class Invoker
     }
 
     /** Encodes the reply now: one that cannot travel fails its handler. */
-    private function answer(Outbox $outbox, Context $context, mixed $value): void
+    private function answer(HandlerOutbox $outbox, Context $context, mixed $value): void
     {
         $outbox->answer = $this->setup->answers->of($context->delivery(), $value);
     }
 
-    private function note(Transaction $transaction, Entry $entry, Outbox $outbox): void
+    private function note(Transaction $transaction, InboxEntry $entry, HandlerOutbox $outbox): void
     {
         $entry->send($transaction, $outbox->close());
         $this->putOff($transaction, $outbox);
     }
 
     /** Messages that are to leave later wait in the handler's own database. */
-    private function putOff(Transaction $transaction, Outbox $outbox): void
+    private function putOff(Transaction $transaction, HandlerOutbox $outbox): void
     {
-        /** @var Delayed $delays a bus without them refuses what is to leave later */
+        /** @var DelayedMessages $delays a bus without them refuses what is to leave later */
         $delays = $this->delays;
         foreach ($outbox->putOff() as [$message, $due]) {
             $delays->add($transaction, $message, $due);
         }
     }
 
-    private function keep(Outbox $outbox): void
+    private function keep(HandlerOutbox $outbox): void
     {
         $outbox->close();
         foreach ($outbox->putOff() as [$message, $due]) {
@@ -131,7 +131,7 @@ final class Invoker
     }
 
     /** @param (\Closure(Transaction): void)|null $last joins the transaction when the handler is done */
-    private function inTransaction(Handler $handler, object $message, Context $context, Outbox $outbox, ?Entry $entry, ?\Closure $last): void
+    private function inTransaction(Handler $handler, object $message, Context $context, HandlerOutbox $outbox, ?InboxEntry $entry, ?\Closure $last): void
     {
         \assert($this->setup->database !== null);
         $transaction = $this->setup->database->begin();
@@ -139,7 +139,7 @@ final class Invoker
             $entry?->open($transaction);
             $context->joins($transaction);
             $returned = ($handler->invoke)($message, $context, $transaction);
-            $handler->kind !== Kind::Event && $context->wantsReply() && $this->answer($outbox, $context, $returned);
+            $handler->kind !== MessageKind::Event && $context->wantsReply() && $this->answer($outbox, $context, $returned);
             if (!$transaction->isOpen()) {
                 throw new TransactionFinished("{$handler->name}() committed or rolled back the Transaction it was given; the bus does");
             }

@@ -7,11 +7,11 @@ namespace Weft\Bus\Internal\Consuming;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Batch\BatchDispatcher;
 use Weft\Bus\Internal\Batch\BatchInvoker;
-use Weft\Bus\Internal\Flow\Breaker;
-use Weft\Bus\Internal\Gauges;
-use Weft\Bus\Internal\Ordering\Order;
-use Weft\Bus\Internal\Ordering\Standby;
-use Weft\Bus\Internal\Ordering\WaitingConsumer;
+use Weft\Bus\Internal\Flow\BreakerState;
+use Weft\Bus\Internal\MetricsPoller;
+use Weft\Bus\Internal\Ordering\OrderedProcessor;
+use Weft\Bus\Internal\Ordering\ActiveConsumerLock;
+use Weft\Bus\Internal\Ordering\BlockedMessageConsumer;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Publishing;
@@ -46,7 +46,7 @@ final class Receiver
     /** @var array<int, Worker> */
     private array $workers = [];
 
-    /** @var array<int, Standby> */
+    /** @var array<int, ActiveConsumerLock> */
     private array $standbys = [];
 
     /** Queues that are consumed, from the first step on. */
@@ -90,7 +90,7 @@ final class Receiver
     }
 
     /** @return int how many messages were handled or parked */
-    public function consume(string $queue, Consumption $options): int
+    public function consume(string $queue, ConsumeOptions $options): int
     {
         $run = fn(): int => $this->work($queue, $options);
         if ($this->setup->handlers->types() === []) {
@@ -140,7 +140,7 @@ final class Receiver
         $consumer = $this->setup->transport->consume($queue, self::BATCH);
         $removed = 0;
         try {
-            while (($deliveries = Leftovers::next($consumer, self::BATCH, self::LINGER)) !== []) {
+            while (($deliveries = RemainingDeliveries::next($consumer, self::BATCH, self::LINGER)) !== []) {
                 foreach ($deliveries as $delivery) {
                     $consumer->ack($delivery);
                     ++$removed;
@@ -153,7 +153,7 @@ final class Receiver
         return $removed;
     }
 
-    private function work(string $queue, Consumption $options): int
+    private function work(string $queue, ConsumeOptions $options): int
     {
         $stops = $this->stops;
         $this->consumed++;
@@ -170,7 +170,7 @@ final class Receiver
     }
 
     /** Consumes a queue whose messages are in order, whenever no other process does. */
-    private function inTurn(string $queue, Consumption $options, int $stops): int
+    private function inTurn(string $queue, ConsumeOptions $options, int $stops): int
     {
         $ledger = $this->setup->ledger ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: give Bus::connect() one");
         if ($options->prefetch > self::IN_ORDER) {
@@ -185,10 +185,10 @@ final class Receiver
         return $handled;
     }
 
-    /** @return Standby|null null when it was told to stop before it was its turn */
-    private function standBy(Database $database, string $queue, bool $signals, int $stops): ?Standby
+    /** @return ActiveConsumerLock|null null when it was told to stop before it was its turn */
+    private function standBy(Database $database, string $queue, bool $signals, int $stops): ?ActiveConsumerLock
     {
-        $standby = new Standby($database, $queue, $this->setup->logger);
+        $standby = new ActiveConsumerLock($database, $queue, $this->setup->logger);
         $this->standbys[\spl_object_id($standby)] = $standby;
         try {
             if ($this->stops !== $stops) {
@@ -203,14 +203,14 @@ final class Receiver
 
     /**
      * @param int          $stops   as many as there were when this was asked for
-     * @param Standby|null $standby what says that only this process consumes the queue
+     * @param ActiveConsumerLock|null $standby what says that only this process consumes the queue
      */
-    private function receive(string $queue, Consumption $options, int $stops, ?Standby $standby = null): int
+    private function receive(string $queue, ConsumeOptions $options, int $stops, ?ActiveConsumerLock $standby = null): int
     {
         $consumer = $this->setup->transport->consume($queue, $options->prefetch);
         $handling = $this->handling($consumer, $queue);
         $order = $standby === null ? null : $this->order($consumer, $handling, $queue);
-        $breaker = $options->breaker === null ? null : new Breaker($options->breaker, $queue, $this->setup->logger);
+        $breaker = $options->breaker === null ? null : new BreakerState($options->breaker, $queue, $this->setup->logger);
         $worker = new Worker($consumer, $handling, $this->setup->handlers, $this->setup->transport, $queue, $options, $order, $breaker, $this->setup->logger);
         $this->workers[\spl_object_id($worker)] = $worker;
         if ($this->stops !== $stops) {
@@ -221,7 +221,7 @@ final class Receiver
         if ($this->setup->transport instanceof ReportingTransport) {
             $this->report ??= detach($this->report(...), $this->setup->transport);
         }
-        $gauges = Native\measured() ? detach(fn() => (new Gauges($this->setup->transport, $this->setup->ledger, $this->setup->logger))->follow($queue)) : null;
+        $gauges = Native\measured() ? detach(fn() => (new MetricsPoller($this->setup->transport, $this->setup->ledger, $this->setup->logger))->follow($queue)) : null;
         try {
             return $worker->run();
         } finally {
@@ -240,13 +240,13 @@ final class Receiver
         }
     }
 
-    private function order(Consumer $consumer, Handling $handling, string $queue): Order
+    private function order(Consumer $consumer, DeliveryProcessor $handling, string $queue): OrderedProcessor
     {
         \assert($this->setup->ledger !== null);
         $keys = $this->setup->ledger->keys;
-        $waiting = $this->handling(new WaitingConsumer($keys, $this->setup->transport, $queue), $queue);
+        $waiting = $this->handling(new BlockedMessageConsumer($keys, $this->setup->transport, $queue), $queue);
 
-        return new Order($queue, $keys, $consumer, $handling, $waiting, $this->setup->logger);
+        return new OrderedProcessor($queue, $keys, $consumer, $handling, $waiting, $this->setup->logger);
     }
 
     private function report(ReportingTransport $transport): void
@@ -260,16 +260,16 @@ final class Receiver
         }
     }
 
-    private function handling(Consumer $consumer, string $queue): Handling
+    private function handling(Consumer $consumer, string $queue): DeliveryProcessor
     {
         $setup = $this->setup;
         $shared = $setup->database !== null && $consumer instanceof TransactionalConsumer && $consumer->shares($setup->database);
         $direct = $setup->publishing === Publishing::BeforeCommitUnconfirmed && !$shared ? $setup->transport : null;
         $ledger = $setup->publishing === Publishing::Recorded && $setup->database !== null ? $setup->ledger : null;
-        $outage = $setup->database === null ? null : new Outage($setup->database, $setup->logger);
+        $outage = $setup->database === null ? null : new DatabaseOutage($setup->database, $setup->logger);
         $invoker = new Invoker($setup, $direct, $ledger, $queue);
         $dispatcher = new Dispatcher($consumer, $shared ? $consumer : null, $setup, $invoker, $outage, $ledger);
-        $suspicion = $ledger === null || $outage === null ? null : new Suspicion($ledger, $outage, $queue, $setup->logger);
+        $suspicion = $ledger === null || $outage === null ? null : new CrashGuard($ledger, $outage, $queue, $setup->logger);
         $swaps = $consumer instanceof TransactionalConsumer && $setup->ledger !== null && $consumer->shares($setup->ledger->delayed->database);
 
         $batches = new BatchDispatcher(
@@ -281,6 +281,6 @@ final class Receiver
             $outage,
         );
 
-        return new Handling($consumer, $queue, $dispatcher, $batches, $swaps ? $consumer : null, $suspicion, $setup);
+        return new DeliveryProcessor($consumer, $queue, $dispatcher, $batches, $swaps ? $consumer : null, $suspicion, $setup);
     }
 }

@@ -78,6 +78,6 @@ final class RetryPolicy
             return $this->conflict;
         }
 
-        return $this->transient->fits($thrown) || Outage::isOne($thrown) ? $this->default : null;
+        return $this->transient->fits($thrown) || DatabaseOutage::isOne($thrown) ? $this->default : null;
     }
 }

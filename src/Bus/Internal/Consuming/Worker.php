@@ -6,13 +6,13 @@ namespace Weft\Bus\Internal\Consuming;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\Flow\Breaker;
-use Weft\Bus\Internal\Flow\Places;
+use Weft\Bus\Internal\Flow\BreakerState;
+use Weft\Bus\Internal\Flow\ConcurrencyLimit;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Handlers\Handlers;
-use Weft\Bus\Internal\Ordering\Lanes;
-use Weft\Bus\Internal\Ordering\Order;
-use Weft\Bus\Internal\Ordering\Unordered;
+use Weft\Bus\Internal\Ordering\KeyQueues;
+use Weft\Bus\Internal\Ordering\OrderedProcessor;
+use Weft\Bus\Internal\Ordering\OrderUnknown;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
@@ -44,9 +44,9 @@ final class Worker
     private bool $stopping = false;
     private bool $forced = false;
     /** Of handlers; of the deliveries that have none the messages are to be confirmed and acknowledged. */
-    public readonly Places $places;
+    public readonly ConcurrencyLimit $places;
 
-    private readonly Intake $intake;
+    private readonly DeliveryScheduler $intake;
     private readonly Wakeup $ended;
 
     /** Owns the task of every delivery, whichever task starts it: a successor that belonged to its predecessor would keep that alive. */
@@ -56,20 +56,20 @@ final class Worker
     private ?Task $limit = null;
     private float $until = \INF;
 
-    /** @param Order|null $order null where no messages are in an order */
+    /** @param OrderedProcessor|null $order null where no messages are in an order */
     public function __construct(
         private readonly Consumer $consumer,
-        private readonly Handling $handling,
+        private readonly DeliveryProcessor $handling,
         Handlers $handlers,
         Transport $transport,
         private readonly string $queue,
-        private readonly Consumption $options,
-        private readonly ?Order $order,
-        ?Breaker $breaker,
+        private readonly ConsumeOptions $options,
+        private readonly ?OrderedProcessor $order,
+        ?BreakerState $breaker,
         private readonly LoggerInterface $logger,
     ) {
-        $this->places = new Places($options->concurrency, $breaker);
-        $this->intake = new Intake($consumer, $transport, $queue, $options, $handlers, $order?->lanes, $this);
+        $this->places = new ConcurrencyLimit($options->concurrency, $breaker);
+        $this->intake = new DeliveryScheduler($consumer, $transport, $queue, $options, $handlers, $order?->lanes, $this);
         $this->ended = new Wakeup("the end of a handler of queue \"{$queue}\"");
     }
 
@@ -109,7 +109,7 @@ final class Worker
     /**
      * Cancels what is in flight after a time; its messages go back to the queue. Of several times the earliest counts.
      *
-     * @param float|null $grace seconds; null for as many as {@see Consumption} says
+     * @param float|null $grace seconds; null for as many as {@see ConsumeOptions} says
      */
     public function finishWithin(?float $grace): void
     {
@@ -221,7 +221,7 @@ final class Worker
         $this->tasks["key {$key}"] = $this->task(function () use ($key): void {
             try {
                 $this->order?->replay($key, $this);
-            } catch (Unordered) {
+            } catch (OrderUnknown) {
                 // The next worker does.
             } finally {
                 unset($this->tasks["key {$key}"]);
@@ -250,7 +250,7 @@ final class Worker
     private function handle(Delivery $delivery): void
     {
         try {
-            $key = $this->order === null ? null : Lanes::key($delivery);
+            $key = $this->order === null ? null : KeyQueues::key($delivery);
             $key === null ? $this->handling->run($delivery, $this) : $this->inOrder($delivery, $key);
         } finally {
             $this->leave($delivery);
@@ -261,7 +261,7 @@ final class Worker
     {
         try {
             $this->order?->run($delivery, $key, $this);
-        } catch (Unordered) {
+        } catch (OrderUnknown) {
             // It goes back when the consumer closes.
         } finally {
             $this->next($key);

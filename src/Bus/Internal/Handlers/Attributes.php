@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Handlers;
 
 use Weft\Bus\Batch;
-use Weft\Bus\Internal\Validation\Gate;
+use Weft\Bus\Internal\Validation\MessageValidation;
 use Weft\Bus\RateLimit;
 use Weft\Bus\Retry;
 use Weft\Bus\Timeout;
@@ -29,7 +29,7 @@ final class Attributes
         public readonly ?float $timeout = null,
         public readonly ?Batch $batch = null,
         public readonly ?RateLimit $rateLimit = null,
-        public readonly ?Gate $validation = null,
+        public readonly ?MessageValidation $validation = null,
     ) {}
 
     /**
@@ -48,7 +48,7 @@ final class Attributes
             self::first(Timeout::class, $places)?->seconds,
             self::first(Batch::class, [$method]),
             self::first(RateLimit::class, [$method, new \ReflectionObject($service)]),
-            $validate === null ? null : Gate::of($validate, $validator, "{$method->class}::{$method->name}"),
+            $validate === null ? null : MessageValidation::of($validate, $validator, "{$method->class}::{$method->name}"),
         );
     }
 

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Handlers;
 
 use Weft\Bus\Internal\Codec\MessageClass;
-use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\MessageKind;
 
 /**
  * One compiled handler.
@@ -24,7 +24,7 @@ final class Handler
      */
     public function __construct(
         public readonly string $name,
-        public readonly Kind $kind,
+        public readonly MessageKind $kind,
         public readonly MessageClass $message,
         public readonly bool $transactional,
         public readonly \Closure $invoke,

@@ -9,7 +9,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Internal\Codec\Codec;
-use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\InvalidHandler;
 use Weft\Bus\QueryHandler;
 use Weft\Bus\Validator;
@@ -49,12 +49,12 @@ final class HandlerCompiler
         );
     }
 
-    private static function kind(\ReflectionMethod $method): ?Kind
+    private static function kind(\ReflectionMethod $method): ?MessageKind
     {
         $kinds = \array_filter([
-            'command handler' => $method->getAttributes(CommandHandler::class) !== [] ? Kind::Command : null,
-            'event listener' => $method->getAttributes(EventListener::class) !== [] ? Kind::Event : null,
-            'query handler' => $method->getAttributes(QueryHandler::class) !== [] ? Kind::Query : null,
+            'command handler' => $method->getAttributes(CommandHandler::class) !== [] ? MessageKind::Command : null,
+            'event listener' => $method->getAttributes(EventListener::class) !== [] ? MessageKind::Event : null,
+            'query handler' => $method->getAttributes(QueryHandler::class) !== [] ? MessageKind::Query : null,
         ]);
         if (\count($kinds) > 1) {
             throw Parameters::invalid($method, 'is marked as both ' . \implode(' and ', \array_keys($kinds)));
@@ -63,12 +63,12 @@ final class HandlerCompiler
         return \array_values($kinds)[0] ?? null;
     }
 
-    private function handler(object $service, \ReflectionMethod $method, Kind $kind): Handler
+    private function handler(object $service, \ReflectionMethod $method, MessageKind $kind): Handler
     {
         Parameters::check($method);
         $parameters = \array_values($method->getParameters());
         $batch = $method->getAttributes(Batch::class) !== [];
-        if ($batch && $kind === Kind::Query) {
+        if ($batch && $kind === MessageKind::Query) {
             throw Parameters::invalid($method, 'takes batches and is a query handler; each query has an answer of its own');
         }
         $message = $batch ? self::batchOf($method, $parameters) : Parameters::message($method);

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Handlers;
 
 use Weft\Bus\DuplicateHandler;
-use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\InvalidHandler;
 use Weft\Bus\Middleware;
 
@@ -48,7 +48,7 @@ final class Handlers
                 . "{$handler->kind->value} for {$handler->name}(); a message is one or the other");
         }
         $name = \ucfirst($handler->kind->value);
-        if ($first !== null && $handler->kind !== Kind::Event) {
+        if ($first !== null && $handler->kind !== MessageKind::Event) {
             throw $first->name === $handler->name ? new DuplicateHandler("Handler {$handler->name}() is registered twice") : new DuplicateHandler("{$name} {$handler->message->class} has two handlers, {$first->name}() and "
                 . "{$handler->name}(); a {$handler->kind->value} has exactly one");
         }

@@ -26,7 +26,7 @@ final class MemoryConsumer implements Consumer
         private readonly MemoryQueue $queue,
         private readonly ?MemoryQueue $dead,
         private readonly int $prefetch,
-        private readonly ?Surroundings $surroundings = null,
+        private readonly ?FaultInjector $surroundings = null,
     ) {}
 
     public function next(int $max, ?float $wait = null): array

@@ -17,8 +17,8 @@ final class MemoryQueue
 
     public readonly Wakeup $arrival;
 
-    /** @param Surroundings|null $surroundings null delivers the oldest first */
-    public function __construct(string $name, private readonly ?Surroundings $surroundings = null)
+    /** @param FaultInjector|null $surroundings null delivers the oldest first */
+    public function __construct(string $name, private readonly ?FaultInjector $surroundings = null)
     {
         $this->ready = new \SplDoublyLinkedList();
         $this->arrival = new Wakeup("messages in queue \"{$name}\"");

@@ -6,8 +6,8 @@ namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\Ledger\Headers;
-use Weft\Bus\Internal\Consuming\Outage;
+use Weft\Bus\Internal\Persistence\Headers;
+use Weft\Bus\Internal\Consuming\DatabaseOutage;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TransactionalConsumer;
@@ -60,12 +60,12 @@ final class PostgresConsumer implements TransactionalConsumer
     /** @param \Closure(self): void $forget */
     public function __construct(
         private readonly Store $store,
-        private readonly Presence $presence,
-        private readonly Arrivals $arrivals,
-        private readonly Settlements $settlements,
+        private readonly LivenessSession $presence,
+        private readonly MessageNotifications $arrivals,
+        private readonly AckBatcher $settlements,
         private readonly Vacuum $vacuum,
         private readonly Publisher $publisher,
-        private readonly Notices $notices,
+        private readonly ConnectionEvents $notices,
         private readonly string $queueName,
         private readonly int $queue,
         private readonly int $prefetch,
@@ -196,7 +196,7 @@ final class PostgresConsumer implements TransactionalConsumer
                 $deliveries = shield(fn(): array => $this->claim($room));
                 break;
             } catch (SqlException $exception) {
-                if (!Outage::isOne($exception)) {
+                if (!DatabaseOutage::isOne($exception)) {
                     throw $this->failed($exception);
                 }
                 if ($lost > Queues::POOLED || !$exception instanceof ConnectionLost) {

@@ -24,7 +24,7 @@ final class Publisher
     /** Messages of one transaction. */
     private const BATCH = 1000;
 
-    /** @var list<Publication> */
+    /** @var list<PendingPublish> */
     private array $waiting = [];
 
     private bool $working = false;
@@ -32,7 +32,7 @@ final class Publisher
 
     public function __construct(
         private readonly Store $store,
-        private readonly Arrivals $arrivals,
+        private readonly MessageNotifications $arrivals,
     ) {
         $this->done = new Wakeup('messages on their way to PostgreSQL');
     }
@@ -106,7 +106,7 @@ final class Publisher
     private function batch(array $messages): ?Outgoing
     {
         $lost = $this->guard('', fn(): ?Outgoing => $this->store->queues->unroutable($messages));
-        $this->waiting[] = $publication = new Publication($messages);
+        $this->waiting[] = $publication = new PendingPublish($messages);
         while (!$publication->done) {
             $this->working ? $this->done->wait() : $this->work();
         }
@@ -133,7 +133,7 @@ final class Publisher
         }
     }
 
-    /** @param list<Publication> $publications */
+    /** @param list<PendingPublish> $publications */
     private function insert(array $publications): void
     {
         $messages = \array_merge(...\array_column($publications, 'messages'));

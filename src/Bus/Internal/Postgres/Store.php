@@ -6,7 +6,7 @@ namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\Header;
 use Weft\Bus\Priority;
-use Weft\Bus\Internal\Ledger\Headers;
+use Weft\Bus\Internal\Persistence\Headers;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UndefinedQueue;
 use Weft\Sql\Bytes;
@@ -195,7 +195,7 @@ final class Store
     {
         return $this->lazily(static function (Transaction $transaction): int {
             /** @var list<int> $dead */
-            $dead = $transaction->execute('SELECT id FROM weft_consumers WHERE ' . Presence::isDead('id'))->column();
+            $dead = $transaction->execute('SELECT id FROM weft_consumers WHERE ' . LivenessSession::isDead('id'))->column();
             if ($dead !== []) {
                 self::releaseIn($transaction, $dead);
             }

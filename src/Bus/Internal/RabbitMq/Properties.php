@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Bus\Header;
-use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 
@@ -129,8 +129,8 @@ final class Properties
                 $headers[$header] = longId($headers[$header]);
             }
         }
-        if ($exchange === Publishing::COMMANDS) {
-            $headers[Header::KIND] = Kind::Command->value;
+        if ($exchange === Publisher::COMMANDS) {
+            $headers[Header::KIND] = MessageKind::Command->value;
         }
 
         /** @var array<string, string> $headers */

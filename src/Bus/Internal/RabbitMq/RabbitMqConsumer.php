@@ -11,7 +11,7 @@ use Weft\Bus\BusException;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\Consuming\DistantConsumer;
+use Weft\Bus\Internal\Consuming\RemoteConsumer;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Delivery;
@@ -25,7 +25,7 @@ use Weft\Runtime\TimeoutException;
 use function Weft\detach;
 
 /** @internal */
-final class RabbitMqConsumer implements DistantConsumer
+final class RabbitMqConsumer implements RemoteConsumer
 {
     /** Bytes of a header that is kept when not all fit. */
     private const SHORT = 2_000;
@@ -50,7 +50,7 @@ final class RabbitMqConsumer implements DistantConsumer
      */
     public function __construct(
         private readonly Subscription $subscription,
-        private readonly Publishing $publishing,
+        private readonly Publisher $publishing,
         private readonly string $queue,
         private readonly int $prefetch,
         private readonly Wakeup $arrival,

@@ -6,7 +6,7 @@ namespace Weft\Bus\Internal\Requests;
 
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\RequestFailed;
 use Weft\Bus\RequestTimedOut;
@@ -34,7 +34,7 @@ final class Requests
     /** Replies taken from the broker and not acknowledged. */
     private const PREFETCH = 1000;
 
-    /** @var array<string, Pending> by message id; who no longer waits is not here */
+    /** @var array<string, PendingRequest> by message id; who no longer waits is not here */
     private array $pending = [];
 
     private ?string $queue = null;
@@ -100,13 +100,13 @@ final class Requests
     {
         $queue = $this->replyQueue();
         $missing = ': its body could not be stored';
-        $outgoing = $this->setup->envelopes->wrap(Kind::Command, $message, $this->setup->handling(), [
+        $outgoing = $this->setup->envelopes->wrap(MessageKind::Command, $message, $this->setup->handling(), [
             Header::REPLY_TO => $queue,
             // Handled later it would be for nobody.
             Header::EXPIRES_AT => (string) (int) \ceil((Clock::now() + $until - Clock::monotonic()) * 1000),
         ]);
         $id = $outgoing->headers[Header::MESSAGE_ID];
-        $this->pending[$id] = $pending = new Pending($outgoing->type);
+        $this->pending[$id] = $pending = new PendingRequest($outgoing->type);
         $request = "{$outgoing->type} {$id}";
         $missing = ': the broker has not confirmed it';
         try {
@@ -130,11 +130,11 @@ final class Requests
 
     private function decoded(Delivery $reply, string $request): mixed
     {
-        if ($reply->type === Answers::ERROR) {
+        if ($reply->type === Replies::ERROR) {
             $error = $reply->headers[Header::ERROR_CLASS] ?? '';
             throw new RequestFailed("{$request} failed with {$error}: " . ($reply->headers[Header::ERROR_MESSAGE] ?? ''), $error);
         }
-        if ($reply->type === Answers::VALUE) {
+        if ($reply->type === Replies::VALUE) {
             return \json_decode($reply->body, true);
         }
         $class = $this->setup->codec->ofType($reply->type)
@@ -163,7 +163,7 @@ final class Requests
     private function open(): void
     {
         if ($this->queue === null) {
-            $queue = Answers::QUEUES . messageId();
+            $queue = Replies::QUEUES . messageId();
             $transport = $this->setup->transport;
             $transport instanceof TemporaryQueues ? $transport->openTemporary($queue) : $transport->declare($queue, []);
             $this->queue = $queue;

@@ -11,7 +11,7 @@ use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Codec\Compiler;
 use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Handlers\Handler;
-use Weft\Bus\Internal\Kind;
+use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Handlers\Parameters;
 use Weft\Bus\InvalidHandler;
 use Weft\Bus\Saga\Saga;
@@ -33,7 +33,7 @@ use Weft\Sql\Transaction;
  */
 final class SagaCompiler
 {
-    /** @var array<string, Definition> by class and by name */
+    /** @var array<string, SagaDefinition> by class and by name */
     public array $definitions = [];
 
     private bool $isReady = false;
@@ -42,7 +42,7 @@ final class SagaCompiler
         private readonly Codec $codec,
         private readonly Parameters $parameters,
         private readonly ?Validator $validator,
-        public readonly ?Store $store,
+        public readonly ?SagaStore $store,
     ) {}
 
     /**
@@ -95,7 +95,7 @@ final class SagaCompiler
         return $this->definitions === [] ? [] : $this->store?->schema()->missing() ?? [];
     }
 
-    private function define(string $class): Definition
+    private function define(string $class): SagaDefinition
     {
         $reflection = \class_exists($class) ? new \ReflectionClass($class) : null;
         $options = ($reflection?->getAttributes(Saga::class)[0] ?? null)?->newInstance();
@@ -115,7 +115,7 @@ final class SagaCompiler
         }
         /** @var Saga $options */
 
-        return new Definition($options, new MessageClass($class, $name, $options->version, (new Compiler())->shape($class)));
+        return new SagaDefinition($options, new MessageClass($class, $name, $options->version, (new Compiler())->shape($class)));
     }
 
     private static function mark(\ReflectionMethod $method): SagaStart|SagaListener|SagaTimeout|null
@@ -128,20 +128,20 @@ final class SagaCompiler
         return ($marks[0] ?? null)?->newInstance();
     }
 
-    private function handler(Definition $definition, \ReflectionMethod $method, SagaStart|SagaListener|SagaTimeout $mark): Handler
+    private function handler(SagaDefinition $definition, \ReflectionMethod $method, SagaStart|SagaListener|SagaTimeout $mark): Handler
     {
         Parameters::check($method);
         $message = Parameters::message($method);
         $arguments = $this->parameters->others($method, [SagaContext::class, Context::class, Transaction::class]);
         $acts = \in_array(Transaction::class, $arguments, true) || self::takesDatabase($method);
         $correlation = self::correlation($method, $mark, $definition->options, $message);
-        /** @var Store $store define() has asked for it */
+        /** @var SagaStore $store define() has asked for it */
         $store = $this->store;
-        $step = new Step($definition, self::role($mark, $definition->options), $correlation, $store, self::call($method, $arguments), $acts);
+        $step = new SagaInvoker($definition, self::role($mark, $definition->options), $correlation, $store, self::call($method, $arguments), $acts);
 
         return new Handler(
             "{$method->class}::{$method->name}",
-            $mark instanceof SagaTimeout || $mark->command ? Kind::Command : Kind::Event,
+            $mark instanceof SagaTimeout || $mark->command ? MessageKind::Command : MessageKind::Event,
             $this->codec->of($message),
             true,
             $step(...),
@@ -162,12 +162,12 @@ final class SagaCompiler
         return false;
     }
 
-    private static function role(SagaStart|SagaListener|SagaTimeout $mark, Saga $options): Role
+    private static function role(SagaStart|SagaListener|SagaTimeout $mark, Saga $options): SagaMethod
     {
         return match (true) {
-            $mark instanceof SagaStart => new Role(starts: true, joins: $mark->joins, existing: $mark->existing),
-            $mark instanceof SagaListener => new Role(starts: false, joins: true, missing: $mark->missing ?? $options->missing),
-            default => new Role(starts: false, joins: true, times: true),
+            $mark instanceof SagaStart => new SagaMethod(starts: true, joins: $mark->joins, existing: $mark->existing),
+            $mark instanceof SagaListener => new SagaMethod(starts: false, joins: true, missing: $mark->missing ?? $options->missing),
+            default => new SagaMethod(starts: false, joins: true, times: true),
         };
     }
 

@@ -6,8 +6,8 @@ namespace Weft\Bus\Internal\Sending;
 
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Internal\Kind;
-use Weft\Bus\Internal\Memory\MemoryDelays;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Internal\Memory\MemoryDelayStore;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\Transport\Outgoing;
 
@@ -25,7 +25,7 @@ final class Sender
      * @param array<string, string> $headers of its own
      * @return string the message's id
      */
-    public function one(Kind $kind, object $message, ?float $due = null, array $headers = []): string
+    public function one(MessageKind $kind, object $message, ?float $due = null, array $headers = []): string
     {
         $context = $this->setup->handling();
         if ($context !== null) {
@@ -47,7 +47,7 @@ final class Sender
      * @param iterable<object> $messages read as fast as the broker takes
      * @return int how many
      */
-    public function many(Kind $kind, iterable $messages, bool $confirmed): int
+    public function many(MessageKind $kind, iterable $messages, bool $confirmed): int
     {
         $sent = 0;
         if ($this->setup->handling() !== null) {
@@ -78,9 +78,9 @@ final class Sender
         $ledger = $this->setup->ledger;
         if ($ledger === null) {
             $delays = $this->setup->delays;
-            $delays instanceof MemoryDelays && $delays->release();
+            $delays instanceof MemoryDelayStore && $delays->release();
 
-            return $delays instanceof MemoryDelays ? $delays->next() : null;
+            return $delays instanceof MemoryDelayStore ? $delays->next() : null;
         }
         $ledger->prepare();
         $ledger->schedules->fire();

@@ -1,0 +1,167 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+/**
+ * The compiled form of one class: how its objects are filled from arrays and read into them, without a constructor.
+ *
+ * Properties are touched by closures bound to the class that declares them, which is what private and readonly ask for.
+ *
+ * @internal
+ */
+final class ClassCodec
+{
+    /** Cloned for each message, which is the cheapest way to an object; null where the class wants to know of clones. */
+    private readonly ?object $prototype;
+
+    /** @var non-empty-list<\Closure(object, array): void> one per class of the hierarchy */
+    private readonly array $writers;
+
+    /** @var non-empty-list<\Closure(object): array> */
+    private readonly array $readers;
+
+    /**
+     * @param \ReflectionClass<object>             $class
+     * @param array<class-string, list<Field>>     $fieldsByClass
+     */
+    public function __construct(
+        private readonly \ReflectionClass $class,
+        private readonly array $fieldsByClass,
+    ) {
+        $this->prototype = $class->hasMethod('__clone') ? null : $class->newInstanceWithoutConstructor();
+        /** @var non-empty-list<\Closure(object, array): void> $writers */
+        $writers = \array_map(self::writer(...), \array_keys($fieldsByClass), $fieldsByClass);
+        /** @var non-empty-list<\Closure(object): array> $readers */
+        $readers = \array_map(self::reader(...), \array_keys($fieldsByClass), $fieldsByClass);
+        $this->writers = $writers;
+        $this->readers = $readers;
+    }
+
+    /**
+     * @param array<string, mixed> $data
+     * @throws Mismatch
+     */
+    public function decode(array $data): object
+    {
+        $object = $this->prototype === null ? $this->class->newInstanceWithoutConstructor() : clone $this->prototype;
+        try {
+            foreach ($this->writers as $write) {
+                $write($object, $data);
+            }
+        } catch (\TypeError $error) {
+            $this->explain($data);
+            throw $error;
+        }
+
+        return $object;
+    }
+
+    /**
+     * @return array<string, mixed>|\stdClass
+     * @throws Mismatch
+     */
+    public function encode(object $object): array|\stdClass
+    {
+        $data = [];
+        foreach ($this->readers as $read) {
+            $data += $read($object);
+        }
+
+        /** @var array<string, mixed> $data */
+        return $data === [] ? new \stdClass() : $data;
+    }
+
+    /** @return array<string, array{type: string|array<string, mixed>, optional: bool}> by the names of the fields, sorted */
+    public function schema(): array
+    {
+        $schema = [];
+        foreach ($this->fieldsByClass as $fields) {
+            foreach ($fields as $field) {
+                $schema[$field->name] = ['type' => $field->type->schema(), 'optional' => $field->optional];
+            }
+        }
+        \ksort($schema);
+
+        return $schema;
+    }
+
+    /** Finds the field whose assignment the engine refused. */
+    private function explain(array $data): void
+    {
+        foreach ($this->fieldsByClass as $fields) {
+            foreach ($fields as $field) {
+                if (\array_key_exists($field->name, $data)) {
+                    self::decodeField($field, $data[$field->name]);
+                } elseif (!$field->optional) {
+                    throw self::missing($field);
+                }
+            }
+        }
+    }
+
+    /** @param list<Field> $fields */
+    private static function writer(string $class, array $fields): \Closure
+    {
+        $plan = [];
+        foreach ($fields as $field) {
+            $plan[$field->name] = $field->isCheckedByEngine() ? null : $field;
+        }
+        $missing = self::missing(...);
+
+        return \Closure::bind(static function (object $object, array $data) use ($plan, $missing): void {
+            foreach ($plan as $name => $field) {
+                if ($field === null) {
+                    $object->$name = $data[$name] ?? null;
+                } elseif (\array_key_exists($name, $data)) {
+                    try {
+                        $object->$name = $field->type->decode($data[$name]);
+                    } catch (Mismatch $mismatch) {
+                        throw $mismatch->within(".{$name}");
+                    }
+                } elseif (!$field->optional) {
+                    throw $missing($field);
+                } elseif ($field->default !== null) {
+                    $object->$name = ($field->default)();
+                }
+            }
+        }, null, $class);
+    }
+
+    /** @param list<Field> $fields */
+    private static function reader(string $class, array $fields): \Closure
+    {
+        $plan = [];
+        foreach ($fields as $field) {
+            $plan[$field->name] = $field->isCheckedByEngine() ? null : $field->type;
+        }
+
+        return \Closure::bind(static function (object $object) use ($plan): array {
+            $data = [];
+            foreach ($plan as $name => $type) {
+                try {
+                    $data[$name] = $type === null ? $object->$name : $type->encode($object->$name);
+                } catch (Mismatch $mismatch) {
+                    throw $mismatch->within(".{$name}");
+                }
+            }
+
+            return $data;
+        }, null, $class);
+    }
+
+    private static function decodeField(Field $field, mixed $value): void
+    {
+        try {
+            $field->type->decode($value);
+        } catch (Mismatch $mismatch) {
+            throw $mismatch->within(".{$field->name}");
+        }
+    }
+
+    private static function missing(Field $field): Mismatch
+    {
+        return Mismatch::described($field->type->name(), 'nothing (the field is missing)')->within(".{$field->name}");
+    }
+}

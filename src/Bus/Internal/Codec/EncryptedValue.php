@@ -1,0 +1,79 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+use Weft\Bus\KeyRing;
+
+/**
+ * A value that is encrypted by itself: `weft2:<key id>:<nonce and ciphertext in base 64>`. The type and the id of the message
+ * and the name of the property are authenticated with it, so that it cannot be moved to another one. Of `weft1`, the format before, only the
+ * property is.
+ *
+ * @internal
+ */
+final class EncryptedValue implements Type
+{
+    private const FORMAT = 'weft2';
+    private const BEFORE = 'weft1';
+
+    public function __construct(
+        private readonly Type $inner,
+        private readonly string $property,
+        private readonly KeyRing $keys,
+        private readonly bool $acceptsPlain,
+        private readonly EncryptionContext $binding,
+    ) {}
+
+    public function encode(mixed $value): mixed
+    {
+        $plain = \json_encode($this->inner->encode($value), \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION);
+        if ($plain === false) {
+            throw Mismatch::described($this->inner->name(), 'what JSON cannot carry');
+        }
+        $nonce = \random_bytes(\SODIUM_CRYPTO_AEAD_XCHACHA20POLY1305_IETF_NPUBBYTES);
+        $id = $this->keys->current;
+        $sealed = \sodium_crypto_aead_xchacha20poly1305_ietf_encrypt($plain, $this->bound(self::FORMAT), $nonce, (string) $this->keys->key($id));
+
+        return self::FORMAT . ":{$id}:" . \base64_encode($nonce . $sealed);
+    }
+
+    public function decode(mixed $value): mixed
+    {
+        [$format, $id, $sealed] = [...\explode(':', \is_string($value) ? $value : '', 3), '', ''];
+        if ($format !== self::FORMAT && $format !== self::BEFORE) {
+            return $this->acceptsPlain ? $this->inner->decode($value) : throw Mismatch::described($this->name(), 'one that is not encrypted');
+        }
+        if ($format === self::BEFORE && !$this->keys->acceptUnbound) {
+            throw Mismatch::described($this->name(), 'one of the format weft1, which is not bound to its message: new KeyRing(..., acceptUnbound: true) reads those');
+        }
+        $key = $this->keys->key($id) ?? throw Mismatch::described($this->name(), \preg_match('/^[\w.-]{1,64}$/D', $id) === 1 ? "one under the key \"{$id}\", which is not in the ring" : 'one without the id of a key');
+        $bytes = (string) \base64_decode($sealed, true);
+        $length = \SODIUM_CRYPTO_AEAD_XCHACHA20POLY1305_IETF_NPUBBYTES;
+        $plain = \strlen($bytes) < $length + \SODIUM_CRYPTO_AEAD_XCHACHA20POLY1305_IETF_ABYTES
+            ? false
+            : \sodium_crypto_aead_xchacha20poly1305_ietf_decrypt(\substr($bytes, $length), $this->bound($format), \substr($bytes, 0, $length), $key);
+        if ($plain === false) {
+            throw Mismatch::described($this->name(), "one that the key \"{$id}\" does not open");
+        }
+
+        return $this->inner->decode(\json_decode($plain, true));
+    }
+
+    /** What is authenticated with the value. */
+    private function bound(string $format): string
+    {
+        return $format === self::BEFORE ? $this->property : \implode("\0", [$format, $this->binding->type, $this->binding->id, $this->property]);
+    }
+
+    public function schema(): string|array
+    {
+        return ['encrypted' => $this->inner->schema()];
+    }
+
+    public function name(): string
+    {
+        return "encrypted {$this->inner->name()}";
+    }
+}

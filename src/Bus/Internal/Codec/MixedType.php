@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Codec;
+
+/**
+ * `mixed`: null, scalars and arrays of them, as JSON has them.
+ *
+ * @internal
+ */
+final class MixedType implements Type
+{
+    /** As deep as json_decode() reads. */
+    private const MAX_DEPTH = 512;
+
+    public function decode(mixed $value): mixed
+    {
+        return $value;
+    }
+
+    public function encode(mixed $value): mixed
+    {
+        return $this->encodeAt(0, $value);
+    }
+
+    private function encodeAt(int $depth, mixed $value): mixed
+    {
+        return match (true) {
+            \is_array($value) => $this->encodeArray($depth + 1, $value),
+            \is_string($value) => Scalar::Text->encode($value),
+            \is_float($value) => Scalar::Float->encode($value),
+            $value === null, \is_bool($value), \is_int($value) => $value,
+            default => throw Mismatch::of($this->name(), $value),
+        };
+    }
+
+    public function schema(): string|array
+    {
+        return 'mixed';
+    }
+
+    public function name(): string
+    {
+        return 'null, a scalar or an array of them';
+    }
+
+    private function encodeArray(int $depth, array $values): array
+    {
+        if ($depth > self::MAX_DEPTH) {
+            throw Mismatch::described('arrays nested at most ' . self::MAX_DEPTH . ' deep', 'more (a cycle?)');
+        }
+        // Not in place: an element may be a reference, and writing to it would change the message.
+        $encoded = [];
+        foreach ($values as $key => $value) {
+            try {
+                $encoded[$key] = $this->encodeAt($depth, $value);
+            } catch (Mismatch $mismatch) {
+                throw $mismatch->within(Mismatch::segment($key));
+            }
+        }
+
+        return $encoded;
+    }
+}

@@ -1,0 +1,83 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Consuming;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\Persistence\Persistence;
+use Weft\Bus\Transport\Delivery;
+use Weft\Runtime\Mutex;
+use Weft\Sql\SqlException;
+
+use function Weft\delay;
+use function Weft\shield;
+
+/**
+ * Finds the message that crashes workers. All that was in flight with it is delivered again; what comes back time and again is
+ * handled alone, so that the next crash counts for the one to blame and not for its neighbours.
+ *
+ * @internal
+ */
+final class CrashGuard
+{
+    /** From so many crashes on a message is handled alone among those. */
+    private const ALONE = 2;
+
+    /** Seconds before a message goes back whose attempts could not be counted. */
+    private const PAUSE = 1.0;
+
+    private readonly Mutex $alone;
+
+    public function __construct(
+        private readonly Persistence $ledger,
+        private readonly DatabaseOutage $outage,
+        private readonly string $queue,
+        private readonly LoggerInterface $logger,
+    ) {
+        $this->alone = new Mutex();
+    }
+
+    /**
+     * @param \Closure(): void $handle
+     * @throws \Weft\Bus\CrashedTooOften
+     * @throws HandlingInterrupted when the database that counts is not to be had
+     */
+    public function guard(Delivery $delivery, Worker $worker, \Closure $handle): void
+    {
+        $known = $this->ask(fn(): int => $this->ledger->crashes($delivery, $this->queue), $worker);
+        if ($known + 1 < self::ALONE) {
+            $this->attempt($delivery, $worker, $handle);
+        } else {
+            $this->alone->synchronized(fn() => $this->attempt($delivery, $worker, $handle));
+        }
+    }
+
+    /** @param \Closure(): void $handle */
+    private function attempt(Delivery $delivery, Worker $worker, \Closure $handle): void
+    {
+        try {
+            $this->ask(fn(): int => $this->ledger->suspect($delivery, $this->queue), $worker);
+            $handle();
+        } finally {
+            // Whatever became of it: there was an answer.
+            shield(fn() => $this->ledger->clear($delivery, $this->queue));
+        }
+    }
+
+    /** @param \Closure(): int $question */
+    private function ask(\Closure $question, Worker $worker): int
+    {
+        for ($times = 1; true; $times++) {
+            try {
+                return $question();
+            } catch (SqlException $exception) {
+                if (!$this->outage->wait($exception, $times, $worker)) {
+                    $this->logger->error('Attempts of queue {queue} cannot be counted, a message goes back to it: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
+                    delay(self::PAUSE);
+                    throw new HandlingInterrupted("Attempts cannot be counted: {$exception->getMessage()}", previous: $exception);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Consuming;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\ExceptionChain;
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Wakeup;
+use Weft\Sql\ConnectionFailed;
+use Weft\Sql\ConnectionLost;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+
+use function Weft\delay;
+
+/**
+ * A database that is down or takes no changes is nobody's fault: no message is parked for it. Handlers that need it wait here, one of them asks
+ * with growing pauses whether it is back, and then all run again. Those that wait keep the worker from taking more.
+ *
+ * @internal
+ */
+final class DatabaseOutage
+{
+    private const FIRST_PAUSE = 0.05;
+    private const LONGEST_PAUSE = 5.0;
+
+    /** How often one message may wait: a handler may lose connections while the database is fine. */
+    private const TIMES = 20;
+
+    /** SQLSTATE class of servers without memory, disk or free connections. */
+    private const INSUFFICIENT_RESOURCES = '53';
+
+    /** SQLSTATE of a server that takes no changes, such as one that has yet to become the first after the loss of another. */
+    private const READ_ONLY = '25006';
+
+    /** Deletes nothing, and is refused all the same where nothing may be changed. */
+    private const PROBE = "DELETE FROM weft_attempts WHERE message_id = ''";
+
+    private bool $probing = false;
+    private readonly Wakeup $over;
+
+    public function __construct(
+        private readonly Database $database,
+        private readonly LoggerInterface $logger,
+    ) {
+        $this->over = new Wakeup('the database to come back');
+    }
+
+    /**
+     * Waits until the database answers, when it is what has failed.
+     *
+     * @param int<1, max> $times how often the message waits, this time included
+     * @return bool false when it was something else, or when it makes no sense to wait again
+     * @throws HandlingInterrupted when the worker stops meanwhile
+     */
+    public function wait(\Throwable $thrown, int $times, Worker $worker): bool
+    {
+        if ($times > self::TIMES || !self::isOne($thrown)) {
+            return false;
+        }
+        if ($this->probing) {
+            while ($this->probing && !$worker->isStopping()) {
+                $this->over->wait(Clock::monotonic() + self::LONGEST_PAUSE);
+            }
+        } else {
+            $this->probe($thrown, $worker, \min(self::LONGEST_PAUSE, self::FIRST_PAUSE * 2 ** ($times - 1)));
+        }
+        if ($worker->isStopping() && !$this->answers()) {
+            throw new HandlingInterrupted('the worker was told to stop while the database was down');
+        }
+
+        return true;
+    }
+
+    private function probe(\Throwable $thrown, Worker $worker, float $pause): void
+    {
+        $this->probing = true;
+        $this->logger->warning('The database is not to be had, handlers wait: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
+        try {
+            do {
+                delay($pause);
+                $pause = \min(self::LONGEST_PAUSE, 2 * $pause);
+            } while (!$worker->isStopping() && !$this->answers());
+        } finally {
+            $this->probing = false;
+            $this->over->notify();
+        }
+    }
+
+    private function answers(): bool
+    {
+        try {
+            $this->database->execute(self::PROBE);
+
+            return true;
+        } catch (SqlException $exception) {
+            // Whoever refuses it for another reason is there.
+            return $exception->sqlState !== null && !self::isOne($exception);
+        }
+    }
+
+    /** Whether it passes by itself once the server is back. */
+    public static function isOne(\Throwable $thrown): bool
+    {
+        foreach (ExceptionChain::of($thrown) as $error) {
+            if ($error instanceof ConnectionFailed || $error instanceof ConnectionLost) {
+                return true;
+            }
+            $state = $error instanceof SqlException ? $error->sqlState ?? '' : '';
+            if ($state === self::READ_ONLY || \str_starts_with($state, self::INSUFFICIENT_RESOURCES)) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+}

@@ -1,0 +1,337 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Consuming;
+
+use Psr\Log\LoggerInterface;
+use Psr\Log\LogLevel;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Batch\BatchDispatcher;
+use Weft\Bus\Internal\Random;
+use Weft\Bus\Internal\Handlers\Handler;
+use Weft\Bus\Internal\Persistence\DelayedMessages;
+use Weft\Bus\Internal\Metrics;
+use Weft\Bus\Internal\Requests\Replies;
+use Weft\Bus\Internal\Sending\DelayStore;
+use Weft\Bus\Internal\Setup;
+use Weft\Bus\Observer;
+use Weft\Bus\Progress;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Sql\Transaction;
+
+use function Weft\delay;
+use function Weft\Native\messageId;
+
+/**
+ * The life of one delivery: dispatched; or put off; or parked; or given back.
+ *
+ * @internal
+ */
+final class DeliveryProcessor
+{
+    /** Seconds before a message goes back to the queue when not even parking succeeded. */
+    private const PAUSE = 1.0;
+
+    /** Where messages wait for another try; null parks them instead. */
+    private readonly ?DelayStore $delays;
+
+    private readonly Replies $answers;
+    private readonly Progress $progress;
+    private readonly LoggerInterface $logger;
+    private readonly ?Observer $observer;
+
+    /** Null where nobody can ask for them. */
+    private readonly ?Metrics $metrics;
+
+    /**
+     * @param TransactionalConsumer|null $shared the consumer again, when its broker lives in the bus's database
+     * @param CrashGuard|null $suspicion what to do with messages that may have crashed a worker; null does not ask
+     */
+    public function __construct(
+        private readonly Consumer $consumer,
+        private readonly string $queue,
+        private readonly Dispatcher $dispatcher,
+        private readonly BatchDispatcher $batches,
+        private readonly ?TransactionalConsumer $shared,
+        private readonly ?CrashGuard $suspicion,
+        Setup $setup,
+    ) {
+        $this->delays = $setup->delays;
+        $this->answers = $setup->answers;
+        $this->progress = $setup->progress;
+        $this->logger = $setup->logger;
+        $this->observer = $setup->observer;
+        $this->metrics = Metrics::of($setup->codec);
+    }
+
+    /**
+     * Ends with the delivery settled, whatever its handlers do; only a forced stop leaves it unsettled. Throws nothing
+     * that a handler throws.
+     *
+     * @param (\Closure(): void)|null $failing of a message that is in an order: called before a failed one is settled, and
+     *                                         what is given back keeps its place here instead of going to the queue
+     */
+    public function run(Delivery $delivery, Worker $worker, ?\Closure $failing = null): Outcome
+    {
+        $started = $this->observer === null && $this->metrics === null ? 0 : \hrtime(true);
+        $this->progress->inFlight++;
+        $this->metrics?->began($delivery->type, $delivery->redelivered);
+        try {
+            if (isset($delivery->headers[Header::EXPIRES_AT]) && $this->dispatcher->drops($delivery)) {
+                return Outcome::Handled;
+            }
+            $handled = $this->suspicion === null || !$delivery->redelivered
+                ? $this->dispatcher->dispatch($delivery, $worker)
+                : $this->guarded($this->suspicion, $delivery, $worker);
+            if ($this->metrics !== null) {
+                $handled ? $this->metrics->handled($delivery->type, (\hrtime(true) - $started) / 1e9) : $this->metrics->count('failed', $delivery->type);
+            }
+            $this->observer === null || $this->tell(fn() => $this->observer?->handled($delivery->type, (\hrtime(true) - $started) / 1e9));
+
+            $worker->places->breaker?->succeeded($delivery->tag);
+
+            return Outcome::Handled;
+        } catch (HandlingInterrupted) {
+            $worker->free($delivery);
+            $failing === null && $this->consumer->requeue($delivery);
+
+            return Outcome::GivenBack;
+        } catch (\Throwable $thrown) {
+            // A forced stop cancels handlers: their messages stay unsettled and go back when the consumer closes.
+            if ($worker->isForced()) {
+                return Outcome::GivenBack;
+            }
+            $worker->free($delivery);
+
+            $worker->places->breaker?->failed($delivery->tag, $thrown instanceof HandlingFailure ? $thrown->error : $thrown);
+
+            return $this->fail($delivery, $thrown instanceof HandlingFailure ? $thrown : new HandlingFailure($thrown), $failing) ? Outcome::Failed : Outcome::GivenBack;
+        } finally {
+            $this->progress->inFlight--;
+            $this->metrics?->ended($delivery->type);
+        }
+    }
+
+    private function guarded(CrashGuard $suspicion, Delivery $delivery, Worker $worker): bool
+    {
+        $handled = false;
+        $suspicion->guard($delivery, $worker, function () use ($delivery, $worker, &$handled): void {
+            $handled = $this->dispatcher->dispatch($delivery, $worker);
+        });
+
+        return $handled;
+    }
+
+    /**
+     * The same for many deliveries of a batch handler.
+     *
+     * @param non-empty-list<Delivery> $deliveries one where it may have crashed a worker
+     */
+    public function runBatch(Handler $handler, array $deliveries, Worker $worker): void
+    {
+        $started = \hrtime(true);
+        $count = \count($deliveries);
+        $tag = $deliveries[0]->tag;
+        $type = $deliveries[0]->type;
+        $this->progress->inFlight += $count;
+        $this->metrics?->began($type, $deliveries[0]->redelivered, $count);
+        $failed = [];
+        try {
+            $deliveries = \array_values(\array_filter($deliveries, fn(Delivery $delivery): bool => !isset($delivery->headers[Header::EXPIRES_AT]) || !$this->dispatcher->drops($delivery)));
+            if ($deliveries === []) {
+                return;
+            }
+            $handle = function () use ($handler, $deliveries, $worker, &$failed): void {
+                $failed = $this->batches->dispatch($handler, $deliveries, $worker);
+            };
+            $this->suspicion === null || !$deliveries[0]->redelivered ? $handle() : $this->suspicion->guard($deliveries[0], $worker, $handle);
+            \count($failed) === \count($deliveries) || $worker->places->breaker?->succeeded($tag);
+            foreach ($failed as [$delivery, $failure]) {
+                $worker->places->breaker?->failed($tag, $failure->error);
+                $this->fail($delivery, $failure);
+            }
+            /** @var list<Delivery> $lost */
+            $lost = \array_column($failed, 0);
+            $this->tellOfBatch($deliveries, $lost, (\hrtime(true) - $started) / 1e9);
+        } catch (HandlingInterrupted) {
+            $worker->free($deliveries[0]);
+            \array_walk($deliveries, $this->consumer->requeue(...));
+        } catch (\Throwable $thrown) {
+            if (!$worker->isForced()) {
+                $worker->free($deliveries[0]);
+                foreach ($deliveries as $delivery) {
+                    $this->fail($delivery, $thrown instanceof HandlingFailure ? $thrown : new HandlingFailure($thrown, [$handler->name]));
+                }
+            }
+        } finally {
+            $this->progress->inFlight -= $count;
+            $this->metrics?->ended($type, $count);
+        }
+    }
+
+    /**
+     * @param list<Delivery> $deliveries
+     * @param list<Delivery> $failed
+     */
+    private function tellOfBatch(array $deliveries, array $failed, float $seconds): void
+    {
+        if ($this->observer === null && $this->metrics === null) {
+            return;
+        }
+        foreach ($deliveries as $delivery) {
+            if (!\in_array($delivery, $failed, true)) {
+                $this->metrics?->handled($delivery->type, $seconds);
+                $this->tell(fn() => $this->observer?->handled($delivery->type, $seconds));
+            }
+        }
+    }
+
+    /** Parks a delivery that no handler gets. */
+    public function refuse(Delivery $delivery, \Throwable $why): void
+    {
+        $this->fail($delivery, new HandlingFailure($why));
+    }
+
+    /** @return bool whether it was settled */
+    private function fail(Delivery $delivery, HandlingFailure $failure, ?\Closure $failing = null): bool
+    {
+        $this->progress->failed++;
+        $this->metrics?->count('failed', $delivery->type);
+        $later = [];
+        $dead = [];
+        foreach ($failure->parts() as $part) {
+            $retry = $this->delays === null ? null : $part->retry;
+            $retry !== null && self::rounds($delivery) < $retry->delayed ? $later[] = $part : $dead[] = $part;
+        }
+        $this->report($delivery, $failure, $dead === []);
+        if ($dead !== [] && isset($delivery->headers[Header::REPLY_TO])) {
+            $this->answers->send($delivery, $this->answers->ofFailure($delivery, $failure->error));
+        }
+        $settled = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : HandlingFailure::together($dead, \count($dead)), $dead !== [], $failing);
+        $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $settled && $dead !== []));
+
+        return $settled;
+    }
+
+    private function report(Delivery $delivery, HandlingFailure $failure, bool $comesBack): void
+    {
+        $this->logger->log($comesBack ? LogLevel::WARNING : LogLevel::ERROR, $failure->handlers === []
+            ? 'Message {type} {id} could not be handled: {error}'
+            : 'Message {type} {id} failed in {handler}: {error}', [
+            'type' => $delivery->type,
+            'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
+            'handler' => \implode(', ', $failure->handlers),
+            'attempts' => $failure->attempts($delivery),
+            'error' => $failure->description(),
+            'exception' => $failure->error,
+        ]);
+    }
+
+    /** @return non-negative-int */
+    private static function rounds(Delivery $delivery): int
+    {
+        return \max(0, (int) ($delivery->headers[Header::RETRIES] ?? 0));
+    }
+
+    /**
+     * Copies of the message for those who try again later, then the dead letter, then the acknowledgement.
+     *
+     * @param list<HandlingFailure> $later
+     */
+    private function settle(Delivery $delivery, array $later, HandlingFailure $failure, bool $park, ?\Closure $failing): bool
+    {
+        try {
+            $failing === null || $failing();
+            if ($later !== [] && !$park && $this->shared !== null && $this->delays instanceof DelayedMessages) {
+                $this->swap($this->shared, $this->delays, $delivery, $later);
+
+                return true;
+            }
+            if ($later !== []) {
+                [$copy, $pause] = $this->copy($delivery, $later);
+                $this->delays?->comeBack($copy, $this->queue, $pause);
+                $this->progress->retried++;
+                $this->metrics?->count('retried', $delivery->type);
+            }
+            if ($park) {
+                $this->consumer->park($delivery, $failure->headers($delivery, $this->queue));
+                $this->progress->parked++;
+                $this->metrics?->count('dead_lettered', $delivery->type);
+            } else {
+                $this->consumer->ack($delivery);
+            }
+
+            return true;
+        } catch (\Throwable $thrown) {
+            $this->logger->log(LogLevel::CRITICAL, 'Message {type} {id} could not be parked and goes back to the queue: {error}', [
+                'type' => $delivery->type,
+                'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
+                'error' => $thrown->getMessage(),
+                'exception' => $thrown,
+            ]);
+            // The message holds its place in the prefetch meanwhile, so that a broker in trouble is not asked in a hot loop.
+            delay(self::PAUSE);
+            $failing === null && $this->consumer->requeue($delivery);
+
+            return false;
+        }
+    }
+
+    /**
+     * Puts a message off and acknowledges it in one transaction.
+     *
+     * @param non-empty-list<HandlingFailure> $later
+     */
+    private function swap(TransactionalConsumer $consumer, DelayedMessages $delays, Delivery $delivery, array $later): void
+    {
+        [$copy, $pause] = $this->copy($delivery, $later);
+        $delays->database->transaction(function (Transaction $transaction) use ($consumer, $delays, $delivery, $copy, $pause): void {
+            $delays->addReturn($transaction, $copy, $this->queue, $pause);
+            $consumer->enlist($transaction, $delivery, []);
+        });
+        $consumer->settled($delivery);
+        $delays->earlier->notify();
+        $this->progress->retried++;
+        $this->metrics?->count('retried', $delivery->type);
+    }
+
+    /**
+     * @param non-empty-list<HandlingFailure> $failures
+     * @return array{Outgoing, float} what comes back, and after how many seconds
+     */
+    private function copy(Delivery $delivery, array $failures): array
+    {
+        $round = self::rounds($delivery) + 1;
+        $failure = HandlingFailure::together($failures, \count($failures));
+        $pause = \max(\array_map(static fn(HandlingFailure $part): float => $part->retry?->pause($round, Random::value()) ?? 0.0, $failures));
+        $headers = [
+            Header::ATTEMPTS => (string) $failure->attempts($delivery),
+            Header::RETRIES => (string) $round,
+            Header::FAILED_HANDLER => \implode(', ', $failure->handlers),
+        ] + $delivery->headers;
+        if (($headers[Header::MESSAGE_ID] ?? '') === '') {
+            // What waits is told apart by its id.
+            $headers[Header::MESSAGE_ID] = messageId();
+        }
+
+        return [new Outgoing($delivery->type, $delivery->body, $headers), $pause];
+    }
+
+    /** Who watches must not change what becomes of a message. */
+    private function tell(\Closure $observation): void
+    {
+        try {
+            $observation();
+        } catch (\Throwable $thrown) {
+            $this->logger->log(LogLevel::ERROR, 'The observer of queue {queue} failed: {error}', [
+                'queue' => $this->queue,
+                'error' => $thrown->getMessage(),
+                'exception' => $thrown,
+            ]);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Consuming;
+
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Batch\BatchCollector;
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Flow\FairQueue;
+use Weft\Bus\Internal\Handlers\Handlers;
+use Weft\Bus\Internal\Ordering\KeyQueues;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\TransactionalConsumer;
+
+/**
+ * Takes deliveries from the consumer and says which is started next: in turns, in batches, or as they come.
+ *
+ * @internal
+ */
+final class DeliveryScheduler
+{
+    /** Seconds an empty queue is watched, when asked to stop once it is empty. */
+    private const LINGER = 0.1;
+
+    /** Seconds between two looks into a database that had nothing new, while there is something to start. */
+    private const PAUSE = 0.005;
+
+    private float $again = 0.0;
+
+    private readonly FairQueue $turns;
+    private readonly BatchCollector $collector;
+
+    /** @param KeyQueues|null $lanes null where no messages are in an order */
+    public function __construct(
+        private readonly Consumer $consumer,
+        private readonly Transport $transport,
+        private readonly string $queue,
+        private readonly ConsumeOptions $options,
+        private readonly Handlers $handlers,
+        private readonly ?KeyQueues $lanes,
+        private readonly Worker $worker,
+    ) {
+        $this->turns = new FairQueue();
+        $this->collector = new BatchCollector($handlers);
+    }
+
+    /** Until the worker stops, or the queue is empty where that ends it. Those not started go back with the consumer's close. */
+    public function feed(): void
+    {
+        while (!$this->worker->isStopping()) {
+            $deliveries = $this->consumer->next($this->options->prefetch, $this->patience());
+            if ($deliveries === [] && $this->options->stopWhenEmpty && !$this->startRipe(true) && $this->worker->isIdle() && $this->transport->depth($this->queue) === 0) {
+                // Messages on their way to this consumer are neither ready in the queue nor here yet.
+                $deliveries = RemainingDeliveries::next($this->consumer, $this->options->prefetch, self::LINGER);
+                if ($deliveries === []) {
+                    return;
+                }
+            }
+            $this->start($deliveries);
+            $this->startRipe(false);
+        }
+    }
+
+    /** Seconds to wait for messages; null for ever. */
+    private function patience(): ?float
+    {
+        $linger = $this->options->stopWhenEmpty ? self::LINGER : null;
+        $due = $this->collector->due();
+
+        return $due === null ? $linger : \max(0.0, \min($linger ?? \INF, $due - Clock::monotonic()));
+    }
+
+    /** @param list<Delivery> $deliveries */
+    private function start(array $deliveries): void
+    {
+        foreach ($deliveries as $delivery) {
+            if (isset($delivery->headers[Header::PRIORITY]) || isset($delivery->headers[Header::FAIR_KEY])) {
+                $this->startInTurns($deliveries);
+
+                return;
+            }
+        }
+        if ($this->lanes === null && !$this->handlers->hasBatches) {
+            $this->worker->start($deliveries);
+
+            return;
+        }
+        foreach ($deliveries as $delivery) {
+            $this->startOne($delivery);
+            if ($this->worker->isStopping()) {
+                return;
+            }
+        }
+    }
+
+    /**
+     * What arrives meanwhile may come first.
+     *
+     * @param list<Delivery> $deliveries
+     */
+    private function startInTurns(array $deliveries): void
+    {
+        \array_walk($deliveries, $this->turns->add(...));
+        while (!$this->turns->isEmpty() && $this->worker->awaitPlace()) {
+            $this->look();
+            $next = $this->worker->isStopping() ? null : $this->turns->take();
+            $next === null || $this->startOne($next);
+            $this->startRipe(false);
+        }
+    }
+
+    /** Takes what has arrived. A database is not asked for each message that is started. */
+    private function look(): void
+    {
+        $now = Clock::monotonic();
+        if ($now < $this->again) {
+            return;
+        }
+        $arrived = $this->consumer->next($this->options->prefetch, 0.0);
+        \array_walk($arrived, $this->turns->add(...));
+        $this->again = $arrived === [] && $this->consumer instanceof TransactionalConsumer ? $now + self::PAUSE : 0.0;
+    }
+
+    private function startOne(Delivery $delivery): void
+    {
+        $handler = $this->handlers->hasBatches ? $this->collector->handler($delivery) : null;
+        if ($handler === null) {
+            if ($this->lanes === null || $this->lanes->enter($delivery)) {
+                $this->worker->start([$delivery]);
+            }
+        } elseif ($delivery->redelivered) {
+            // By itself: it may be one that crashes workers.
+            $this->worker->startBatch($handler, [$delivery]);
+        } elseif (($full = $this->collector->add($handler, $delivery)) !== []) {
+            $this->worker->startBatch($handler, $full);
+        } elseif ($this->worker->isLast($this->collector->count())) {
+            $this->startRipe(true);
+        }
+    }
+
+    /** @return bool whether batches were started */
+    private function startRipe(bool $all): bool
+    {
+        if ($this->collector->due() === null) {
+            return false;
+        }
+        $ripe = $this->collector->ripe($all);
+        foreach ($ripe as $batch) {
+            $handler = $this->collector->handler($batch[0]);
+            \assert($handler !== null);
+            $this->worker->startBatch($handler, $batch);
+        }
+
+        return $ripe !== [];
+    }
+}

@@ -1,0 +1,27 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+/**
+ * What has led to an exception.
+ *
+ * @internal
+ */
+final class ExceptionChain
+{
+    /**
+     * The exception and all its previous ones, each once: a chain may be closed to a circle.
+     *
+     * @return iterable<\Throwable>
+     */
+    public static function of(\Throwable $thrown): iterable
+    {
+        $seen = [];
+        for ($error = $thrown; $error !== null && !isset($seen[\spl_object_id($error)]); $error = $error->getPrevious()) {
+            $seen[\spl_object_id($error)] = true;
+            yield $error;
+        }
+    }
+}

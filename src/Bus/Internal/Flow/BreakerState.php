@@ -1,0 +1,124 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Flow;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\CircuitBreaker;
+use Weft\Bus\Internal\ExceptionChain;
+use Weft\Bus\Internal\Consuming\RetryPolicy;
+
+/**
+ * The state of a circuit breaker: closed, open until a time, or waiting for the one message that is tried.
+ *
+ * @internal
+ */
+final class BreakerState
+{
+    private int $inARow = 0;
+
+    /** When the pause is over, by the monotonic clock; null when closed. */
+    private ?float $until = null;
+
+    private float $pause;
+
+    /** Tag of the one message that is tried; null as long as none is. */
+    private ?int $probe = null;
+
+    public function __construct(
+        private readonly CircuitBreaker $rule,
+        private readonly string $queue,
+        private readonly LoggerInterface $logger,
+    ) {
+        $this->pause = $rule->pause;
+    }
+
+    /** Whether no message may be started now. */
+    public function holds(): bool
+    {
+        return $this->until !== null && ($this->probe !== null || self::now() < $this->until);
+    }
+
+    /** Seconds until that may change by itself; null when it does not. */
+    public function left(): ?float
+    {
+        return $this->until === null || $this->probe !== null ? null : \max(0.0, $this->until - self::now());
+    }
+
+    /** A message is started, and it may be the one that is tried. */
+    public function started(int $tag): void
+    {
+        $this->probe = $this->until === null ? null : $tag;
+    }
+
+    public function succeeded(int $tag): void
+    {
+        $this->inARow = 0;
+        // One that was started before the pause says nothing about now.
+        if ($this->probe === $tag) {
+            $this->until = $this->probe = null;
+            $this->pause = $this->rule->pause;
+            $this->logger->notice('Queue {queue} is consumed again', ['queue' => $this->queue]);
+        }
+    }
+
+    public function failed(int $tag, \Throwable $thrown): void
+    {
+        if (!$this->counts($thrown)) {
+            // It was answered: that a message is at fault says nothing against the others.
+            $this->probe === $tag && $this->succeeded($tag);
+
+            return;
+        }
+        $this->inARow++;
+        if ($this->probe === $tag) {
+            $this->pause = \min($this->rule->longest, 2 * $this->pause);
+            $this->open($thrown);
+        } elseif ($this->until === null && $this->inARow >= $this->rule->failures) {
+            $this->open($thrown);
+        }
+    }
+
+    /** It is over: where it was neither, another one is tried. */
+    public function ended(int $tag): void
+    {
+        if ($this->probe === $tag) {
+            $this->probe = null;
+        }
+    }
+
+    private function open(\Throwable $thrown): void
+    {
+        $this->probe = null;
+        $this->until = self::now() + $this->pause;
+        $this->logger->error('Queue {queue} is not consumed for {seconds} seconds after {count} failures in a row: {error}', [
+            'queue' => $this->queue,
+            'seconds' => $this->pause,
+            'count' => $this->inARow,
+            'error' => $thrown->getMessage(),
+            'exception' => $thrown,
+        ]);
+    }
+
+    private function counts(\Throwable $thrown): bool
+    {
+        if (RetryPolicy::isFinal($thrown)) {
+            return false;
+        }
+        foreach (ExceptionChain::of($thrown) as $error) {
+            foreach ($this->rule->on as $class) {
+                if ($error instanceof $class) {
+                    return true;
+                }
+            }
+        }
+
+        return $this->rule->on === [];
+    }
+
+    private static function now(): float
+    {
+        return \hrtime(true) / 1e9;
+    }
+}

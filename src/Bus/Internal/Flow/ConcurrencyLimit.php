@@ -1,0 +1,62 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Flow;
+
+/**
+ * How many handlers run, and whether another one may.
+ *
+ * @internal
+ */
+final class ConcurrencyLimit
+{
+    /** @var array<int, int> when handlers were started, in nanoseconds where that is measured, by delivery tag */
+    private array $taken = [];
+
+    /** Null where the number of handlers is given. */
+    private readonly ?AdaptiveLimit $gradient;
+
+    /**
+     * @param int|null     $concurrency null for as many as do not make each other slower
+     * @param BreakerState|null $breaker     what says that none may start for a while
+     */
+    public function __construct(
+        private readonly ?int $concurrency,
+        public readonly ?BreakerState $breaker,
+    ) {
+        $this->gradient = $concurrency === null ? new AdaptiveLimit(\hrtime(true) / 1e9) : null;
+    }
+
+    public function isFree(): bool
+    {
+        return \count($this->taken) < ($this->concurrency ?? $this->gradient->limit ?? 0) && ($this->breaker === null || !$this->breaker->holds());
+    }
+
+    /** Seconds after which a place may be free without a handler having ended; null when there is no such time. */
+    public function left(): ?float
+    {
+        return $this->breaker?->left();
+    }
+
+    public function take(int $tag): void
+    {
+        $this->taken[$tag] = $this->gradient === null ? 0 : \hrtime(true);
+        $this->breaker?->started($tag);
+    }
+
+    /** @return bool false when it was free already */
+    public function free(int $tag): bool
+    {
+        if (!isset($this->taken[$tag])) {
+            return false;
+        }
+        if ($this->gradient !== null) {
+            $now = \hrtime(true);
+            $this->gradient->ended(($now - $this->taken[$tag]) / 1e9, \count($this->taken), $now / 1e9);
+        }
+        unset($this->taken[$tag]);
+
+        return true;
+    }
+}

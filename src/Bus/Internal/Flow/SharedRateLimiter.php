@@ -1,0 +1,133 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Flow;
+
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Persistence\Dialect;
+use Weft\Bus\RateLimit;
+use Weft\Runtime\Mutex;
+use Weft\Sql\Connection;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+use Weft\Sql\UniqueViolation;
+
+use function Weft\delay;
+
+/**
+ * A rate that all processes with a database share. The database's row says how far ahead turns are taken; a process takes
+ * turns for {@see ADVANCE} seconds at a time, and more only when the last of them is near. So however many handlers wait,
+ * each process has taken no more than two such portions.
+ *
+ * @internal
+ */
+final class SharedRateLimiter
+{
+    /** Seconds for which turns are taken in advance. */
+    private const ADVANCE = 0.1;
+
+    /** @var \SplQueue<float> turns taken, by the monotonic clock */
+    private readonly \SplQueue $turns;
+
+    /** The last turn taken, by the monotonic clock. */
+    private float $last = 0.0;
+
+    private readonly Mutex $taking;
+    private readonly Dialect $dialect;
+    private readonly SharedClock $clock;
+
+    public function __construct(
+        private readonly Database $database,
+        private readonly string $name,
+        private readonly RateLimit $limit,
+    ) {
+        $this->turns = new \SplQueue();
+        $this->taking = new Mutex();
+        $this->dialect = new Dialect($database);
+        $this->clock = new SharedClock();
+    }
+
+    /** @return float when it is, by the monotonic clock */
+    public function turn(): float
+    {
+        // Those that wait have come before.
+        return $this->taking->synchronized(function (): float {
+            while (true) {
+                $turn = $this->next();
+                if ($turn !== null) {
+                    return $turn;
+                }
+                $early = $this->last - self::ADVANCE - Clock::monotonic();
+                $early > 0.0 && delay($early);
+                $this->take();
+            }
+        });
+    }
+
+    /** FairQueue that nobody has used in time are gone, but for a burst. */
+    private function next(): ?float
+    {
+        $oldest = Clock::monotonic() - $this->limit->burst / $this->limit->perSecond - self::ADVANCE;
+        while (!$this->turns->isEmpty()) {
+            $turn = $this->turns->dequeue();
+            if ($turn >= $oldest) {
+                return $turn;
+            }
+        }
+
+        return null;
+    }
+
+    private function take(): void
+    {
+        $count = (int) \max(1, \ceil($this->limit->perSecond * self::ADVANCE));
+        $step = 1e6 / $this->limit->perSecond;
+        $reserve = fn(Transaction $transaction): ?int => $this->reserve($transaction, (int) \round($count * $step), (int) (($this->limit->burst - 1) * $step));
+        $ahead = $this->database->transaction($reserve);
+        while ($ahead === null) {
+            $this->begin();
+            $ahead = $this->database->transaction($reserve);
+        }
+        $first = Clock::monotonic() + $ahead / 1e6;
+        for ($turn = 0; $turn < $count; $turn++) {
+            $this->turns->enqueue($this->last = $first + $turn * $step / 1e6);
+        }
+    }
+
+    /**
+     * @param int $taken microseconds of turns
+     * @param int $burst microseconds they may lie in the past
+     * @return int|null microseconds until the first turn, below 0 within a burst; null when there is no row yet
+     */
+    private function reserve(Transaction $transaction, int $taken, int $burst): ?int
+    {
+        $row = $transaction->execute("SELECT ahead, seen FROM weft_paces WHERE name = ?{$this->dialect->forUpdate()}", [$this->name])->first();
+        if ($row === null) {
+            return null;
+        }
+        $now = $this->now($transaction);
+        $first = \max($row['ahead'] - $this->clock->elapsed($row['seen'], $now, \hrtime(true) / 1e3), -$burst);
+        $transaction->execute('UPDATE weft_paces SET ahead = ?, seen = ? WHERE name = ?', [$first + $taken, $now, $this->name]);
+
+        return $first;
+    }
+
+    /** In no transaction: two that have found the row missing would wait for each other in MariaDB. */
+    private function begin(): void
+    {
+        try {
+            $this->database->execute('INSERT INTO weft_paces (name, ahead, seen) VALUES (?, 0, ?)', [$this->name, $this->now($this->database)]);
+        } catch (UniqueViolation) {
+            // Another process was first.
+        }
+    }
+
+    /** Microseconds of the clock that all processes share: the database server's, or where there is none that of the machine since its start. */
+    private function now(Connection $connection): int
+    {
+        return $this->dialect->hasServer()
+            ? $connection->execute("SELECT {$this->dialect->microseconds()}")->value()
+            : \intdiv((int) \hrtime(true), 1_000);
+    }
+}

@@ -1,0 +1,77 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Memory;
+
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Sending\DelayStore;
+use Weft\Bus\Transport\Outgoing;
+
+/**
+ * Messages that wait in the memory of the process. Consumers look here before they look into their queues.
+ *
+ * @internal
+ */
+final class MemoryDelayStore implements DelayStore
+{
+    /** @var array<string, array{float, string|null, Outgoing}> due, queue and message by id */
+    private array $waiting = [];
+
+    /**
+     * @param \Closure(Outgoing, ?string): void $send    into one queue, or to all that are bound to its type
+     * @param \Closure(): void                   $earlier something waits that may be due before everything else
+     */
+    public function __construct(
+        private readonly \Closure $send,
+        private readonly \Closure $earlier,
+    ) {}
+
+    public function keep(Outgoing $message, float $due): void
+    {
+        $this->add($message->headers[Header::MESSAGE_ID] ?? '', $message, null, $due);
+    }
+
+    public function comeBack(Outgoing $message, string $queue, float $seconds): void
+    {
+        // Of two messages of one id neither is to be lost.
+        $id = ($message->headers[Header::MESSAGE_ID] ?? '') . "@{$queue}@" . \hash('xxh3', "{$message->type}\0{$message->body}");
+        $this->add($id, $message, $queue, Clock::now() + $seconds);
+    }
+
+    public function cancel(string $messageId): bool
+    {
+        $isThere = isset($this->waiting[$messageId]);
+        unset($this->waiting[$messageId]);
+
+        return $isThere;
+    }
+
+    /** When the next one is due, as {@see Clock::now()} has it; null when nothing waits. */
+    public function next(): ?float
+    {
+        return $this->waiting === [] ? null : (float) \min(\array_map(static fn(array $waiting): float => $waiting[0], $this->waiting));
+    }
+
+    /** Sends what is due. */
+    public function release(): void
+    {
+        if ($this->waiting === []) {
+            return;
+        }
+        $now = Clock::now();
+        $due = \array_filter($this->waiting, static fn(array $waiting): bool => $waiting[0] <= $now);
+        \uasort($due, static fn(array $one, array $other): int => $one[0] <=> $other[0]);
+        foreach ($due as $id => [, $queue, $message]) {
+            unset($this->waiting[$id]);
+            ($this->send)($message, $queue);
+        }
+    }
+
+    private function add(string $id, Outgoing $message, ?string $queue, float $due): void
+    {
+        $this->waiting[$id] = [$due, $queue, $message];
+        ($this->earlier)();
+    }
+}

@@ -1,0 +1,90 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\DeadLetters;
+use Weft\Bus\Internal\Persistence\Persistence;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\RabbitMq;
+use Weft\Native;
+use Weft\Runtime\CancelledException;
+
+use function Weft\delay;
+
+/**
+ * What waits, and how the connections to the broker are, for `/metrics`: looked up now and then while a queue is consumed.
+ *
+ * @internal
+ */
+final class MetricsPoller
+{
+    /** Seconds between two looks. */
+    private const EVERY = 5.0;
+
+    private const STATES = ['connected', 'connecting', 'blocked', 'closed'];
+
+    public function __construct(
+        private readonly Transport $transport,
+        private readonly ?Persistence $ledger,
+        private readonly LoggerInterface $logger,
+    ) {}
+
+    /** Until it is cancelled. */
+    public function follow(string $queue): never
+    {
+        while (true) {
+            // Each by itself: without the broker the database can be asked.
+            $this->attempt($this->connections(...));
+            $this->attempt($this->backlog(...));
+            $this->attempt(fn() => $this->depth($queue));
+            $this->attempt(fn() => $this->depth(DeadLetters::queueOf($queue)));
+            delay(self::EVERY);
+        }
+    }
+
+    private function attempt(\Closure $look): void
+    {
+        try {
+            $look();
+        } catch (CancelledException $cancelled) {
+            throw $cancelled;
+        } catch (\Throwable $thrown) {
+            $this->logger->debug('A metric of the bus cannot be looked up: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
+        }
+    }
+
+    private function depth(string $queue): void
+    {
+        Native\setGauge('weft_bus_queue_messages', 'Messages ready in a queue.', ['queue' => $queue], (float) $this->transport->depth($queue));
+    }
+
+    private function backlog(): void
+    {
+        if ($this->ledger === null) {
+            return;
+        }
+        $labels = ['database' => $this->ledger->database->name()];
+        [$outbox, $oldest, $delayed] = $this->ledger->waiting();
+        Native\setGauge('weft_bus_outbox_messages', 'Messages in the outbox, up to 100,000.', $labels, (float) $outbox);
+        Native\setGauge('weft_bus_outbox_oldest_seconds', 'Age of the oldest message in the outbox; 0 when it is empty.', $labels, $oldest);
+        Native\setGauge('weft_bus_delayed_messages', 'Messages that are to leave later, up to 100,000.', $labels, (float) $delayed);
+    }
+
+    private function connections(): void
+    {
+        if (!$this->transport instanceof RabbitMq) {
+            return;
+        }
+        foreach ($this->transport->status() as $purpose => $status) {
+            if ($status === null) {
+                continue;
+            }
+            foreach (self::STATES as $state) {
+                Native\setGauge('weft_bus_connection', 'State of a connection to the broker: 1 for the one it has.', ['purpose' => $purpose, 'state' => $state], (float) ($status[0] === $state));
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Ordering;
+
+use Psr\Log\LoggerInterface;
+use Weft\Lock\Lock;
+use Weft\Lock\LockLost;
+use Weft\Lock\SqlStore;
+use Weft\Runtime\Task;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+
+use function Weft\delay;
+use function Weft\detach;
+use function Weft\signal;
+
+/**
+ * Waits until it is this process's turn to consume a queue whose messages are in order, and says when it no longer is.
+ *
+ * @internal
+ */
+final class ActiveConsumerLock
+{
+    private const SIGINT = 2;
+    private const SIGTERM = 15;
+
+    /** Seconds after which others take over from a process that is gone. */
+    private const SECONDS = 5.0;
+
+    /** Seconds between two looks. */
+    private const LOOK = 0.25;
+
+    private readonly SqlStore $store;
+    private readonly string $name;
+    private readonly string $owner;
+    private bool $stopping = false;
+    private ?Lock $lock = null;
+    private bool $wasLost = false;
+
+    public function __construct(
+        Database $database,
+        string $queue,
+        private readonly LoggerInterface $logger,
+    ) {
+        $this->store = new SqlStore($database);
+        // A lock's name has at most 200 bytes, a queue's 250.
+        $this->name = 'queue ' . (\strlen($queue) <= 190 ? $queue : \hash('sha256', $queue));
+        // For people who look: which process of which machine.
+        $this->owner = \substr((string) \gethostname(), 0, 30) . ' ' . (string) \getmypid() . ' ' . \bin2hex(\random_bytes(8));
+    }
+
+    /** @return bool false when it was told to stop before */
+    public function await(bool $signals): bool
+    {
+        $watch = $signals ? detach(function (): void {
+            signal(self::SIGTERM, self::SIGINT);
+            $this->stop();
+        }) : null;
+        try {
+            while (!$this->stopping && $this->lock === null) {
+                $this->lock = $this->take();
+                $this->lock === null && delay(self::LOOK);
+            }
+
+            return $this->lock !== null;
+        } finally {
+            $watch?->cancel();
+        }
+    }
+
+    public function stop(): void
+    {
+        $this->stopping = true;
+    }
+
+    /**
+     * Holds on to the turn until it is cancelled.
+     *
+     * @param \Closure(): void $lost called when it may be another one's
+     */
+    public function hold(\Closure $lost): Task
+    {
+        return detach(function () use ($lost): void {
+            try {
+                $this->lock?->keep();
+            } catch (LockLost $exception) {
+                $this->logger->error('Another process may consume the queue: {error}', ['error' => $exception->getMessage(), 'exception' => $exception]);
+                $this->wasLost = true;
+                $lost();
+            }
+        });
+    }
+
+    /** Whether it was taken away, and not given back. */
+    public function wasLost(): bool
+    {
+        return $this->wasLost;
+    }
+
+    public function release(): void
+    {
+        try {
+            $this->lock?->release();
+        } catch (LockLost | SqlException) {
+            // Then the others wait until its time is over.
+        }
+    }
+
+    private function take(): ?Lock
+    {
+        $asked = Lock::now();
+        try {
+            $fence = $this->store->acquire($this->name, $this->owner, self::SECONDS);
+        } catch (SqlException $exception) {
+            $this->logger->warning('Whether it is this process\'s turn to consume cannot be looked up: {error}', ['error' => $exception->getMessage(), 'exception' => $exception]);
+
+            return null;
+        }
+
+        return $fence === null ? null : new Lock($this->store, $this->name, $this->owner, $fence, self::SECONDS, $asked + self::SECONDS);
+    }
+}

@@ -1,0 +1,175 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Ordering;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\Internal\Consuming\DeliveryProcessor;
+use Weft\Bus\Internal\Persistence\BlockedKeys;
+use Weft\Bus\Internal\Persistence\Persistence;
+use Weft\Bus\Internal\Consuming\Outcome;
+use Weft\Bus\Internal\Consuming\Worker;
+use Weft\Bus\Transport\Consumer;
+use Weft\Bus\Transport\Delivery;
+use Weft\Sql\SqlException;
+
+use function Weft\delay;
+
+/**
+ * Keeps the messages of a key in their order when one of them fails: those behind it wait in the database until it has
+ * succeeded or the key is released.
+ *
+ * A key is blocked in the database before the failed message is settled, so that a crash in between lets nothing pass.
+ *
+ * @internal
+ */
+final class OrderedProcessor
+{
+    /** Seconds between two looks for keys that were released elsewhere. */
+    private const LOOK = 0.5;
+
+    /** Seconds before what could not be done is tried again. */
+    private const PAUSE = 1.0;
+
+    public readonly KeyQueues $lanes;
+
+    /** @var array<string, string> the message that blocks each key */
+    private array $heads = [];
+
+    private bool $known = false;
+
+    /**
+     * @param DeliveryProcessor $handling of messages from the broker
+     * @param DeliveryProcessor $waiting  of those from the database
+     */
+    public function __construct(
+        private readonly string $queue,
+        private readonly BlockedKeys $keys,
+        private readonly Consumer $consumer,
+        private readonly DeliveryProcessor $handling,
+        private readonly DeliveryProcessor $waiting,
+        private readonly LoggerInterface $logger,
+    ) {
+        $this->lanes = new KeyQueues();
+    }
+
+    /** Handles a message whose turn it is, and everything that has waited for it. */
+    public function run(Delivery $delivery, string $key, Worker $worker): void
+    {
+        $this->learn($worker);
+        $id = Persistence::idOf($delivery->headers);
+        if (isset($this->heads[$key]) && $this->heads[$key] !== $id) {
+            $this->wait($delivery, $key, $worker);
+
+            return;
+        }
+        $outcome = $this->turn($this->handling, $delivery, $key, $worker);
+        if ($outcome === Outcome::Handled && isset($this->heads[$key])) {
+            $this->insist($worker, fn() => $this->keys->release($this->queue, $key));
+            $this->replay($key, $worker);
+        }
+    }
+
+    private function wait(Delivery $delivery, string $key, Worker $worker): void
+    {
+        try {
+            $this->insist($worker, function () use ($key, $delivery): void {
+                $this->keys->add($this->queue, $key, $delivery);
+                $this->consumer->ack($delivery);
+            });
+        } catch (DuplicateMessageId $duplicate) {
+            $this->handling->refuse($delivery, $duplicate);
+        }
+    }
+
+    /** Handles what waits for a key in the database; its lane is reserved. */
+    public function replay(string $key, Worker $worker): void
+    {
+        while (!$worker->isStopping()) {
+            $waiting = [];
+            $this->insist($worker, function () use ($key, &$waiting): void {
+                $waiting = $this->keys->waiting($this->queue, $key);
+                if ($waiting === []) {
+                    $this->keys->forget($this->queue, $key);
+                    unset($this->heads[$key]);
+                }
+            });
+            if ($waiting === []) {
+                return;
+            }
+            foreach ($waiting as $delivery) {
+                if ($worker->isStopping() || $this->turn($this->waiting, $delivery, $key, $worker) !== Outcome::Handled) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /** Looks for keys that were released elsewhere, until it is cancelled. */
+    public function attend(Worker $worker): never
+    {
+        while (true) {
+            delay(self::LOOK);
+            try {
+                foreach ($this->keys->state($this->queue) as $key => ['released' => $released]) {
+                    $released && $worker->replay((string) $key);
+                }
+            } catch (SqlException $exception) {
+                $this->logger->warning('Released keys of queue {queue} cannot be looked up: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
+            }
+        }
+    }
+
+    /** What is given back is tried again here: with the broker others could overtake it. */
+    private function turn(DeliveryProcessor $handling, Delivery $delivery, string $key, Worker $worker): Outcome
+    {
+        $failing = function () use ($key, $delivery): void {
+            $id = Persistence::idOf($delivery->headers);
+            $this->keys->block($this->queue, $key, $id);
+            $this->heads[$key] = $id;
+        };
+        while (true) {
+            $outcome = $handling->run($delivery, $worker, $failing);
+            if ($outcome !== Outcome::GivenBack || $worker->isStopping()) {
+                return $outcome;
+            }
+            delay(self::PAUSE);
+        }
+    }
+
+    private function learn(Worker $worker): void
+    {
+        if (!$this->known) {
+            $this->insist($worker, function (): void {
+                $heads = \array_map(static fn(array $state): string => $state['head'], $this->keys->state($this->queue));
+                // Others may have learned it meanwhile, and more.
+                $this->heads = $this->known ? $this->heads : $heads;
+                $this->known = true;
+            });
+        }
+    }
+
+    /**
+     * Tries until it succeeds: going on without would break the order. When the worker stops, the message goes back.
+     *
+     * @param \Closure(): mixed $do
+     */
+    private function insist(Worker $worker, \Closure $do): void
+    {
+        while (true) {
+            try {
+                $do();
+
+                return;
+            } catch (SqlException $exception) {
+                if ($worker->isStopping()) {
+                    throw new OrderUnknown($exception->getMessage(), previous: $exception);
+                }
+                $this->logger->error('The order of queue {queue} waits for the database: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
+                delay(self::PAUSE);
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Persistence;
+
+use Psr\Log\LoggerInterface;
+use Weft\Runtime\Task;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+use function Weft\delay;
+use function Weft\detach;
+use function Weft\shield;
+
+/**
+ * Deletes rows that are no longer needed, many in one statement. A crash leaves some behind: the relay sends those messages
+ * again, and they are recognised by their ids.
+ *
+ * @internal
+ */
+final class DeferredDelete
+{
+    /** Rows that are deleted at once. */
+    private const BATCH = 500;
+
+    /** Seconds after which fewer than that are deleted. */
+    private const DELAY = 0.2;
+
+    /** @var list<string> */
+    private array $keys = [];
+
+    private ?Task $timer = null;
+    private bool $erasing = false;
+    private readonly Dialect $dialect;
+
+    public function __construct(
+        private readonly Database $database,
+        private readonly string $table,
+        private readonly string $column,
+        private readonly LoggerInterface $logger,
+    ) {
+        $this->dialect = new Dialect($database);
+    }
+
+    public function add(string $key): void
+    {
+        $this->keys[] = $key;
+        if (\count($this->keys) === self::BATCH) {
+            // Detached: no handler should wait for it.
+            detach($this->flush(...));
+        } else {
+            // One that was cancelled before it began has not cleared it.
+            $this->timer = $this->timer === null || $this->timer->done() ? detach($this->later(...)) : $this->timer;
+        }
+    }
+
+    public function flush(): void
+    {
+        if ($this->erasing) {
+            return;
+        }
+        $this->erasing = true;
+        $keys = [];
+        try {
+            while ($this->keys !== []) {
+                /** @var non-empty-list<string> $keys */
+                $keys = \array_splice($this->keys, 0, self::BATCH);
+                shield(fn() => $this->erase($keys));
+            }
+        } catch (SqlException $exception) {
+            $this->logger->warning('{count} rows of {table} could not be deleted, the relay does: {error}', [
+                'count' => \count($keys),
+                'table' => $this->table,
+                'error' => $exception->getMessage(),
+                'exception' => $exception,
+            ]);
+        } finally {
+            $this->erasing = false;
+        }
+    }
+
+    private function later(): void
+    {
+        try {
+            delay(self::DELAY);
+        } finally {
+            $this->timer = null;
+        }
+        $this->flush();
+    }
+
+    /** @param non-empty-list<string> $keys */
+    private function erase(array $keys): void
+    {
+        [$among, $parameters] = $this->dialect->among($this->column, $keys);
+        $this->database->transaction(function (Transaction $transaction) use ($among, $parameters): void {
+            $lazily = $this->dialect->commitsLazily();
+            if ($lazily !== null) {
+                $transaction->execute($lazily);
+            }
+            $transaction->execute("DELETE FROM {$this->table} WHERE {$among}", $parameters);
+        });
+    }
+}

@@ -1,0 +1,124 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Persistence;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Sending\DelayStore;
+use Weft\Bus\Internal\Wakeup;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Bytes;
+use Weft\Sql\Connection;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+
+/**
+ * Messages that wait in a table, by the time they are due.
+ *
+ * @internal
+ */
+final class DelayedMessages implements DelayStore
+{
+    private const COLUMNS = ['id', 'due', 'queue', 'type', 'must_route', 'headers', 'body'];
+    private const KEEP = 'INSERT INTO weft_delayed (id, due, queue, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)';
+    private const DROP = 'DELETE FROM weft_delayed WHERE id = ? AND due > 0';
+
+    /** Seconds until a message that is due and has no queue is looked at again. */
+    private const STUCK = 30.0;
+
+    /** Woken when this process has put something off that may be due before everything else. */
+    public readonly Wakeup $earlier;
+
+    private readonly TablePublisher $courier;
+
+    private readonly string $replace;
+
+    public function __construct(
+        public readonly Database $database,
+        Transport $transport,
+        LoggerInterface $logger,
+    ) {
+        $this->earlier = new Wakeup('a message that is put off');
+        $this->replace = (new Dialect($database))->replace('weft_delayed', self::COLUMNS);
+        $this->courier = new TablePublisher($database, $transport, $logger, 'weft_delayed', cancellable: true);
+    }
+
+    public function keep(Outgoing $message, float $due): void
+    {
+        $this->add($this->database, $message, $due);
+        $this->earlier->notify();
+    }
+
+    /** Puts a message off as part of a transaction. After its commit the clock may be told by {@see $earlier}. */
+    public function add(Connection $connection, Outgoing $message, float $due): void
+    {
+        $connection->execute(self::KEEP, self::row(Persistence::idOf($message->headers), $message, '', $due));
+    }
+
+    public function comeBack(Outgoing $message, string $queue, float $seconds): void
+    {
+        $this->database->transaction(fn(Transaction $transaction) => $this->addReturn($transaction, $message, $queue, $seconds));
+        $this->earlier->notify();
+    }
+
+    /** Puts a failed message off as part of a transaction. */
+    public function addReturn(Transaction $transaction, Outgoing $message, string $queue, float $seconds): void
+    {
+        // Two services that share the database may both wait for one event, and of two messages of one id neither is to be lost.
+        $id = Persistence::idOf($message->headers) . '@' . \hash('xxh3', "{$queue}\0{$message->type}\0{$message->body}");
+        $transaction->execute($this->replace, self::row($id, $message, $queue, Clock::now() + $seconds));
+    }
+
+    public function cancel(string $messageId): bool
+    {
+        return self::drop($this->database, $messageId);
+    }
+
+    /** Takes a message back, as part of a transaction if it is one. */
+    public static function drop(Connection $connection, string $messageId): bool
+    {
+        return $connection->execute(self::DROP, [$messageId])->affected() === 1;
+    }
+
+    /** When the next one is due, as {@see Clock::now()} has it; null when nothing waits. */
+    public function next(): ?float
+    {
+        $due = $this->database->execute('SELECT min(due) FROM weft_delayed')->value();
+
+        return $due === null ? null : $due / 1000;
+    }
+
+    /**
+     * Publishes what is due.
+     *
+     * @return int how many messages
+     * @throws \Weft\Bus\PublishFailed|\Weft\Sql\SqlException
+     */
+    public function release(): int
+    {
+        $sent = 0;
+        do {
+            [$rows, $stuck] = $this->courier->carry('due <= ? ORDER BY due', [self::milliseconds(Clock::now())]);
+            foreach ($stuck as $row) {
+                $this->database->execute('UPDATE weft_delayed SET due = ? WHERE id = ?', [self::milliseconds(Clock::now() + self::STUCK), $row['id']]);
+            }
+            $sent += \count($rows) - \count($stuck);
+        } while (\count($rows) === TablePublisher::BATCH);
+
+        return $sent;
+    }
+
+    /** @return list<mixed> */
+    private static function row(string $id, Outgoing $message, string $queue, float $due): array
+    {
+        return [$id, self::milliseconds($due), $queue, $message->type, (int) $message->mustRoute, Headers::encode($message->headers), new Bytes($message->body)];
+    }
+
+    private static function milliseconds(float $time): int
+    {
+        return (int) \ceil($time * 1000);
+    }
+}

@@ -1,0 +1,25 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Persistence;
+
+/**
+ * Headers as a column holds them.
+ *
+ * @internal
+ */
+final class Headers
+{
+    /** @param array<string, string> $headers */
+    public static function encode(array $headers): string
+    {
+        return \json_encode((object) $headers, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_SUBSTITUTE);
+    }
+
+    /** @return array<string, string> */
+    public static function decode(string $headers): array
+    {
+        return \json_decode($headers, true, flags: \JSON_THROW_ON_ERROR);
+    }
+}

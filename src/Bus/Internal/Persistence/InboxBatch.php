@@ -1,0 +1,100 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Persistence;
+
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Bytes;
+use Weft\Sql\Database;
+use Weft\Sql\Transaction;
+
+/**
+ * The lines of many messages and one handler in the inbox, and what it sends in the outbox: a few statements instead of one for
+ * each.
+ *
+ * @internal
+ */
+final class InboxBatch
+{
+    /** Most rows of one statement; fewer are inserted by powers of two, so that few statements are prepared. */
+    private const ROWS = 256;
+
+    private readonly Dialect $dialect;
+
+    /** @param int $consumer names queue and handler */
+    public function __construct(
+        private readonly Database $database,
+        private readonly int $consumer,
+    ) {
+        $this->dialect = new Dialect($database);
+    }
+
+    /** @param list<Delivery> $deliveries those without an id cannot be recognised and are left out */
+    public function note(Transaction $transaction, array $deliveries): void
+    {
+        $now = \time();
+        $rows = [];
+        foreach ($deliveries as $delivery) {
+            $id = Persistence::idOf($delivery->headers);
+            if ($id !== '') {
+                $rows[] = [$id, $this->consumer, InboxEntry::fingerprint($delivery->body), $now];
+            }
+        }
+        self::insert($transaction, 'INSERT INTO weft_inbox (message_id, consumer, body, handled_at) VALUES ', $rows);
+    }
+
+    /** @param list<Outgoing> $messages */
+    public function send(Transaction $transaction, array $messages): void
+    {
+        self::insert($transaction, 'INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES ', \array_map(static fn(Outgoing $message): array => [
+            Persistence::idOf($message->headers),
+            $message->type,
+            (int) $message->mustRoute,
+            Headers::encode($message->headers),
+            new Bytes($message->body),
+        ], $messages));
+    }
+
+    /**
+     * Which of the messages were handled before, and whether with the same body.
+     *
+     * @param list<Delivery> $deliveries
+     * @return array<int, bool> by the key of the delivery
+     * @throws \Weft\Sql\SqlException
+     */
+    public function handled(array $deliveries): array
+    {
+        $ids = \array_filter(\array_map(static fn(Delivery $delivery): string => Persistence::idOf($delivery->headers), $deliveries), static fn(string $id): bool => $id !== '');
+        if ($ids === []) {
+            return [];
+        }
+        [$among, $parameters] = $this->dialect->among('message_id', \array_values($ids));
+        $rows = $this->database->execute("SELECT message_id, body FROM weft_inbox WHERE consumer = ? AND {$among}", [$this->consumer, ...$parameters])->rows();
+        $bodies = \array_column($rows, 'body', 'message_id');
+        $handled = [];
+        foreach ($ids as $key => $id) {
+            if (isset($bodies[$id])) {
+                $handled[$key] = $bodies[$id] === InboxEntry::fingerprint($deliveries[$key]->body);
+            }
+        }
+
+        return $handled;
+    }
+
+    /** @param list<list<mixed>> $rows */
+    private static function insert(Transaction $transaction, string $statement, array $rows): void
+    {
+        $left = \count($rows);
+        $from = 0;
+        for ($count = self::ROWS; $left > 0; $count = \intdiv($count, 2)) {
+            while ($left >= $count) {
+                $tuple = '(' . \implode(', ', \array_fill(0, \count($rows[0]), '?')) . ')';
+                $transaction->execute($statement . \implode(', ', \array_fill(0, \max(1, $count), $tuple)), \array_merge(...\array_slice($rows, $from, $count)));
+                $from += $count;
+                $left -= $count;
+            }
+        }
+    }
+}

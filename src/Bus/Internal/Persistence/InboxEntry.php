@@ -1,0 +1,106 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Persistence;
+
+use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\Internal\Consuming\DatabaseOutage;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Bytes;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+/**
+ * The line of one message and one handler in the inbox, and what the handler sends in the outbox, both part of the handler's
+ * transaction.
+ *
+ * The row is inserted blindly and travels with the handler's first statement, so it costs no round trip. When it is there
+ * already, its unique key fails the insert and with it the whole transaction: whatever the handler did in ignorance is undone.
+ *
+ * @internal
+ */
+final class InboxEntry
+{
+    private const NOTE = 'INSERT INTO weft_inbox (message_id, consumer, body, handled_at) VALUES (?, ?, ?, ?)';
+    private const FIND = 'SELECT body FROM weft_inbox WHERE message_id = ? AND consumer = ?';
+    private const SEND = 'INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?)';
+
+    /**
+     * @param string $id       of the message; empty when it has none, so that it cannot be recognised
+     * @param int    $consumer names queue and handler
+     */
+    public function __construct(
+        private readonly Database $database,
+        private readonly Delivery $delivery,
+        private readonly string $id,
+        private readonly int $consumer,
+    ) {}
+
+    /**
+     * Begins a transaction. A message that may have been handled before is looked up at once, so that its handler does
+     * not even start; otherwise nothing is sent yet.
+     *
+     * @throws SqlException
+     */
+    public function open(Transaction $transaction): void
+    {
+        if ($this->id === '') {
+            return;
+        }
+        $transaction->execute(self::NOTE, [$this->id, $this->consumer, self::fingerprint($this->delivery->body), \time()]);
+        if ($this->delivery->redelivered) {
+            $transaction->flush();
+        }
+    }
+
+    /** @param list<Outgoing> $messages what the handler has sent */
+    public function send(Transaction $transaction, array $messages): void
+    {
+        foreach ($messages as $message) {
+            $transaction->execute(self::SEND, [
+                Persistence::idOf($message->headers),
+                $message->type,
+                (int) $message->mustRoute,
+                Headers::encode($message->headers),
+                new Bytes($message->body),
+            ]);
+        }
+    }
+
+    /**
+     * Whether the message was handled before: then that is why its transaction failed, whatever became of the first error
+     * on its way. Also when the connection was lost during a commit that did take effect.
+     *
+     * @throws DuplicateMessageId when it was another message of the same id
+     * @throws SqlException when the database is away and cannot say
+     */
+    public function wasHandled(): bool
+    {
+        if ($this->id === '') {
+            return false;
+        }
+        try {
+            $handled = $this->database->execute(self::FIND, [$this->id, $this->consumer])->value();
+        } catch (SqlException $exception) {
+            if (DatabaseOutage::isOne($exception)) {
+                // Nobody knows: a duplicate must not count as a failure because of that.
+                throw $exception;
+            }
+
+            return false;
+        }
+        if ($handled !== null && $handled !== self::fingerprint($this->delivery->body)) {
+            throw new DuplicateMessageId("A message with the id {$this->id} and another body was handled before");
+        }
+
+        return $handled !== null;
+    }
+
+    public static function fingerprint(string $body): int
+    {
+        return \unpack('q', \hash('xxh3', $body, true))[1];
+    }
+}

@@ -1,0 +1,167 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Persistence;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\CrashedTooOften;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Sending\EnvelopeFactory;
+use Weft\Bus\Internal\Identifier;
+use Weft\Bus\Recording;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Sql\Database;
+
+/**
+ * What the database remembers of messages: inbox, outbox, attempts, and what waits for its time.
+ *
+ * @internal
+ */
+final class Persistence
+{
+    /** Rows that are counted at most: in an outage there may be millions. */
+    private const COUNTED = 100_000;
+
+    /** Longest id that is kept as it is, see {@see Identifier::fit()}. */
+    private const ID_BYTES = 64;
+
+    /** @var array<string, int> by queue and handler */
+    private array $consumers = [];
+
+    public readonly OutboxRelay $relay;
+    public readonly DelayedMessages $delayed;
+    public readonly Schedules $schedules;
+    public readonly Maintenance $caretaker;
+    public readonly BlockedKeys $keys;
+    private readonly Redeliveries $attempts;
+    private readonly DeferredDelete $sent;
+    private bool $isReady = false;
+
+    public function __construct(
+        public readonly Database $database,
+        Transport $transport,
+        EnvelopeFactory $envelopes,
+        public readonly Recording $recording,
+        LoggerInterface $logger,
+    ) {
+        $this->relay = new OutboxRelay($database, $transport, $logger, $recording->relayAfter);
+        $this->delayed = new DelayedMessages($database, $transport, $logger);
+        $this->schedules = new Schedules($database, $this->delayed, $envelopes, $logger);
+        $this->caretaker = new Maintenance($database, $this->relay, $this->delayed, $this->schedules, $recording, $logger);
+        $this->keys = new BlockedKeys($database);
+        $this->attempts = new Redeliveries($database, $logger);
+        $this->sent = new DeferredDelete($database, 'weft_outbox', 'id', $logger);
+    }
+
+    /** Makes the tables, once, where they are missing. */
+    public function prepare(): void
+    {
+        if (!$this->isReady) {
+            Tables::ensure($this->database);
+            $this->isReady = true;
+        }
+    }
+
+    /** @return list<string> names of tables that are to be made */
+    public function missing(): array
+    {
+        return Tables::missing($this->database);
+    }
+
+    /** @return array<string, int> */
+    public function backlog(): array
+    {
+        return [
+            'outbox' => (int) $this->database->execute('SELECT count(*) FROM weft_outbox')->value(),
+            'put off' => (int) $this->database->execute('SELECT count(*) FROM weft_delayed')->value(),
+        ];
+    }
+
+    /** @return array{int, float, int} how many messages are in the outbox, how many seconds the oldest is there, and how many are to leave later */
+    public function waiting(): array
+    {
+        $count = fn(string $table): int => (int) $this->database->execute("SELECT count(*) FROM (SELECT 1 FROM {$table} LIMIT " . self::COUNTED . ') AS counted')->value();
+        $outbox = $count('weft_outbox');
+        $first = $outbox === 0 ? null : $this->database->execute('SELECT min(id) FROM weft_outbox')->value();
+        // The bus's ids are UUIDs of version 7, which begin with their time in milliseconds.
+        $written = $first === null ? null : \hexdec(\substr(\str_replace('-', '', (string) $first), 0, 12)) / 1000;
+
+        return [$outbox, $written === null ? 0.0 : \max(0.0, \microtime(true) - $written), $count('weft_delayed')];
+    }
+
+    public function entry(Delivery $delivery, string $handler, string $queue): InboxEntry
+    {
+        return new InboxEntry($this->database, $delivery, self::idOf($delivery->headers), $this->consumer("{$queue}\0{$handler}"));
+    }
+
+    public function entries(string $handler, string $queue): InboxBatch
+    {
+        return new InboxBatch($this->database, $this->consumer("{$queue}\0{$handler}"));
+    }
+
+    /** @param list<Outgoing> $messages the broker has them: their rows can go, and do so together with others */
+    public function sent(array $messages): void
+    {
+        foreach ($messages as $message) {
+            $this->sent->add(self::idOf($message->headers));
+        }
+    }
+
+    /** How often whoever handled a message has gone away, as far as it is noted. */
+    public function crashes(Delivery $delivery, string $queue): int
+    {
+        $id = self::idOf($delivery->headers);
+
+        return $id === '' ? 0 : $this->attempts->of($id, $this->consumer($queue));
+    }
+
+    /**
+     * Notes that a message which may have crashed a worker is about to be handled once more.
+     *
+     * @return int how often whoever handled it has gone away
+     * @throws CrashedTooOften when that is enough
+     */
+    public function suspect(Delivery $delivery, string $queue): int
+    {
+        $id = self::idOf($delivery->headers);
+        if ($id === '') {
+            return 0;
+        }
+        $crashes = $this->attempts->note($id, $this->consumer($queue));
+        if ($crashes >= $this->recording->crashes) {
+            throw new CrashedTooOften("The workers that handled message {$id} of queue \"{$queue}\" went away {$crashes} times without an answer");
+        }
+
+        return $crashes;
+    }
+
+    /** The message was settled: what {@see suspect()} has noted is void. */
+    public function clear(Delivery $delivery, string $queue): void
+    {
+        $id = self::idOf($delivery->headers);
+        if ($id !== '') {
+            $this->attempts->forget($id, $this->consumer($queue));
+        }
+    }
+
+    /** Waits until rows that can go are gone. */
+    public function flush(): void
+    {
+        $this->sent->flush();
+    }
+
+    /** @param array<string, string> $headers */
+    public static function idOf(array $headers): string
+    {
+        return Identifier::fit($headers[Header::MESSAGE_ID] ?? '', self::ID_BYTES);
+    }
+
+    /** 64 bits of a name: short in every row of the inbox, and the same in every process. */
+    private function consumer(string $name): int
+    {
+        return $this->consumers[$name] ??= \unpack('q', \hash('xxh3', $name, true))[1];
+    }
+}

@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Persistence;
+
+use Psr\Log\LoggerInterface;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+/**
+ * How often a message was delivered again, for all workers together. Only such messages have a row: a first delivery costs
+ * nothing, for the broker itself marks the next one.
+ *
+ * @internal
+ */
+final class Redeliveries
+{
+    public function __construct(
+        private readonly Database $database,
+        private readonly LoggerInterface $logger,
+    ) {}
+
+    /**
+     * Durable when it returns: what happens next may be the end of the process.
+     *
+     * @return int how often it was called for the message, this time included
+     * @throws SqlException
+     */
+    public function note(string $id, int $consumer): int
+    {
+        return $this->database->transaction(static function (Transaction $transaction) use ($id, $consumer): int {
+            $updated = $transaction->execute('UPDATE weft_attempts SET attempts = attempts + 1, noted_at = ? WHERE message_id = ? AND consumer = ?', [\time(), $id, $consumer]);
+            if ($updated->affected() === 0) {
+                $transaction->execute('INSERT INTO weft_attempts (message_id, consumer, attempts, noted_at) VALUES (?, ?, 1, ?)', [$id, $consumer, \time()]);
+
+                return 1;
+            }
+
+            return $transaction->execute('SELECT attempts FROM weft_attempts WHERE message_id = ? AND consumer = ?', [$id, $consumer])->value();
+        });
+    }
+
+    public function of(string $id, int $consumer): int
+    {
+        return $this->database->execute('SELECT attempts FROM weft_attempts WHERE message_id = ? AND consumer = ?', [$id, $consumer])->value() ?? 0;
+    }
+
+    public function forget(string $id, int $consumer): void
+    {
+        try {
+            $this->database->execute('DELETE FROM weft_attempts WHERE message_id = ? AND consumer = ?', [$id, $consumer]);
+        } catch (SqlException $exception) {
+            // The row goes with the retention; until then it counts for a message that is not delivered again.
+            $this->logger->warning('The attempts of message {id} could not be forgotten: {error}', ['id' => $id, 'error' => $exception->getMessage(), 'exception' => $exception]);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Persistence;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Cron;
+use Weft\Bus\Internal\Sending\EnvelopeFactory;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Runtime\CancelledException;
+use Weft\Sql\ConstraintViolation;
+use Weft\Sql\Database;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+/**
+ * Recurring messages. The row of a schedule says before when all its times are done (`due`). Whichever worker moves that past a time
+ * puts the message off in the same transaction, so that each time gives one message, however many workers there are, and also
+ * while some of them know another rule: then the times of both are due.
+ *
+ * @internal
+ */
+final class Schedules
+{
+    /** Seconds until a schedule that has failed is tried again. */
+    private const PAUSE = 10.0;
+
+    /** @var array<string, array{Cron, \Closure(): object}> by name */
+    private array $known = [];
+
+    /** Times that are looked at one by one before everything until now counts as one time. */
+    private const CLOSE_TIMES = 10;
+
+    /** @var array<string, int> since when the rule of each has been known, in seconds since 1970; 0 for as long as there were times */
+    private array $since = [];
+
+    /** @var array<string, float> until when those that have failed wait, by name */
+    private array $paused = [];
+
+    /** When to look next, as {@see Clock::now()} has it. */
+    private float $due = 0.0;
+
+    public function __construct(
+        private readonly Database $database,
+        private readonly DelayedMessages $delayed,
+        private readonly EnvelopeFactory $envelopes,
+        private readonly LoggerInterface $logger,
+    ) {}
+
+    /** @param \Closure(): object $command makes the message of each time */
+    public function add(string $name, Cron $cron, \Closure $command): void
+    {
+        $this->known[$name] = [$cron, $command];
+        $this->due = 0.0;
+    }
+
+    /** When there may be something to send; null without schedules. */
+    public function next(): ?float
+    {
+        return $this->known === [] ? null : $this->due;
+    }
+
+    /** Sends what is due. Times that nobody was there for are made up for by one message. */
+    public function fire(): void
+    {
+        $now = Clock::now();
+        if ($this->known === [] || $now < $this->due) {
+            return;
+        }
+        $rows = \array_column($this->database->execute('SELECT name, rule, due FROM weft_schedules')->rows(), null, 'name');
+        $due = $now + 60.0;
+        foreach ($this->known as $name => [$cron, $command]) {
+            $due = \min($due, $this->attempt((string) $name, $cron, $command, $rows[$name] ?? null, $now));
+        }
+        $this->due = $due;
+    }
+
+    /**
+     * @param \Closure(): object       $command
+     * @param array<string, mixed>|null $row
+     * @return float when to look again
+     */
+    private function attempt(string $name, Cron $cron, \Closure $command, ?array $row, float $now): float
+    {
+        if ($now < ($this->paused[$name] ?? 0.0)) {
+            return $this->paused[$name];
+        }
+        try {
+            return $this->advance($name, $cron, $command, $row, $now);
+        } catch (SqlException | CancelledException $exception) {
+            throw $exception;
+        } catch (\Throwable $thrown) {
+            // Its command could not be made. Others must not wait for that.
+            $this->logger->error('The schedule "{name}" makes no command and is tried again in {seconds} seconds: {error}', [
+                'name' => $name,
+                'seconds' => self::PAUSE,
+                'error' => $thrown->getMessage(),
+                'exception' => $thrown,
+            ]);
+
+            return $this->paused[$name] = $now + self::PAUSE;
+        }
+    }
+
+    /**
+     * @param \Closure(): object       $command
+     * @param array<string, mixed>|null $row
+     * @return float when it is due next
+     */
+    private function advance(string $name, Cron $cron, \Closure $command, ?array $row, float $now): float
+    {
+        if ($row === null) {
+            $this->since[$name] ??= 0;
+            $this->begin($name, $cron, (int) $now + 1);
+
+            return (float) $cron->after((int) $now);
+        }
+        $this->learn($name, $cron, $row, $now);
+        $first = $cron->after(\max($row['due'] - 1, $this->since[$name]));
+        if ($first > $now) {
+            return (float) $first;
+        }
+        [$last, $next] = self::latest($cron, $first, $now);
+        $this->database->transaction(function (Transaction $transaction) use ($name, $cron, $command, $row, $last, $now): void {
+            $moved = $transaction->execute('UPDATE weft_schedules SET rule = ?, due = ? WHERE name = ? AND due = ?', [$cron->rule, $last + 1, $name, $row['due']]);
+            if ($moved->affected() === 1) {
+                $this->delayed->add($transaction, $this->envelopes->wrap(MessageKind::Command, $command(), null), $now);
+            }
+        });
+
+        return (float) $next;
+    }
+
+    /**
+     * A rule that others had not known before has no times from before it came. What the others know stays due.
+     *
+     * @param array<string, mixed> $row
+     */
+    private function learn(string $name, Cron $cron, array $row, float $now): void
+    {
+        $this->since[$name] ??= $row['rule'] === $cron->rule ? 0 : (int) $now;
+        if ($row['rule'] !== $cron->rule) {
+            $this->database->execute('UPDATE weft_schedules SET rule = ? WHERE name = ?', [$cron->rule, $name]);
+        }
+    }
+
+    /**
+     * Times that were missed are made up for by one message. It stands for those of this rule alone: another worker's rule may have had
+     * a time since.
+     *
+     * @return array{int, int} the latest that is due, and the next
+     */
+    private static function latest(Cron $cron, int $time, float $now): array
+    {
+        for ($times = 0; ($next = $cron->after($time)) <= $now; $times++) {
+            // So many of them are an outage.
+            $time = $times < self::CLOSE_TIMES ? $next : (int) $now;
+        }
+
+        return [$time, $next];
+    }
+
+    private function begin(string $name, Cron $cron, int $due): void
+    {
+        try {
+            $this->database->execute('INSERT INTO weft_schedules (name, rule, due) VALUES (?, ?, ?)', [$name, $cron->rule, $due]);
+        } catch (ConstraintViolation) {
+            // Another worker was first; the next look finds its row.
+        }
+    }
+}

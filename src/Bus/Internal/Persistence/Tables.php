@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Persistence;
+
+use Weft\Sql\Database;
+use Weft\Sql\Internal\Schema;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+/**
+ * Makes the ledger's tables where they are missing.
+ *
+ * @internal
+ */
+final class Tables
+{
+    public const NAMES = ['weft_inbox', 'weft_outbox', 'weft_attempts', 'weft_delayed', 'weft_schedules', 'weft_keys', 'weft_waiting', 'weft_paces'];
+
+    /**
+     * An account that may not make tables can use those that are there.
+     *
+     * @throws SqlException when they are missing and cannot be made
+     */
+    public static function ensure(Database $database): void
+    {
+        if (self::missing($database) === []) {
+            return;
+        }
+        $database->transaction(static function (Transaction $transaction) use ($database): void {
+            foreach ((new Dialect($database))->schema() as $statement) {
+                $transaction->execute($statement);
+            }
+        });
+    }
+
+    /**
+     * @return list<string> names of tables that are not there
+     * @throws SqlException when the database cannot be asked
+     */
+    public static function missing(Database $database): array
+    {
+        return Schema::absent($database, self::NAMES);
+    }
+}

@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Postgres;
+
+use Weft\Bus\Internal\Consuming\DatabaseOutage;
+use Weft\Internal\Jitter;
+use Weft\Runtime\Task;
+use Weft\Sql\SqlException;
+
+use function Weft\delay;
+use function Weft\detach;
+
+/**
+ * Looks once a second, while there are consumers here, whether their session still lives and which of all consumers are dead.
+ *
+ * @internal
+ */
+final class LivenessMonitor
+{
+    /** Seconds between two looks, a quarter more or less. */
+    private const INTERVAL = 1.0;
+
+    private ?Task $task = null;
+    private int $users = 0;
+
+    public function __construct(
+        private readonly Store $store,
+        private readonly LivenessSession $presence,
+        private readonly MessageNotifications $arrivals,
+        private readonly ConnectionEvents $notices,
+    ) {}
+
+    public function begin(): void
+    {
+        if ($this->users++ === 0) {
+            $this->task = detach($this->run(...));
+            $this->arrivals->begin();
+        }
+    }
+
+    public function end(): void
+    {
+        if (--$this->users === 0) {
+            $this->task?->cancel('nothing is consumed any more');
+            $this->task = null;
+            $this->arrivals->end();
+        }
+    }
+
+    private function run(): never
+    {
+        while (true) {
+            try {
+                $had = $this->presence->session();
+                $this->presence->check();
+                if ($had !== 0 && $this->presence->session() === 0) {
+                    $this->notices->warn('The connection that says that consumers live was lost: what they had may be delivered to others');
+                }
+                if ($this->store->releaseDead() > 0) {
+                    $this->arrivals->announce();
+                }
+            } catch (SqlException $exception) {
+                DatabaseOutage::isOne($exception) || $this->notices->warn('Dead consumers cannot be looked for: {error}', ['error' => $exception->getMessage()]);
+            }
+            // At random, so that the processes do not look all at once.
+            delay(Jitter::around(self::INTERVAL, 0.25));
+        }
+    }
+}

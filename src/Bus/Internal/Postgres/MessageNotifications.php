@@ -1,0 +1,147 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Postgres;
+
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Internal\Wakeup;
+use Weft\Runtime\Task;
+use Weft\Sql\Database;
+use Weft\Sql\Listener;
+use Weft\Sql\Notification;
+use Weft\Sql\SqlException;
+use Weft\Sql\Transaction;
+
+use function Weft\current;
+use function Weft\delay;
+use function Weft\detach;
+use function Weft\shield;
+
+/**
+ * When to look whether there are messages: at once after what this process did, on a notification of another one, and now and then
+ * in any case.
+ *
+ * A notification is a hint and travels in a transaction of its own: PostgreSQL lets those that notify commit one after the other.
+ *
+ * @internal
+ */
+final class MessageNotifications
+{
+    private const CHANNEL = 'weft_messages';
+
+    /** Seconds between two looks while notifications come, and while they do not. */
+    private const TICK = 1.0;
+    private const TICK_ALONE = 0.05;
+
+    /** Seconds in which what several have put into queues becomes one notification. */
+    private const TOGETHER = 0.002;
+
+    /** Seconds before it is tried again to listen. */
+    private const PAUSE = 1.0;
+
+    private readonly Wakeup $arrival;
+    private readonly string $own;
+    private ?Listener $listener = null;
+    private ?Task $listening = null;
+    private ?Task $announcement = null;
+    private bool $again = false;
+
+    public function __construct(private readonly Database $database)
+    {
+        $this->arrival = new Wakeup('messages in PostgreSQL');
+        $this->own = \bin2hex(\random_bytes(8));
+    }
+
+    /** From now on somebody waits. */
+    public function begin(): void
+    {
+        $this->listening ??= detach($this->listen(...));
+    }
+
+    public function end(): void
+    {
+        $this->listening?->cancel('nothing is consumed any more');
+        $this->listening = null;
+        $this->listener?->close();
+        $this->listener = null;
+    }
+
+    /** Goes into {@see wait()}, so that what came in between is not missed. */
+    public function generation(): int
+    {
+        return $this->arrival->generation;
+    }
+
+    /** @param float|null $until as {@see Clock::monotonic()} has it */
+    public function wait(?float $until, int $generation): void
+    {
+        $tick = Clock::monotonic() + ($this->listener === null ? self::TICK_ALONE : self::TICK);
+        $this->arrival->wait($until === null ? $tick : \min($until, $tick), $generation);
+    }
+
+    /** This process has room for more, or stops. */
+    public function wake(): void
+    {
+        $this->arrival->notify();
+    }
+
+    /** Something was put into a queue: others may wait for it. */
+    public function announce(): void
+    {
+        $this->wake();
+        if (current() === null) {
+            // Without a loop nothing goes on beside the caller.
+            $this->tell();
+
+            return;
+        }
+        $this->again = true;
+        if ($this->announcement === null || $this->announcement->done()) {
+            // Detached: nobody waits for a hint.
+            $this->announcement = detach(fn() => shield($this->notify(...)));
+        }
+    }
+
+    private function notify(): void
+    {
+        while ($this->again) {
+            delay(self::TOGETHER);
+            $this->again = false;
+            $this->tell();
+        }
+    }
+
+    private function tell(): void
+    {
+        try {
+            $this->database->transaction(function (Transaction $transaction): void {
+                $transaction->execute('SET LOCAL synchronous_commit = off');
+                $transaction->notify(self::CHANNEL, $this->own);
+            });
+        } catch (SqlException) {
+            // Whoever waits looks after a second.
+        }
+    }
+
+    private function listen(): void
+    {
+        while (true) {
+            try {
+                $this->listener = $this->database->listen(self::CHANNEL);
+                $this->arrival->notify();
+                foreach ($this->listener as $news) {
+                    if (!$news instanceof Notification || $news->payload !== $this->own) {
+                        $this->arrival->notify();
+                    }
+                }
+
+                return;
+            } catch (SqlException) {
+                $this->listener?->close();
+                $this->listener = null;
+            }
+            delay(self::PAUSE);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Postgres;
+
+use Weft\Bus\Transport\Outgoing;
+
+/**
+ * Messages that somebody waits for.
+ *
+ * @internal
+ */
+final class PendingPublish
+{
+    public bool $done = false;
+    public ?\Throwable $failure = null;
+
+    /** @param non-empty-list<Outgoing> $messages */
+    public function __construct(public readonly array $messages) {}
+}

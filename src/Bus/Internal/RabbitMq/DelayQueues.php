@@ -1,0 +1,171 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\RabbitMq;
+
+use Weft\Amqp\AmqpException;
+use Weft\Amqp\Refused;
+use Weft\Bus\Internal\Sending\DelayStore;
+use Weft\Bus\NotCancellable;
+use Weft\Bus\PublishFailed;
+use Weft\Bus\TopologyConflict;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Native\AmqpConnection;
+use Weft\Runtime\Mutex;
+use Weft\Runtime\Internal\Scheduler;
+
+use function Weft\shield;
+
+/**
+ * Messages that wait in queues of RabbitMQ, without a plugin.
+ *
+ * A delay is a number of {@see UNIT}s, written in octal. For each value of each digit there is a queue in which everything waits for just
+ * as long: so nothing waits behind something that waits longer, which is how a queue with different times to live goes wrong. The
+ * routing key is the digits, highest first, and where the message goes at the end; topic exchanges look at one digit each, and a
+ * message whose time in a queue is over falls into the exchange of the next lower digit. Bits would need fewer queues, but routing costs
+ * the broker more than anything else here, by words of the key and by exchanges passed.
+ *
+ * @internal
+ */
+final class DelayQueues implements DelayStore
+{
+    /** Seconds. DelayStore are rounded up to it. */
+    public const UNIT = 0.032;
+
+    /** Digits of the longest delay: 49 days, which is also about the longest time to live that RabbitMQ takes. */
+    public const LEVELS = 9;
+
+    private const BASE = 8;
+
+    /**
+     * Where a message comes out; queues are bound to it by {@see bindings()}. What must be routed and has no queue then waits in one of its own
+     * for somebody to look after it.
+     */
+    public const ARRIVALS = [
+        ['name' => 'weft.due', 'kind' => 'topic', 'durable' => true, 'arguments' => ['alternate-exchange' => self::UNROUTED]],
+        ['name' => self::UNROUTED, 'kind' => 'topic', 'durable' => true],
+    ];
+
+    private const DUE = 'weft.due';
+
+    /** Also the name of its queue. */
+    private const UNROUTED = 'weft.unrouted';
+
+    private const PRECONDITION_FAILED = 406;
+
+    private bool $isDeclared = false;
+    private readonly Mutex $turn;
+
+    /** @param bool $isReplicated whether the queues are quorum queues, which hand a message on before they let go of it */
+    public function __construct(
+        private readonly AmqpConnection $connection,
+        private readonly Publisher $publishing,
+        private readonly bool $isReplicated,
+    ) {
+        $this->turn = new Mutex();
+    }
+
+    /**
+     * What lets a queue get its messages back, and those of its types that were put off.
+     *
+     * @param list<string> $types
+     * @return list<array{exchange: string, queue: string, routingKey: string}>
+     */
+    public static function bindings(string $queue, array $types): array
+    {
+        $targets = [self::toQueue($queue), ...\array_map(self::toType(...), $types)];
+
+        $bindings = [];
+        foreach ($targets as $target) {
+            $bindings[] = ['exchange' => self::DUE, 'queue' => $queue, 'routingKey' => "#.{$target}"];
+        }
+
+        return $bindings;
+    }
+
+    public function keep(Outgoing $message, float $due): void
+    {
+        $this->enter($message, $due - \microtime(true), ($message->mustRoute ? 'must.' : 'may.') . self::toType($message->type));
+    }
+
+    public function comeBack(Outgoing $message, string $queue, float $seconds): void
+    {
+        $this->enter($message, $seconds, 'must.' . self::toQueue($queue));
+    }
+
+    /** @throws NotCancellable always */
+    public function cancel(string $messageId): bool
+    {
+        throw new NotCancellable("Message {$messageId} cannot be taken back: without a database what is put off waits in queues of RabbitMQ. Give Bus::connect() a Database");
+    }
+
+    private function enter(Outgoing $message, float $seconds, string $target): void
+    {
+        $units = \max(1, (int) \ceil($seconds / self::UNIT));
+        if ($units >= self::BASE ** self::LEVELS) {
+            throw new \ValueError("Without a database a message can be put off for " . (int) (self::BASE ** self::LEVELS * self::UNIT) . " seconds at most, got {$seconds}");
+        }
+        $digits = \decoct($units);
+        $this->isDeclared || $this->turn->synchronized($this->declare(...));
+        // It enters at its first digit: those before are all zero.
+        $key = \implode('.', \str_split(\str_pad($digits, self::LEVELS, '0', \STR_PAD_LEFT))) . ".{$target}";
+        $this->publishing->through(self::exchange(\strlen($digits) - 1), $key, $message);
+    }
+
+    /** Makes exchanges and queues, once. */
+    private function declare(): void
+    {
+        if ($this->isDeclared) {
+            return;
+        }
+        $exchanges = self::ARRIVALS;
+        $queues = [['name' => self::UNROUTED, 'durable' => true, 'arguments' => ['x-queue-type' => $this->isReplicated ? 'quorum' : 'classic']]];
+        $bindings = [['exchange' => self::UNROUTED, 'queue' => self::UNROUTED, 'routingKey' => '#.must.*']];
+        for ($level = 0; $level < self::LEVELS; $level++) {
+            $name = self::exchange($level);
+            $next = $level === 0 ? self::DUE : self::exchange($level - 1);
+            $before = \str_repeat('*.', self::LEVELS - 1 - $level);
+            $exchanges[] = ['name' => $name, 'kind' => 'topic', 'durable' => true];
+            $bindings[] = ['exchange' => $name, 'toExchange' => $next, 'routingKey' => "{$before}0.#"];
+            for ($digit = 1; $digit < self::BASE; $digit++) {
+                $queues[] = ['name' => "{$name}.{$digit}", 'durable' => true, 'arguments' => $this->arguments($digit * self::BASE ** $level, $next)];
+                $bindings[] = ['exchange' => $name, 'queue' => "{$name}.{$digit}", 'routingKey' => "{$before}{$digit}.#"];
+            }
+        }
+        try {
+            shield(fn() => Scheduler::await($this->connection->declare($exchanges, $queues, $bindings)));
+        } catch (AmqpException $exception) {
+            throw $exception instanceof Refused && $exception->getCode() === self::PRECONDITION_FAILED
+                ? new TopologyConflict("The queues in which messages wait exist with other arguments: {$exception->getMessage()}", $exception)
+                : new PublishFailed("Cannot make the queues in which messages wait: {$exception->getMessage()}", $exception);
+        }
+        $this->isDeclared = true;
+    }
+
+    /** @return array<string, mixed> */
+    private function arguments(int $units, string $next): array
+    {
+        $arguments = ['x-message-ttl' => (int) (self::UNIT * 1000) * $units, 'x-dead-letter-exchange' => $next];
+
+        return $arguments + ($this->isReplicated
+            ? ['x-queue-type' => 'quorum', 'x-dead-letter-strategy' => 'at-least-once', 'x-overflow' => 'reject-publish']
+            : ['x-queue-type' => 'classic']);
+    }
+
+    private static function exchange(int $level): string
+    {
+        return "weft.delay.{$level}";
+    }
+
+    /** One word of a routing key, whatever characters the type has. */
+    private static function toType(string $type): string
+    {
+        return 't' . \hash('xxh128', $type);
+    }
+
+    private static function toQueue(string $queue): string
+    {
+        return 'q' . \hash('xxh128', $queue);
+    }
+}

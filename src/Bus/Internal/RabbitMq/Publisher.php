@@ -1,0 +1,211 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\RabbitMq;
+
+use Weft\Amqp\AmqpException;
+use Weft\Amqp\Refused;
+use Weft\Amqp\Unroutable;
+use Weft\Amqp\UsageError;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Priority;
+use Weft\Bus\PublishFailed;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UndefinedQueue;
+use Weft\Bus\UnroutableMessage;
+use Weft\Native\AmqpConnection;
+use Weft\Native\AmqpPublisher;
+use Weft\Runtime\Internal\Scheduler;
+
+/**
+ * Publisher over one connection, with and without confirmation.
+ *
+ * @internal
+ */
+final class Publisher
+{
+    /** Which of the two a message came through says its kind; the routing key is its type. */
+    public const COMMANDS = 'weft.commands';
+    public const EVENTS = 'weft.events';
+
+    /** What publish() of the extension says when window or buffer are full. */
+    private const FULL = -1;
+
+    private ?AmqpPublisher $single = null;
+    private ?AmqpPublisher $unconfirmed = null;
+
+    /** @var list<AmqpPublisher> for batches, not in use: on a channel of its own a batch knows which failures are its own */
+    private array $idle = [];
+
+    /** @param bool $prioritises whether a queue may have priorities */
+    public function __construct(
+        private readonly AmqpConnection $connection,
+        private readonly bool $persistent,
+        private readonly int $window,
+        private readonly bool $prioritises,
+    ) {}
+
+    /**
+     * @param iterable<Outgoing> $messages not an empty array
+     * @throws UnroutableMessage|PublishFailed
+     */
+    public function confirmed(iterable $messages): void
+    {
+        try {
+            \is_array($messages) && \count($messages) === 1 ? $this->one($messages[0]) : $this->batch($messages);
+        } catch (Unroutable $unroutable) {
+            throw new UnroutableMessage("No queue is declared for a command; the bus with its handler declares one by declare() or consume(): {$unroutable->getMessage()}", $unroutable);
+        } catch (AmqpException | UsageError $exception) {
+            throw self::failed('', $exception);
+        }
+    }
+
+    /**
+     * Returns when the messages are on their way to the socket.
+     *
+     * @param iterable<Outgoing> $messages
+     * @throws PublishFailed
+     */
+    public function unconfirmed(iterable $messages): void
+    {
+        try {
+            $publisher = $this->unconfirmed ??= $this->open(false);
+            foreach ($messages as $message) {
+                $this->route($publisher, $message, false);
+            }
+        } catch (AmqpException | UsageError $exception) {
+            throw self::failed('', $exception);
+        }
+    }
+
+    /**
+     * Puts messages into one queue, persistent and confirmed.
+     *
+     * @param list<Outgoing>       $messages
+     * @param array<string, mixed> $extra    of the delivery that is parked
+     * @throws UndefinedQueue|PublishFailed
+     */
+    public function into(string $queue, array $messages, array $extra = []): void
+    {
+        try {
+            $publisher = $this->single ??= $this->open(true);
+            $watched = [];
+            foreach ($messages as $message) {
+                $message = $message->mustRoute ? $message : new Outgoing($message->type, $message->body, $message->headers, mustRoute: true);
+                $watched[] = $this->hand($publisher, '', $queue, $message, Properties::direct($message, $extra), true, true);
+            }
+            $this->awaitAll($watched);
+        } catch (Unroutable $unroutable) {
+            throw new UndefinedQueue("Queue \"{$queue}\" is not declared on the broker: {$unroutable->getMessage()}", $unroutable);
+        } catch (AmqpException $exception) {
+            throw self::failed(" to queue \"{$queue}\"", $exception);
+        }
+    }
+
+    /**
+     * Sends a message through an exchange of the transport's own, persistent and confirmed.
+     *
+     * @throws PublishFailed
+     */
+    public function through(string $exchange, string $key, Outgoing $message): void
+    {
+        try {
+            $publisher = $this->single ??= $this->open(true);
+            $must = new Outgoing($message->type, $message->body, $message->headers, mustRoute: true);
+            Scheduler::await($this->hand($publisher, $exchange, $key, $must, Properties::direct($message), true, true));
+        } catch (AmqpException | UsageError $exception) {
+            throw self::failed(" to exchange \"{$exchange}\"", $exception);
+        }
+    }
+
+    /**
+     * @param list<int> $operations
+     * @throws AmqpException the first failure, once all have ended
+     */
+    private function awaitAll(array $operations): void
+    {
+        $failure = null;
+        foreach ($operations as $operation) {
+            try {
+                Scheduler::await($operation);
+            } catch (AmqpException $exception) {
+                $failure ??= $exception;
+            }
+        }
+        if ($failure !== null) {
+            throw $failure;
+        }
+    }
+
+    private function one(Outgoing $message): void
+    {
+        $publisher = $this->single ??= $this->open(true);
+        Scheduler::await($this->route($publisher, $message, true));
+    }
+
+    /**
+     * Keeps the window full and waits for what is outstanding only at the end.
+     *
+     * @param iterable<Outgoing> $messages
+     */
+    private function batch(iterable $messages): void
+    {
+        $publisher = \array_pop($this->idle) ?? $this->open(true);
+        foreach ($messages as $message) {
+            $this->route($publisher, $message, false);
+        }
+        try {
+            Scheduler::await($publisher->flush());
+        } catch (Unroutable $unroutable) {
+            // The channel has answered for everything: the next batch may use it.
+            $this->idle[] = $publisher;
+            throw $unroutable;
+        }
+        $this->idle[] = $publisher;
+    }
+
+    /** @return int the operation that ends with the confirmation, if it is watched */
+    private function route(AmqpPublisher $publisher, Outgoing $message, bool $watch): int
+    {
+        $isCommand = ($message->headers[Header::KIND] ?? null) === MessageKind::Command->value;
+        $exchange = $isCommand ? self::COMMANDS : self::EVENTS;
+        $envelope = Properties::routed($message);
+        if ($this->prioritises) {
+            // To the broker a message without a priority would be one of the lowest.
+            $envelope[1] += ['priority' => Priority::NORMAL];
+        }
+
+        return $this->hand($publisher, $exchange, $message->type, $message, $envelope, $this->persistent, $watch);
+    }
+
+    /**
+     * @param array{array<string, mixed>, array<string, string|int>} $envelope headers and properties
+     * @return int the operation that ends with the confirmation, if it is watched
+     */
+    private function hand(AmqpPublisher $publisher, string $exchange, string $key, Outgoing $message, array $envelope, bool $persistent, bool $watch): int
+    {
+        /** @var array{contentType?: string, contentEncoding?: string, priority?: int, correlationId?: string, replyTo?: string, expiration?: string, messageId?: string, timestamp?: int, type?: string, appId?: string} $properties */
+        [$headers, $properties] = $envelope;
+        do {
+            $operation = $publisher->publish($exchange, $key, $message->body, $headers, $properties, $persistent, $message->mustRoute, $watch);
+            if ($operation === self::FULL) {
+                Scheduler::await($publisher->ready());
+            }
+        } while ($operation === self::FULL);
+
+        return $operation;
+    }
+
+    /** All headers share one frame, and a body has a limit of the broker's: of a message that keeps neither nobody else is to suffer. */
+    private static function failed(string $where, AmqpException|UsageError $exception): PublishFailed
+    {
+        return new PublishFailed("Cannot publish{$where}: {$exception->getMessage()}", $exception, refused: $exception instanceof Refused || $exception instanceof UsageError);
+    }
+
+    private function open(bool $confirm): AmqpPublisher
+    {
+        return Scheduler::await($this->connection->publisher($confirm, $this->window));
+    }
+}

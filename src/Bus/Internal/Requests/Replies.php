@@ -1,0 +1,95 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Requests;
+
+use Psr\Log\LoggerInterface;
+use Weft\Bus\BusException;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Sending\EnvelopeFactory;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\MessageEncodingFailed;
+use Weft\Bus\PublicFailure;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Delivery;
+use Weft\Bus\Transport\Outgoing;
+use Weft\Bus\UndefinedQueue;
+
+/**
+ * Replies to those who have asked.
+ *
+ * @internal
+ */
+final class Replies
+{
+    /** The type of replies that are no message: null, scalars and arrays of them. */
+    public const VALUE = 'weft.value';
+
+    /** The type of replies that say why there is none. */
+    public const ERROR = 'weft.error';
+
+    /** How names of queues for replies begin. */
+    public const QUEUES = 'weft.replies.';
+
+    private const ERROR_BYTES = 2_000;
+
+    public function __construct(
+        private readonly EnvelopeFactory $envelopes,
+        private readonly Transport $transport,
+        private readonly LoggerInterface $logger,
+    ) {}
+
+    /** @throws MessageEncodingFailed|\Weft\Bus\InvalidMessageClass when it cannot travel */
+    public function of(Delivery $delivery, mixed $value): Outgoing
+    {
+        $headers = [Header::REPLY_TO_MESSAGE => $delivery->headers[Header::MESSAGE_ID] ?? ''];
+        if (\is_object($value)) {
+            return $this->envelopes->wrap(MessageKind::Query, $value, null, $headers);
+        }
+        try {
+            return new Outgoing(self::VALUE, \json_encode($value, \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE), $headers);
+        } catch (\JsonException $exception) {
+            throw MessageEncodingFailed::reply(\get_debug_type($value), $exception->getMessage());
+        }
+    }
+
+    /** Says only what {@see PublicFailure} allows: messages of exceptions may name hosts, statements and values. */
+    public function ofFailure(Delivery $delivery, \Throwable $thrown): Outgoing
+    {
+        $message = $thrown instanceof PublicFailure
+            ? $thrown->getMessage()
+            : 'its reason is in the log of the handler, with the id ' . ($delivery->headers[Header::MESSAGE_ID] ?? '');
+
+        return new Outgoing(self::ERROR, '', [
+            Header::REPLY_TO_MESSAGE => $delivery->headers[Header::MESSAGE_ID] ?? '',
+            Header::ERROR_CLASS => $thrown::class,
+            Header::ERROR_MESSAGE => \mb_strcut(\mb_scrub($message, 'UTF-8'), 0, self::ERROR_BYTES, 'UTF-8'),
+        ]);
+    }
+
+    /** Who has asked may be gone: that is no failure of the handler. */
+    public function send(Delivery $delivery, Outgoing $reply): void
+    {
+        if (!\str_starts_with($delivery->headers[Header::REPLY_TO], self::QUEUES)) {
+            // Whoever may send to this queue could else have anything put into any other.
+            $this->logger->warning('Message {id} asks for a reply to the queue {queue}, which is none for replies', [
+                'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
+                'queue' => $delivery->headers[Header::REPLY_TO],
+            ]);
+
+            return;
+        }
+        try {
+            $this->transport->put($delivery->headers[Header::REPLY_TO], [$reply]);
+        } catch (UndefinedQueue) {
+            $this->logger->debug('Nobody waits any more for the reply to message {id}', ['id' => $delivery->headers[Header::MESSAGE_ID] ?? '']);
+        } catch (BusException $exception) {
+            $this->logger->warning('The reply to message {id} could not be sent: {error}', [
+                'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
+                'error' => $exception->getMessage(),
+                'exception' => $exception,
+            ]);
+        }
+    }
+}

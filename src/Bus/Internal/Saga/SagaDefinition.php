@@ -1,0 +1,58 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Saga;
+
+use Weft\Bus\Internal\Codec\MessageClass;
+use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\Saga\Saga;
+use Weft\Bus\Saga\SagaStateInvalid;
+
+/**
+ * One saga class: what its attribute says and how its properties are coded.
+ *
+ * @internal
+ */
+final class SagaDefinition
+{
+    public readonly string $name;
+
+    public function __construct(
+        public readonly Saga $options,
+        private readonly MessageClass $state,
+    ) {
+        $this->name = $state->type;
+    }
+
+    public function start(string $id): SagaRow
+    {
+        return SagaRow::start($this->name, $id, $this->state->version, $this->options->expires);
+    }
+
+    /** A new saga, or the one a row remembers. */
+    public function restore(SagaRow $row): object
+    {
+        if ($row->version === 0) {
+            return new ($this->state->class)();
+        }
+        if ($row->schema > $this->state->version) {
+            throw new SagaStateInvalid("Saga {$row->saga} \"{$row->id}\" was stored by version {$row->schema} of {$this->state->class}, here it is version {$this->state->version}");
+        }
+        try {
+            return $this->state->decode($row->state);
+        } catch (MessageDecodingFailed $failed) {
+            throw new SagaStateInvalid("The state of saga {$row->saga} \"{$row->id}\" does not fit its class any more: {$failed->getMessage()}", $failed);
+        }
+    }
+
+    /** @return bool whether its properties have changed */
+    public function remember(SagaRow $row, object $saga): bool
+    {
+        $before = $row->state;
+        $row->state = $this->state->encode($saga);
+        $row->schema = $this->state->version;
+
+        return $before !== $row->state;
+    }
+}

@@ -1,0 +1,121 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Saga;
+
+use Psr\Log\LogLevel;
+use Weft\Bus\Context;
+use Weft\Bus\Saga\SagaContext;
+use Weft\Bus\Saga\SagaEnded;
+use Weft\Bus\Saga\SagaExists;
+use Weft\Bus\Saga\SagaNotFound;
+use Weft\Bus\Saga\SagaNotStarted;
+use Weft\Bus\Saga\SagaOver;
+use Weft\Bus\Saga\SagaStarted;
+use Weft\Bus\Saga\SagaStatus;
+use Weft\Bus\Saga\Unmatched;
+use Weft\Bus\Unrecoverable;
+use Weft\Sql\Transaction;
+
+/**
+ * Takes a message to its saga: found, called, stored, all in the handler's transaction.
+ *
+ * @internal
+ */
+final class SagaInvoker
+{
+    /**
+     * @param \Closure(object, object, SagaContext): mixed $call the method, with saga, message and the rest
+     * @param bool                                          $acts whether the method can have effects of its own in the database
+     */
+    public function __construct(
+        private readonly SagaDefinition $definition,
+        private readonly SagaMethod $role,
+        private readonly Correlation $correlation,
+        private readonly SagaStore $store,
+        private readonly \Closure $call,
+        private readonly bool $acts,
+    ) {}
+
+    public function __invoke(object $message, Context $context, ?Transaction $transaction): mixed
+    {
+        \assert($transaction !== null);
+        $value = $this->correlation->of($message, $context);
+        $row = $this->store->find($transaction, $this->definition->name, $this->correlation->name, $value);
+        $row = $this->admit($row, $value, $context);
+
+        return $row === null ? null : $this->take($row, $message, new SagaContext($context, $transaction, $this->store, $row));
+    }
+
+    /** The row of the saga that is to take the message; null where it is to be ignored. */
+    private function admit(?SagaRow $row, string $value, Context $context): ?SagaRow
+    {
+        $name = "Saga {$this->definition->name} \"{$value}\"";
+        $status = $row?->status();
+        if ($row === null && $this->role->starts) {
+            return $this->definition->start($value);
+        }
+        if ($status?->isOpen() && $this->role->joins) {
+            return $row;
+        }
+        $message = "message {$context->messageId()} of type {$context->type()}";
+        if ($this->role->times) {
+            // The usual end of a time-out that was not needed.
+            return self::ignore($context, "{$name} is over, its time-out has no effect: {$message}", LogLevel::DEBUG);
+        }
+
+        return match (true) {
+            $row === null => self::refuse($this->role->missing, $context, "{$name} was never started or is forgotten, and gets {$message}", SagaNotFound::class),
+            !$this->role->joins => self::refuse($this->role->existing, $context, "{$name} is {$status?->value} already, and is to be started by {$message}", SagaExists::class),
+            $status === SagaStatus::Expired => self::refuse($this->definition->options->expired, $context, "{$name} has expired on {$row->record()->endedAt?->format('Y-m-d H:i:s')} UTC, and gets {$message}", SagaOver::class),
+            default => self::refuse($this->definition->options->ended, $context, "{$name} has {$status?->value}" . ($row->reason === '' ? '' : " ({$row->reason})") . ", and gets {$message}", SagaOver::class),
+        };
+    }
+
+    /** @param class-string<SagaNotFound|SagaExists|SagaOver> $class */
+    private static function refuse(Unmatched $answer, Context $context, string $why, string $class): null
+    {
+        return match ($answer) {
+            Unmatched::Park => throw new $class($why),
+            Unmatched::Retry => throw new SagaNotStarted($why),
+            Unmatched::Ignore => self::ignore($context, $why),
+        };
+    }
+
+    private static function ignore(Context $context, string $why, string $level = LogLevel::INFO): null
+    {
+        $context->logger()->log($level, 'Ignored: {why}', ['why' => $why]);
+
+        return null;
+    }
+
+    private function take(SagaRow $row, object $message, SagaContext $context): mixed
+    {
+        $isNew = $row->version === 0;
+        [$status, $expiresAt] = [$row->status, $row->expiresAt];
+        $saga = $this->definition->restore($row);
+        $returned = ($this->call)($saga, $message, $context);
+        $this->announce($isNew, $row, $context);
+        $hasChanged = $this->definition->remember($row, $saga) || $row->status !== $status || $row->expiresAt !== $expiresAt;
+        // What it does rests on the state it has read, so that must be the last one also where it stays as it is.
+        if ($isNew || $hasChanged || $this->acts || $context->hasActed()) {
+            $this->store->save($context->transaction(), $row);
+        }
+
+        return $returned;
+    }
+
+    private function announce(bool $isNew, SagaRow $row, SagaContext $context): void
+    {
+        if (!$this->definition->options->announce) {
+            return;
+        }
+        if ($isNew) {
+            $context->publish(new SagaStarted($row->saga, $row->id));
+        }
+        if ($row->endedAt !== null) {
+            $context->publish(new SagaEnded($row->saga, $row->id, $row->status, $row->reason));
+        }
+    }
+}

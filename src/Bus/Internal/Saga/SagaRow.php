@@ -1,0 +1,104 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Saga;
+
+use Weft\Bus\Internal\Clock;
+use Weft\Bus\Saga\SagaRecord;
+use Weft\Bus\Saga\SagaStatus;
+
+/**
+ * One saga's row while a message is handled. Times are milliseconds since 1970.
+ *
+ * @internal
+ */
+final class SagaRow
+{
+    /** @param int $version 0 before it is stored */
+    public function __construct(
+        public readonly string $saga,
+        public readonly string $id,
+        public int $version,
+        public SagaStatus $status,
+        public int $schema,
+        public string $state,
+        public readonly int $startedAt,
+        public ?int $expiresAt,
+        public ?int $endedAt = null,
+        public string $reason = '',
+    ) {}
+
+    /** @param float|null $expires seconds from now */
+    public static function start(string $saga, string $id, int $schema, ?float $expires): self
+    {
+        return new self($saga, $id, 0, SagaStatus::Active, $schema, '{}', self::now(), $expires === null ? null : self::now() + (int) \ceil($expires * 1000));
+    }
+
+    /** @param array<string, mixed> $row */
+    public static function of(array $row): self
+    {
+        return new self(
+            $row['saga'],
+            $row['id'],
+            $row['version'],
+            SagaStatus::from($row['status']),
+            $row['schema_version'],
+            $row['state'],
+            $row['started_at'],
+            $row['expires_at'],
+            $row['ended_at'],
+            $row['reason'],
+        );
+    }
+
+    /** Nobody has to come by for a saga to expire: its time says it. */
+    public function status(): SagaStatus
+    {
+        return $this->status->isOpen() && $this->expiresAt !== null && $this->expiresAt <= self::now() ? SagaStatus::Expired : $this->status;
+    }
+
+    public function end(SagaStatus $status, string $reason): void
+    {
+        $this->status = $status;
+        $this->endedAt = self::now();
+        $this->reason = $reason;
+    }
+
+    public function reopen(?float $expires): void
+    {
+        $this->status = SagaStatus::Reopened;
+        $this->endedAt = null;
+        $this->reason = '';
+        $this->expiresAt = $expires === null ? null : self::now() + (int) \ceil($expires * 1000);
+    }
+
+    public function record(): SagaRecord
+    {
+        return new SagaRecord(
+            $this->saga,
+            $this->id,
+            $this->status(),
+            $this->version,
+            $this->state,
+            self::time($this->startedAt),
+            $this->expiresAt === null ? null : self::time($this->expiresAt),
+            match (true) {
+                $this->endedAt !== null => self::time($this->endedAt),
+                $this->status() === SagaStatus::Expired => self::time((int) $this->expiresAt),
+                default => null,
+            },
+            $this->reason,
+        );
+    }
+
+    public static function time(int $milliseconds): \DateTimeImmutable
+    {
+        return new \DateTimeImmutable(\sprintf('@%d.%03d', \intdiv($milliseconds, 1000), $milliseconds % 1000));
+    }
+
+    private static function now(): int
+    {
+        return (int) (Clock::now() * 1000);
+    }
+}

@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Sending;
+
+use Weft\Bus\ClaimCheck;
+use Weft\Bus\ClaimLost;
+use Weft\Bus\Header;
+use Weft\Bus\MessageDecodingFailed;
+
+/**
+ * Leaves large bodies behind and fetches them.
+ *
+ * @internal
+ */
+final class BodyStore
+{
+    /** Bytes that a body may have and travel. */
+    public readonly int $above;
+
+    public function __construct(private readonly ?ClaimCheck $check)
+    {
+        $this->above = $check->above ?? \PHP_INT_MAX;
+    }
+
+    /**
+     * @param string $id of the message
+     * @return string what travels instead of the body
+     */
+    public function leave(string $id, string $body): string
+    {
+        $this->check?->store->put($id, $body);
+
+        // With the hash two bodies stay two.
+        return \json_encode(['weft-claim' => $id, 'bytes' => \strlen($body), 'sha256' => \hash('sha256', $body)], \JSON_THROW_ON_ERROR);
+    }
+
+    /**
+     * @param array<string, string> $headers
+     * @return string the body
+     * @throws ClaimLost|MessageDecodingFailed
+     */
+    public function fetch(string $class, array $headers, string $ticket): string
+    {
+        $id = $headers[Header::CLAIM];
+        $check = $this->check ?? throw MessageDecodingFailed::claimed($class, 'its body is kept elsewhere: give Bus::connect() the ClaimCheck of its sender');
+        $body = $check->store->get($id) ?? throw new ClaimLost("The body {$id} of a {$class} is not in the store");
+        $expected = \json_decode($ticket, true)['sha256'] ?? null;
+        if ($expected !== \hash('sha256', $body)) {
+            throw new ClaimLost("The body {$id} of a {$class} in the store is not the one that was put there");
+        }
+
+        return $body;
+    }
+
+    public function forget(): int
+    {
+        return $this->check === null ? 0 : $this->check->store->forget($this->check->keep);
+    }
+}

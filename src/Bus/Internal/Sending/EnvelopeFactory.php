@@ -1,0 +1,99 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Sending;
+
+use Weft\Bus\Context;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Codec\Codec;
+use Weft\Bus\Internal\Handlers\Handler;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Transport\Outgoing;
+
+use function Weft\Native\messageId;
+
+/**
+ * Encodes messages and gives them their headers.
+ *
+ * @internal
+ */
+final class EnvelopeFactory
+{
+    /** Bytes of a trace state that is handed on. */
+    private const TRACESTATE = 4_096;
+
+    public function __construct(
+        private readonly Codec $codec,
+        private readonly BodyStore $claims,
+    ) {}
+
+    /**
+     * What follows from another header is left out: the broker reads every header of every message.
+     *
+     * @param MessageKind         $kind a reply is of the kind of its query
+     * @param array<string, string> $more headers of its own
+     * @param float|null            $due  when it leaves, as microtime(true) has it; null for now
+     * @param Context|null $cause the handling that sends the message; null when it starts a conversation
+     */
+    public function wrap(MessageKind $kind, object $message, ?Context $cause, array $more = [], ?float $due = null): Outgoing
+    {
+        $class = $this->codec->of($message::class);
+        if ($class->handler !== null && ($class->handler->kind === MessageKind::Event) !== ($kind === MessageKind::Event) && $kind !== MessageKind::Query) {
+            throw self::confused($class->handler, $kind);
+        }
+        $id = messageId();
+        $body = $class->encode($message, $id);
+        $headers = [
+            Header::MESSAGE_ID => $id,
+        ];
+        if ($kind === MessageKind::Command) {
+            $headers[Header::KIND] = MessageKind::Command->value;
+        }
+        if ($class->version !== 1) {
+            $headers[Header::SCHEMA_VERSION] = (string) $class->version;
+        }
+        if ($cause !== null) {
+            $headers += self::caused($cause);
+        }
+        if ($more !== []) {
+            $headers += $more;
+        }
+        if ($class->policy !== null) {
+            $headers += $class->policy->headers($message, $due);
+        }
+
+        if (\strlen($body) > $this->claims->above) {
+            $body = $this->claims->leave($headers[Header::MESSAGE_ID], $body);
+            $headers[Header::CLAIM] = $headers[Header::MESSAGE_ID];
+        }
+
+        return new Outgoing($class->type, $body, $headers, mustRoute: $kind === MessageKind::Command);
+    }
+
+    /** It would reach nobody, and of an event nobody would be told. */
+    private static function confused(Handler $handler, MessageKind $kind): \Error
+    {
+        $what = "{$handler->message->class} is " . ($handler->kind === MessageKind::Event ? 'an event, listened to by' : "a {$handler->kind->value}, handled by") . " {$handler->name}()";
+
+        return new \Error($what . ($kind === MessageKind::Event ? ': it is sent with send() or request(), not published' : ': it is published with publish(), not sent'));
+    }
+
+    /** @return array<string, string> */
+    private static function caused(Context $cause): array
+    {
+        $headers = [Header::CORRELATION_ID => $cause->correlationId()];
+        if ($cause->messageId() !== $cause->correlationId()) {
+            $headers[Header::CAUSATION_ID] = $cause->messageId();
+        }
+        if ($cause->header(Header::TRACEPARENT) !== null) {
+            $headers[Header::TRACEPARENT] = $cause->traceparent();
+        }
+        // A foreign one may be of any length; W3C asks for 512 bytes to be handed on.
+        if (($state = $cause->header(Header::TRACESTATE)) !== null && \strlen($state) <= self::TRACESTATE) {
+            $headers[Header::TRACESTATE] = $state;
+        }
+
+        return $headers;
+    }
+}

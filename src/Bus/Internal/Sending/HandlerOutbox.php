@@ -1,0 +1,88 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Sending;
+
+use Weft\Bus\Context;
+use Weft\Bus\Header;
+use Weft\Bus\Internal\MessageKind;
+use Weft\Bus\Progress;
+use Weft\Bus\Transport;
+use Weft\Bus\Transport\Outgoing;
+
+/**
+ * What one handler sends: kept until its effects are certain, or let go at once where that was asked for.
+ *
+ * @internal
+ */
+final class HandlerOutbox
+{
+    /** @var list<Outgoing> */
+    private array $kept = [];
+
+    /** @var list<array{Outgoing, float}> with the time each is due */
+    private array $putOff = [];
+
+    private bool $isOpen = true;
+
+    /** What goes to who has asked, once the handler's effects are certain. */
+    public ?Outgoing $answer = null;
+
+    /** @param Transport|null $direct where messages go at once; null keeps them */
+    public function __construct(
+        private readonly EnvelopeFactory $envelopes,
+        private readonly Progress $progress,
+        private readonly ?Transport $direct,
+        private readonly ?DelayStore $delays,
+    ) {}
+
+    /**
+     * @param array<string, string> $headers of its own
+     * @return string the message's id
+     */
+    public function add(MessageKind $kind, object $message, Context $cause, ?float $due = null, array $headers = []): string
+    {
+        if (!$this->isOpen) {
+            throw new \Error('The Context of a handler that has ended cannot send ' . $message::class
+                . '; what the handler starts must end before it returns');
+        }
+        $outgoing = $this->envelopes->wrap($kind, $message, $cause, $headers, $due);
+        if ($due !== null) {
+            $this->delays ?? throw Due::nowhere($message);
+            $this->putOff[] = [$outgoing, $due];
+        } elseif ($this->direct === null) {
+            $this->kept[] = $outgoing;
+        } else {
+            $this->direct->publish([$outgoing], confirmed: false);
+            $this->progress->sent++;
+        }
+
+        return $outgoing->headers[Header::MESSAGE_ID];
+    }
+
+    /** @return list<array{Outgoing, float}> messages that are to leave later, and when */
+    public function putOff(): array
+    {
+        return $this->putOff;
+    }
+
+    /** Whether anything was sent. */
+    public function isUsed(): bool
+    {
+        return $this->kept !== [] || $this->putOff !== [];
+    }
+
+    public function isOpen(): bool
+    {
+        return $this->isOpen;
+    }
+
+    /** @return list<Outgoing> what was kept; from now on the handler is over and nothing more is taken */
+    public function close(): array
+    {
+        $this->isOpen = false;
+
+        return $this->kept;
+    }
+}

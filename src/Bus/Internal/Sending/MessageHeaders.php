@@ -1,0 +1,68 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Sending;
+
+use Weft\Bus\Header;
+use Weft\Bus\Internal\Clock;
+
+/**
+ * What a sender says of one message, as headers.
+ *
+ * @internal
+ */
+final class MessageHeaders
+{
+    /** Of all headers of the application together: RabbitMQ takes those of a message and of its dead letter in one frame. */
+    private const BYTES = 32_768;
+
+    /**
+     * @param int|null              $priority 0 to 9, the highest first
+     * @param float|null            $expires  seconds, from when it leaves
+     * @param float|null            $due      when it leaves, as microtime(true) has it; null for now
+     * @param array<string, string> $headers  of the application
+     * @return array<string, string>
+     * @throws \ValueError
+     */
+    public static function headers(?int $priority, ?float $expires, ?float $due, array $headers): array
+    {
+        foreach ($headers as $name => $value) {
+            if (!\is_string($name) || !\is_string($value) || $name === '' || \strlen($name) > 128 || \in_array($name, self::reserved(), true) || \str_starts_with($name, 'weft-')) {
+                throw new \ValueError("A header has a name of 1 to 128 bytes that is not one of the bus's own and a string as value, got \"{$name}\" with " . \get_debug_type($value));
+            }
+        }
+        if ($headers !== [] && ($bytes = \strlen(\implode('', \array_keys($headers)) . \implode('', $headers))) > self::BYTES) {
+            throw new \ValueError('The headers of a message have at most ' . self::BYTES . " bytes together, got {$bytes}");
+        }
+        if ($priority !== null) {
+            $headers[Header::PRIORITY] = (string) self::priority($priority);
+        }
+        if ($expires !== null) {
+            $headers[Header::EXPIRES_AT] = (string) (int) \ceil((($due ?? Clock::now()) + self::lifetime($expires)) * 1000);
+        }
+
+        return $headers;
+    }
+
+    public static function priority(int $priority): int
+    {
+        return $priority >= 0 && $priority <= 9 ? $priority : throw new \ValueError("A priority is 0 to 9, got {$priority}");
+    }
+
+    public static function lifetime(float $seconds): float
+    {
+        return !\is_nan($seconds) && $seconds > 0.0 && $seconds < 1e10
+            ? $seconds
+            : throw new \ValueError("A message expires after more than 0 seconds, got {$seconds}");
+    }
+
+    /** @return list<string> */
+    private static function reserved(): array
+    {
+        static $reserved = null;
+
+        /** @var list<string> */
+        return $reserved ??= \array_values((new \ReflectionClass(Header::class))->getConstants());
+    }
+}

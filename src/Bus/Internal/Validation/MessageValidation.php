@@ -1,0 +1,69 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus\Internal\Validation;
+
+use Weft\Bus\Context;
+use Weft\Bus\InvalidHandler;
+use Weft\Bus\InvalidMessage;
+use Weft\Bus\Validate;
+use Weft\Bus\Validator;
+use Weft\Sql\Transaction;
+
+/**
+ * Lets valid messages through to a handler.
+ *
+ * @internal
+ */
+final class MessageValidation
+{
+    public function __construct(
+        private readonly Validate $rule,
+        private readonly Validator $validator,
+    ) {}
+
+    /** @throws InvalidHandler when nothing can validate */
+    public static function of(Validate $rule, ?Validator $validator, string $handler): self
+    {
+        $validator ??= SymfonyValidator::isInstalled() ? new SymfonyValidator() : throw new InvalidHandler(
+            "Handler {$handler}() has its messages validated, and there is nothing that does: install symfony/validator or give Bus::connect() a Validator",
+        );
+
+        return new self($rule, $validator);
+    }
+
+    /**
+     * @param \Closure(object, Context, ?Transaction): mixed $invoke
+     * @return \Closure(object, Context, ?Transaction): mixed
+     */
+    public function around(\Closure $invoke): \Closure
+    {
+        return fn(object $message, Context $context, ?Transaction $transaction): mixed => $this->admits($message, $context)
+            ? $invoke($message, $context, $transaction)
+            : null;
+    }
+
+    /**
+     * @return bool whether the handler is to be called
+     * @throws InvalidMessage
+     */
+    public function admits(object $message, Context $context): bool
+    {
+        $violations = $this->validator->validate($message, $this->rule->groups);
+        if ($violations === []) {
+            return true;
+        }
+        if ($this->rule->passOn) {
+            $context->found($violations);
+
+            return true;
+        }
+        if ($this->rule->event === null) {
+            throw InvalidMessage::because($message, $violations);
+        }
+        $context->publish($this->rule->event::of($message, ...$violations));
+
+        return false;
+    }
+}
