@@ -8,7 +8,7 @@ namespace Weft\Bench\Chaos\Work;
 
 use Psr\Log\AbstractLogger;
 use Weft\Bus\Bus;
-use Weft\Bus\Recording;
+use Weft\Bus\InboxOptions;
 use Weft\Bus\TransportFailed;
 use Weft\Sql\Database;
 use Weft\Pool\PoolOptions;
@@ -42,15 +42,15 @@ run(static function () use ($argv): void {
     while (true) {
         try {
             $database = Database::connect($dsn, new PoolOptions(size: 8));
-            $bus = Bus::connect(Brokers::connect($transport, $broker, $database), $database, logger: new Log(), recording: new Recording(relayAfter: 2.0))->handlers(new Ledgers());
+            $bus = Bus::connect(Brokers::connect($transport, $broker, $database), $database, logger: new Log(), inbox: new InboxOptions(relayAfter: 2.0))->handlers(new Ledgers());
             detach(static function () use ($bus, $file): void {
                 while (true) {
-                    file_put_contents($file, json_encode($bus->progress()));
+                    file_put_contents($file, json_encode($bus->stats()));
                     delay(0.1);
                 }
             });
             $bus->consume('chaos', concurrency: 20, prefetch: 100);
-            file_put_contents($file, json_encode($bus->progress()));
+            file_put_contents($file, json_encode($bus->stats()));
             break;
         } catch (TransportFailed | SqlException $failure) {
             // The servers may be down when it starts.

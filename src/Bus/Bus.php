@@ -48,9 +48,9 @@ final class Bus
      * @param Database|null           $database  where handlers with a Transaction parameter run theirs, and where is
      *                                           noted what was handled and sent; when the messages are in the same
      *                                           PostgreSQL database or SQLite file, they commit together with them
-     * @param Publishing              $publishing when what handlers publish leaves
+     * @param DeliveryGuarantee              $guarantee when what handlers publish leaves
      * @param Retry                   $retry     how messages are tried again whose failure may pass by itself
-     * @param Recording               $recording how long is remembered what was handled
+     * @param InboxOptions               $inbox how long is remembered what was handled
      * @param float|null              $timeout   most seconds of a handler without a {@see Timeout} of its own; null for no limit
      * @param LoggerInterface|null    $logger    told of every failure and of connections; by default lines on stderr
      * @param Validator|null          $validator of messages whose handlers ask for it, see {@see Validate}; null for symfony/validator
@@ -64,12 +64,12 @@ final class Bus
     public static function connect(
         string|Transport $transport,
         ?Database $database = null,
-        Publishing $publishing = Publishing::Recorded,
+        DeliveryGuarantee $guarantee = DeliveryGuarantee::Transactional,
         ?ContainerInterface $container = null,
         ?LoggerInterface $logger = null,
         ?Observer $observer = null,
         Retry $retry = new Retry(immediate: 3, delayed: 5),
-        Recording $recording = new Recording(),
+        InboxOptions $inbox = new InboxOptions(),
         ?float $timeout = null,
         ?Validator $validator = null,
         ?ClaimCheck $claims = null,
@@ -77,7 +77,7 @@ final class Bus
     ): self {
         $transport = \is_string($transport) ? Dsn::connect($transport, $database) : $transport;
 
-        return new self(new Setup($transport, $database, $publishing, $container, $logger ?? StreamLogger::ofEnvironment(), $observer, $retry, $recording, $timeout, $validator, $claims, $keys));
+        return new self(new Setup($transport, $database, $guarantee, $container, $logger ?? StreamLogger::ofEnvironment(), $observer, $retry, $inbox, $timeout, $validator, $claims, $keys));
     }
 
     /**
@@ -122,7 +122,7 @@ final class Bus
     }
 
     /**
-     * Compares the message classes of the handlers and of {@see messages()} with a lock file, as `weft schema:check` does.
+     * Compares the message classes of the handlers and of {@see registerMessages()} with a lock file, as `weft schema:check` does.
      *
      * @param string|null $lock contents of the file; null compares with nothing
      *
@@ -143,7 +143,7 @@ final class Bus
      * @param class-string ...$classes
      * @throws InvalidMessageClass
      */
-    public function messages(string ...$classes): static
+    public function registerMessages(string ...$classes): static
     {
         foreach ($classes as $class) {
             $this->setup->codec->of($class);
@@ -280,23 +280,23 @@ final class Bus
         if ($name === '' || \strlen($name) > 200) {
             throw new \ValueError("The name of a schedule has 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
         }
-        $this->setup->ledger ?? throw new \Error("The schedule \"{$name}\" needs a database that says whose turn it is: give Bus::connect() one");
-        $this->setup->ledger->schedules->add($name, new Cron($cron, $zone), $command);
+        $this->setup->persistence ?? throw new \Error("The schedule \"{$name}\" needs a database that says whose turn it is: give Bus::connect() one");
+        $this->setup->persistence->schedules->add($name, new Cron($cron, $zone), $command);
 
         return $this;
     }
 
     /**
-     * Forgets what was handled longer ago than the {@see Recording} says, and bodies that were kept for longer than the
+     * Forgets what was handled longer ago than the {@see InboxOptions} says, and bodies that were kept for longer than the
      * {@see ClaimCheck} says. While a bus with a database consumes, the first happens by itself.
      *
      * @return int rows and bodies deleted
      */
-    public function forget(): int
+    public function prune(): int
     {
-        $this->setup->ledger?->prepare();
+        $this->setup->persistence?->prepare();
 
-        return ($this->setup->ledger?->caretaker->forget() ?? 0) + $this->setup->claims->forget();
+        return ($this->setup->persistence?->maintenance->prune() ?? 0) + $this->setup->claims->prune();
     }
 
     /**
@@ -305,11 +305,11 @@ final class Bus
      *
      * @return int how many messages; they may arrive twice, under the same ids
      */
-    public function relay(): int
+    public function flushOutbox(): int
     {
-        $this->setup->ledger?->prepare();
+        $this->setup->persistence?->prepare();
 
-        return $this->setup->ledger?->relay->all() ?? 0;
+        return $this->setup->persistence?->relay->all() ?? 0;
     }
 
     /**
@@ -402,9 +402,9 @@ final class Bus
     }
 
     /** A snapshot of what this bus has done. */
-    public function progress(): Progress
+    public function stats(): BusStats
     {
-        return clone $this->setup->progress;
+        return clone $this->setup->stats;
     }
 
     /**
@@ -432,9 +432,9 @@ final class Bus
     /** @return array<string, int> what waits in the database: `outbox` to be sent, `put off` until it is due; empty without one */
     public function backlog(): array
     {
-        $this->setup->ledger?->prepare();
+        $this->setup->persistence?->prepare();
 
-        return $this->setup->ledger?->backlog() ?? [];
+        return $this->setup->persistence?->backlog() ?? [];
     }
 
     /**
@@ -444,9 +444,9 @@ final class Bus
      */
     public function blockedKeys(string $queue): array
     {
-        $this->setup->ledger?->prepare();
+        $this->setup->persistence?->prepare();
 
-        return $this->setup->ledger?->keys->blocked($queue) ?? [];
+        return $this->setup->persistence?->keys->blocked($queue) ?? [];
     }
 
     /**
@@ -457,9 +457,9 @@ final class Bus
      */
     public function releaseKey(string $queue, string $key): bool
     {
-        $this->setup->ledger?->prepare();
+        $this->setup->persistence?->prepare();
 
-        return $this->setup->ledger?->keys->release($queue, $key) ?? false;
+        return $this->setup->persistence?->keys->release($queue, $key) ?? false;
     }
 
     /** The sagas in the database, to look at, reopen and forget. */

@@ -17,21 +17,21 @@ final class CircuitBreaker
     /**
      * @param int<1, max>                    $failures in a row
      * @param float                          $pause    seconds before the first message that is tried
-     * @param float                          $longest  most seconds of a pause; less than the broker lets a message wait for its
+     * @param float                          $maxPause  most seconds of a pause; less than the broker lets a message wait for its
      *                                                 acknowledgement, RabbitMQ's default is 1800
      * @param list<class-string<\Throwable>> $on       exceptions that count, themselves or as a previous one; empty: all
      */
     public function __construct(
         public readonly int $failures = 10,
         public readonly float $pause = 5.0,
-        public readonly float $longest = 60.0,
+        public readonly float $maxPause = 60.0,
         public readonly array $on = [],
     ) {
         if ($failures < 1) {
             throw new \ValueError("A circuit breaker opens after at least 1 failure, got {$failures}");
         }
-        if (\is_nan($pause + $longest) || $pause <= 0.0 || $longest < $pause || $longest === \INF) {
-            throw new \ValueError("A circuit breaker pauses for more than 0 seconds and at most for its longest pause, got {$pause} and {$longest}");
+        if (\is_nan($pause + $maxPause) || $pause <= 0.0 || $maxPause < $pause || $maxPause === \INF) {
+            throw new \ValueError("A circuit breaker pauses for more than 0 seconds and at most for its longest pause, got {$pause} and {$maxPause}");
         }
     }
 }

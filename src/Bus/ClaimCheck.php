@@ -11,19 +11,19 @@ namespace Weft\Bus;
 final class ClaimCheck
 {
     /**
-     * @param int   $above bytes of a body from which on it is kept
-     * @param float $keep  seconds a body is kept; longer than a message may wait or be a dead letter. See {@see Bus::forget()}
+     * @param int   $threshold bytes of a body from which on it is kept
+     * @param float $retention  seconds a body is kept; longer than a message may wait or be a dead letter. See {@see Bus::prune()}
      */
     public function __construct(
         public readonly ClaimStore $store,
-        public readonly int $above = 65_536,
-        public readonly float $keep = 2_592_000.0,
+        public readonly int $threshold = 65_536,
+        public readonly float $retention = 2_592_000.0,
     ) {
-        if ($above < 0) {
-            throw new \ValueError("Bodies are kept from 0 bytes on, got {$above}");
+        if ($threshold < 0) {
+            throw new \ValueError("Bodies are kept from 0 bytes on, got {$threshold}");
         }
-        if (\is_nan($keep) || $keep <= 0.0) {
-            throw new \ValueError("Bodies are kept for more than 0 seconds, got {$keep}");
+        if (\is_nan($retention) || $retention <= 0.0) {
+            throw new \ValueError("Bodies are kept for more than 0 seconds, got {$retention}");
         }
     }
 }

@@ -23,5 +23,5 @@ interface ClaimStore
      * @param float $seconds
      * @return int how many
      */
-    public function forget(float $seconds): int;
+    public function prune(float $seconds): int;
 }

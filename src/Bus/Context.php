@@ -36,7 +36,7 @@ final class Context
     /**
      * Publishes an event to everybody who listens; that may be nobody.
      *
-     * It is encoded now and leaves when the handler has returned and its transaction has committed, see {@see Publishing}.
+     * It is encoded now and leaves when the handler has returned and its transaction has committed, see {@see DeliveryGuarantee}.
      *
      * @param float|null              $delay seconds before it leaves; see {@see Bus::send()}
      * @param \DateTimeInterface|null $at    when it leaves, instead of a delay

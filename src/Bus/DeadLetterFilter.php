@@ -26,17 +26,17 @@ final class DeadLetterFilter
         return $this->id === null && $this->type === null && $this->error === null && $this->handler === null;
     }
 
-    public function fits(DeadLetter $letter): bool
+    public function matches(DeadLetter $letter): bool
     {
         $handler = $this->handler;
 
         return ($this->id === null || $letter->messageId() === $this->id)
             && ($this->type === null || $letter->type === $this->type)
-            && ($this->error === null || $this->fitsError($letter))
+            && ($this->error === null || $this->matchesError($letter))
             && ($handler === null || \array_filter($letter->failedHandlers(), static fn(string $name): bool => \str_ends_with($name, $handler)) !== []);
     }
 
-    private function fitsError(DeadLetter $letter): bool
+    private function matchesError(DeadLetter $letter): bool
     {
         $class = $letter->errorClass();
 

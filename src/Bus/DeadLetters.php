@@ -113,7 +113,7 @@ final class DeadLetters
      * @param positive-int|null $limit most in all
      * @return int how many
      */
-    public function drop(DeadLetterFilter $filter, ?int $limit = null): int
+    public function delete(DeadLetterFilter $filter, ?int $limit = null): int
     {
         return $this->each($filter, $limit, static fn(DeadLetter $letter, Consumer $consumer, Delivery $delivery) => $consumer->ack($delivery));
     }
@@ -142,7 +142,7 @@ final class DeadLetters
                 foreach ($deliveries as $delivery) {
                     $seen++;
                     $letter = new DeadLetter($delivery->type, $delivery->body, $delivery->headers);
-                    if ($found < ($limit ?? \PHP_INT_MAX) && $filter->fits($letter)) {
+                    if ($found < ($limit ?? \PHP_INT_MAX) && $filter->matches($letter)) {
                         $do($letter, $consumer, $delivery);
                         $found++;
                     }

@@ -8,8 +8,8 @@ namespace Weft\Bus;
 interface Observer
 {
     /** @param float $seconds from the start of decoding to the acknowledgement */
-    public function handled(string $type, float $seconds): void;
+    public function succeeded(string $type, float $seconds): void;
 
-    /** @param bool $parked false when not even parking succeeded, so that the message went back to its queue */
-    public function failed(string $type, \Throwable $error, bool $parked): void;
+    /** @param bool $deadLettered false when not even parking succeeded, so that the message went back to its queue */
+    public function failed(string $type, \Throwable $error, bool $deadLettered): void;
 }

@@ -25,7 +25,7 @@ final class Retry
      * @param int<0, max>              $delayed    rounds after that, each with its immediate retries
      * @param float                    $delay      seconds before the first round
      * @param float                    $multiplier factor from one round to the next, at least 1
-     * @param float                    $max        most seconds before a round
+     * @param float                    $maxDelay        most seconds before a round
      * @param float                    $jitter     0 to 1: the part of the delay that is random, half of it up and half down,
      *                                             so that what failed together does not come back together
      * @param list<class-string<\Throwable>> $on   exceptions it is for, themselves or as a previous one; empty: all
@@ -35,15 +35,15 @@ final class Retry
         public readonly int $delayed = 0,
         public readonly float $delay = 1.0,
         public readonly float $multiplier = 2.0,
-        public readonly float $max = 60.0,
+        public readonly float $maxDelay = 60.0,
         public readonly float $jitter = 0.25,
         public readonly array $on = [],
     ) {
         if ($immediate < 0 || $delayed < 0) {
             throw new \ValueError("Retries are counted from 0, got {$immediate} immediate and {$delayed} delayed");
         }
-        if (\is_nan($delay + $max + $multiplier + $jitter) || $delay < 0.0 || $max < 0.0 || $multiplier < 1.0 || $jitter < 0.0 || $jitter > 1.0) {
-            throw new \ValueError("A retry has a delay and a maximum of at least 0 seconds, a multiplier of at least 1 and a jitter of 0 to 1, got {$delay}, {$max}, {$multiplier} and {$jitter}");
+        if (\is_nan($delay + $maxDelay + $multiplier + $jitter) || $delay < 0.0 || $maxDelay < 0.0 || $multiplier < 1.0 || $jitter < 0.0 || $jitter > 1.0) {
+            throw new \ValueError("A retry has a delay and a maximum of at least 0 seconds, a multiplier of at least 1 and a jitter of 0 to 1, got {$delay}, {$maxDelay}, {$multiplier} and {$jitter}");
         }
         /** @var string $class */
         foreach ($on as $class) {
@@ -52,7 +52,7 @@ final class Retry
     }
 
     /** Whether it is for an exception or for one of those that led to it. */
-    public function fits(\Throwable $thrown): bool
+    public function matches(\Throwable $thrown): bool
     {
         foreach (ExceptionChain::of($thrown) as $error) {
             foreach ($this->on as $class) {
@@ -71,10 +71,10 @@ final class Retry
      * @param int<1, max> $round  the first is 1
      * @param float       $random from 0 to 1
      */
-    public function pause(int $round, float $random): float
+    public function delayFor(int $round, float $random): float
     {
-        $delay = \min($this->max, $this->delay * $this->multiplier ** ($round - 1));
+        $delay = \min($this->maxDelay, $this->delay * $this->multiplier ** ($round - 1));
 
-        return \min($this->max, $delay * (1.0 + $this->jitter * ($random - 0.5)));
+        return \min($this->maxDelay, $delay * (1.0 + $this->jitter * ($random - 0.5)));
     }
 }

@@ -19,7 +19,7 @@ final class Validate
 {
     /**
      * @param bool                             $passOn whether the handler is called all the same
-     * @param class-string<FailureEvent>|null $event  published instead of calling the handler
+     * @param class-string<InvalidMessageEvent>|null $event  published instead of calling the handler
      * @param list<string>                     $groups of constraints; empty for those without one
      */
     public function __construct(
@@ -30,8 +30,8 @@ final class Validate
         if ($passOn && $event !== null) {
             throw new \ValueError("An invalid message is passed on to the handler or answered with {$event}, not both");
         }
-        if ($event !== null && !\is_subclass_of($event, FailureEvent::class)) {
-            throw new \ValueError("The event for invalid messages must implement " . FailureEvent::class . ", {$event} does not");
+        if ($event !== null && !\is_subclass_of($event, InvalidMessageEvent::class)) {
+            throw new \ValueError("The event for invalid messages must implement " . InvalidMessageEvent::class . ", {$event} does not");
         }
     }
 }

@@ -69,12 +69,12 @@ final class TestBus
         $this->retry = new Retry(immediate: 3, delayed: 5);
         $this->logger = new NullLogger();
         Clock::set((float) ($now ?? new \DateTimeImmutable('2026-01-01 00:00:00 UTC'))->format('U.u'));
-        Random::by($this->broker->chance(...));
+        Random::override($this->broker->chance(...));
     }
 
     /**
      * What {@see Bus::connect()} is given in production. To be called before everything else. Without a logger nothing is logged:
-     * {@see parked()} has the errors.
+     * {@see assertDeadLettered()} has the errors.
      *
      * @return $this
      */
@@ -150,10 +150,10 @@ final class TestBus
      * @throws \Weft\Bus\RequestFailed
      * @throws \Weft\Bus\RequestTimedOut after 5 seconds of the real clock: nobody has answered
      */
-    public function ask(object $message, ?string $reply = null): mixed
+    public function request(object $message, ?string $reply = null): mixed
     {
         if (current() === null) {
-            return run(fn(): mixed => $this->ask($message, $reply));
+            return run(fn(): mixed => $this->request($message, $reply));
         }
         $asking = async(function () use ($message, $reply): array {
             try {
@@ -215,9 +215,9 @@ final class TestBus
      * @template T of object
      *
      * @param class-string<T> $class
-     * @return Sightings<T>
+     * @return MessageAssertions<T>
      */
-    public function saw(string $class): Sightings
+    public function assertSent(string $class): MessageAssertions
     {
         $known = $this->codec->of($class);
         $messages = [];
@@ -232,7 +232,7 @@ final class TestBus
 
         $left = $this->broker->published === [] ? 'Nothing has left.' : "What has left: {$this->last(20)}.";
 
-        return new Sightings($class, \array_values($messages), $this->letters() === [] ? $left : "{$left}\n{$this->describeLetters()}", 'sent');
+        return new MessageAssertions($class, \array_values($messages), $this->letters() === [] ? $left : "{$left}\n{$this->describeLetters()}", 'sent');
     }
 
     /**
@@ -242,9 +242,9 @@ final class TestBus
      *
      * @param class-string<T>              $class
      * @param class-string<\Throwable>|null $because only those that failed with this exception
-     * @return Sightings<T>
+     * @return MessageAssertions<T>
      */
-    public function parked(string $class, ?string $because = null): Sightings
+    public function assertDeadLettered(string $class, ?string $because = null): MessageAssertions
     {
         $known = $this->codec->of($class);
         $messages = [];
@@ -256,7 +256,7 @@ final class TestBus
             }
         }
 
-        return new Sightings($class . ($because === null ? '' : " with {$because}"), $messages, $this->describeLetters(), 'parked');
+        return new MessageAssertions($class . ($because === null ? '' : " with {$because}"), $messages, $this->describeLetters(), 'parked');
     }
 
     /**
@@ -264,7 +264,7 @@ final class TestBus
      *
      * @return $this
      */
-    public function parkedNothing(): static
+    public function assertNoDeadLetters(): static
     {
         Assert::assertSame(0, $this->bus()->deadLetters(self::QUEUE)->count(), $this->describeLetters());
 
@@ -272,7 +272,7 @@ final class TestBus
     }
 
     /** Handles the dead letters once more, as `weft dead:retry` does. */
-    public function retryParked(): void
+    public function retryDeadLetters(): void
     {
         $this->bus()->deadLetters(self::QUEUE)->retry();
         $this->run();
@@ -282,7 +282,7 @@ final class TestBus
     public function close(): void
     {
         Clock::set(null);
-        Random::by(null);
+        Random::override(null);
         $this->bus?->close();
         $this->ownsDatabase && $this->database->close();
     }

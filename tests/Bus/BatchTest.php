@@ -67,7 +67,7 @@ final class BatchTest extends BusTestCase
             self::assertSame(1000, \array_sum($sizes));
             self::assertLessThanOrEqual(100, \max($sizes));
             self::assertLessThan(200, \count($sizes));
-            self::assertSame([1000, 1000, 2000], [$bus->progress()->commands, $bus->progress()->events, $bus->progress()->sent]);
+            self::assertSame([1000, 1000, 2000], [$bus->stats()->commands, $bus->stats()->events, $bus->stats()->sent]);
             self::assertSame([0, 0], [$bus->backlog()['outbox'], $bus->depth(self::QUEUE)]);
             $bus->close();
             $database->close();
@@ -107,18 +107,18 @@ final class BatchTest extends BusTestCase
                         $transaction->execute('INSERT INTO effects (id) VALUES (?)', [$item->message->id]);
                     }
                 }
-            }))->messages(CustomerStored::class);
+            }))->registerMessages(CustomerStored::class);
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(5));
             self::drain($bus);
 
             self::assertSame(['1', '2', '4', '5'], $database->execute('SELECT id FROM effects ORDER BY id')->column());
             self::assertSame(['1' => 1, '2' => 1, '3' => 1, '4' => 1, '5' => 1], $calls);
-            self::assertSame(4, $bus->progress()->commands);
+            self::assertSame(4, $bus->stats()->commands);
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
             self::assertSame(['no such customer', \DomainException::class, 1], [$letter->errorMessage(), $letter->errorClass(), $letter->attempts()]);
             self::assertStringEndsWith('::store', $letter->failedHandlers()[0]);
-            self::assertSame(9, $bus->progress()->sent, 'five commands and the events of four');
+            self::assertSame(9, $bus->stats()->sent, 'five commands and the events of four');
         });
     }
 
@@ -229,7 +229,7 @@ final class BatchTest extends BusTestCase
 
             $expected = \array_map('strval', \range(1, 21));
             self::assertEqualsCanonicalizing($expected, $database->execute('SELECT id FROM effects')->column());
-            self::assertSame([12, 0], [$bus->progress()->duplicates, $bus->depth(self::QUEUE)]);
+            self::assertSame([12, 0], [$bus->stats()->duplicates, $bus->depth(self::QUEUE)]);
             self::assertSame([DuplicateMessageId::class], \array_map(static fn($letter): string => $letter->errorClass(), $bus->deadLetters(self::QUEUE)->peek()));
             $bus->close();
             $database->close();
@@ -290,7 +290,7 @@ final class BatchTest extends BusTestCase
             delay(0.05);
             self::drain($bus);
 
-            self::assertSame([['2'], 1, 1], [$ids, $bus->progress()->expired, $bus->progress()->events]);
+            self::assertSame([['2'], 1, 1], [$ids, $bus->stats()->expired, $bus->stats()->events]);
         });
     }
 
@@ -312,7 +312,7 @@ final class BatchTest extends BusTestCase
             $bus->sendAll(self::customers(3));
             self::drain($bus);
 
-            self::assertSame(2, $bus->progress()->commands);
+            self::assertSame(2, $bus->stats()->commands);
             self::assertSame(HandlerTimedOut::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
         });
     }

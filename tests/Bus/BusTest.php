@@ -14,7 +14,7 @@ use Weft\Bus\ListenersFailed;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\NoHandler;
 use Weft\Bus\Observer;
-use Weft\Bus\Publishing;
+use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UnknownMessageType;
@@ -53,7 +53,7 @@ final class BusTest extends BusTestCase
             self::assertCount(100, $letters->peek(100));
             self::assertSame([100], $spy->prefetches);
             self::assertSame('id-50999', $letters->peek(1, new DeadLetterFilter(id: 'id-50999'))[0]->messageId());
-            self::assertSame(1, $letters->drop(new DeadLetterFilter(id: 'id-50998')));
+            self::assertSame(1, $letters->delete(new DeadLetterFilter(id: 'id-50998')));
             self::assertSame(50_999, $letters->count());
         });
     }
@@ -106,8 +106,8 @@ final class BusTest extends BusTestCase
 
             self::assertSame(2, self::drain($bus));
             self::assertSame(['first 7', 'second 7'], $heard);
-            $progress = $bus->progress();
-            self::assertSame([1, 1, 0, 0, 2, 0], [$progress->commands, $progress->events, $progress->failed, $progress->parked, $progress->sent, $progress->inFlight]);
+            $progress = $bus->stats();
+            self::assertSame([1, 1, 0, 0, 2, 0], [$progress->commands, $progress->events, $progress->failed, $progress->deadLettered, $progress->sent, $progress->inFlight]);
         });
     }
 
@@ -308,7 +308,7 @@ final class BusTest extends BusTestCase
             $told = [];
             $spy = new SpyTransport(new Memory());
             $heard = 0;
-            $bus = Bus::connect($spy, publishing: Publishing::BeforeCommitUnconfirmed)->handlers(
+            $bus = Bus::connect($spy, guarantee: DeliveryGuarantee::BestEffort)->handlers(
                 self::storing(function (StoreCustomer $command, Context $context): void {
                     $context->publish(new CustomerStored($command->id));
                     throw new \DomainException('too late');
@@ -428,7 +428,7 @@ final class BusTest extends BusTestCase
         $this->inRuntime(function () use ($type, $body, $headers, $error, $message): void {
             $broker = new Memory();
             $handled = 0;
-            $bus = Bus::connect($broker)->messages(CustomerStored::class)->handlers(self::storing(function () use (&$handled): void {
+            $bus = Bus::connect($broker)->registerMessages(CustomerStored::class)->handlers(self::storing(function () use (&$handled): void {
                 $handled++;
             }));
             $bus->declare(self::QUEUE);
@@ -464,13 +464,13 @@ final class BusTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $broker = new Memory();
-            $bus = Bus::connect($broker)->messages(CustomerStored::class);
+            $bus = Bus::connect($broker)->registerMessages(CustomerStored::class);
             $broker->declare(self::QUEUE, [CustomerStored::class]);
             $bus->publish(new CustomerStored('7'));
 
             self::assertSame(1, self::drain($bus));
             self::assertSame([0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count()]);
-            self::assertSame(1, $bus->progress()->events);
+            self::assertSame(1, $bus->stats()->events);
         });
     }
 
@@ -538,7 +538,7 @@ final class BusTest extends BusTestCase
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
             $spy = new SpyTransport(new Memory());
-            $spy->parkingFails = 1;
+            $spy->deadLetteringFails = 1;
             $redelivered = [];
             $bus = Bus::connect($spy, logger: $logger)->handlers(self::storing(function (StoreCustomer $command, Context $context) use (&$redelivered): void {
                 $redelivered[] = $context->redelivered();
@@ -551,7 +551,7 @@ final class BusTest extends BusTestCase
             self::assertSame([false, true], $redelivered);
             self::assertSame(1, $bus->deadLetters(self::QUEUE)->count());
             self::assertTrue($logger->hasRecord('critical', 'could not be parked'));
-            self::assertSame([2, 1], [$bus->progress()->failed, $bus->progress()->parked]);
+            self::assertSame([2, 1], [$bus->stats()->failed, $bus->stats()->deadLettered]);
         });
     }
 
@@ -621,7 +621,7 @@ final class BusTest extends BusTestCase
         $this->inRuntime(function (): void {
             $bus = Bus::connect('memory:');
             $bus->publish(new CustomerStored('7'));
-            self::assertSame(1, $bus->progress()->sent);
+            self::assertSame(1, $bus->stats()->sent);
         });
     }
 
@@ -650,7 +650,7 @@ final class BusTest extends BusTestCase
             $bus->sendAll(self::customers(50));
 
             self::assertSame(20, $bus->consume(self::QUEUE, concurrency: 3, limit: 20));
-            self::assertSame([20, 30], [$bus->progress()->commands, $bus->depth(self::QUEUE)]);
+            self::assertSame([20, 30], [$bus->stats()->commands, $bus->depth(self::QUEUE)]);
         });
     }
 
@@ -749,12 +749,12 @@ final class BusTest extends BusTestCase
             $observer = new class implements Observer {
                 public array $told = [];
 
-                public function handled(string $type, float $seconds): void
+                public function succeeded(string $type, float $seconds): void
                 {
                     $this->told[] = ['handled', $type, $seconds >= 0.02 && $seconds < 60.0];
                 }
 
-                public function failed(string $type, \Throwable $error, bool $parked): void
+                public function failed(string $type, \Throwable $error, bool $deadLettered): void
                 {
                     $this->told[] = ['failed', $type, $error->getMessage(), $parked];
                 }
@@ -775,12 +775,12 @@ final class BusTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $observer = new class implements Observer {
-                public function handled(string $type, float $seconds): void
+                public function succeeded(string $type, float $seconds): void
                 {
                     throw new \LogicException('no metrics');
                 }
 
-                public function failed(string $type, \Throwable $error, bool $parked): void
+                public function failed(string $type, \Throwable $error, bool $deadLettered): void
                 {
                     throw new \LogicException('no metrics');
                 }
@@ -804,7 +804,7 @@ final class BusTest extends BusTestCase
                 \ini_set('error_log', $log);
             }
 
-            self::assertSame([4, 1, 1], [$bus->progress()->commands, $bus->progress()->failed, $bus->progress()->parked]);
+            self::assertSame([4, 1, 1], [$bus->stats()->commands, $bus->stats()->failed, $bus->stats()->deadLettered]);
             self::assertSame(['no'], \array_map(static fn($letter) => $letter->errorMessage(), $bus->deadLetters(self::QUEUE)->peek()));
         });
     }

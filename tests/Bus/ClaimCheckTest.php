@@ -8,7 +8,7 @@ use Weft\Bus\Batch;
 use Weft\Bus\Bus;
 use Weft\Bus\ClaimCheck;
 use Weft\Bus\Claims\DatabaseStore;
-use Weft\Bus\Claims\FolderStore;
+use Weft\Bus\Claims\FilesystemStore;
 use Weft\Bus\ClaimLost;
 use Weft\Bus\ClaimStore;
 use Weft\Bus\CommandHandler;
@@ -37,7 +37,7 @@ final class ClaimCheckTest extends BusTestCase
     {
         $umask = \umask(0);
         try {
-            (new FolderStore($this->folder))->put('1', 'secret');
+            (new FilesystemStore($this->folder))->put('1', 'secret');
             self::assertSame(0, \umask(0), 'the mask of the process is as it was');
         } finally {
             \umask($umask);
@@ -59,7 +59,7 @@ final class ClaimCheckTest extends BusTestCase
                     $sizes[] = \strlen($message->body);
                 }
             };
-            $bus = Bus::connect($spy, claims: new ClaimCheck($this->store($store), above: 1000))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
+            $bus = Bus::connect($spy, claims: new ClaimCheck($this->store($store), threshold: 1000))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
                 $seen[] = [$command->id, \strlen($command->name)];
             }));
             $bus->declare(self::QUEUE);
@@ -86,11 +86,11 @@ final class ClaimCheckTest extends BusTestCase
     public function testOldBodiesAreForgottenAndAMessageWithoutItsBodyIsParked(string $store): void
     {
         $this->inRuntime(function () use ($store): void {
-            $claims = new ClaimCheck($this->store($store), above: 0, keep: 3600.0);
+            $claims = new ClaimCheck($this->store($store), threshold: 0, retention: 3600.0);
             $bus = Bus::connect('memory:', claims: $claims)->handlers(self::storing(static fn() => null));
             $bus->declare(self::QUEUE);
             $id = $bus->send(self::customer(7));
-            self::assertSame(0, $bus->forget());
+            self::assertSame(0, $bus->prune());
             self::assertSame(1, $claims->store->forget(-10.0));
             self::assertNull($claims->store->get($id));
             self::drain($bus);
@@ -100,7 +100,7 @@ final class ClaimCheckTest extends BusTestCase
             $claims->store->put($id, '{"id":"7","name":"name_7","email":"name@example.org"}');
             $bus->deadLetters(self::QUEUE)->retry();
             self::drain($bus);
-            self::assertSame(1, $bus->progress()->commands, 'with its body back it is handled');
+            self::assertSame(1, $bus->stats()->commands, 'with its body back it is handled');
         });
     }
 
@@ -109,7 +109,7 @@ final class ClaimCheckTest extends BusTestCase
         $this->inRuntime(function (): void {
             $store = $this->store('folder');
             $broker = new Memory();
-            $bus = Bus::connect($broker, Database::connect($this->dsn()), claims: new ClaimCheck($store, above: 0))->handlers(new class {
+            $bus = Bus::connect($broker, Database::connect($this->dsn()), claims: new ClaimCheck($store, threshold: 0))->handlers(new class {
                 #[CommandHandler]
                 public function store(StoreCustomer $command, Transaction $transaction): void {}
             });
@@ -127,7 +127,7 @@ final class ClaimCheckTest extends BusTestCase
                 $broker->publish([$ticket($body)]);
                 self::drain($bus);
             }
-            self::assertSame([1, DuplicateMessageId::class], [$bus->progress()->commands, $bus->deadLetters(self::QUEUE)->peek()[1]->errorClass()]);
+            self::assertSame([1, DuplicateMessageId::class], [$bus->stats()->commands, $bus->deadLetters(self::QUEUE)->peek()[1]->errorClass()]);
         });
     }
 
@@ -135,7 +135,7 @@ final class ClaimCheckTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $broker = new Memory();
-            $sender = Bus::connect($broker, claims: new ClaimCheck($this->store('folder'), above: 0));
+            $sender = Bus::connect($broker, claims: new ClaimCheck($this->store('folder'), threshold: 0));
             $receiver = Bus::connect($broker)->handlers(self::storing(static fn() => null));
             $receiver->declare(self::QUEUE);
             $sender->send(self::customer(7));
@@ -155,13 +155,13 @@ final class ClaimCheckTest extends BusTestCase
                     return null;
                 }
 
-                public function forget(float $seconds): int
+                public function prune(float $seconds): int
                 {
                     return 0;
                 }
             };
             $this->expectException(PublishFailed::class);
-            Bus::connect($broker, claims: new ClaimCheck($full, above: 0))->send(self::customer(8));
+            Bus::connect($broker, claims: new ClaimCheck($full, threshold: 0))->send(self::customer(8));
         });
     }
 
@@ -169,7 +169,7 @@ final class ClaimCheckTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $seen = [];
-            $bus = Bus::connect('memory:', claims: new ClaimCheck($this->store('folder'), above: 0))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
+            $bus = Bus::connect('memory:', claims: new ClaimCheck($this->store('folder'), threshold: 0))->handlers(self::storing(static function (StoreCustomer $command) use (&$seen): void {
                 $seen[] = $command->name;
                 $command->name === 'name_1' && throw new \DomainException('no');
             }));
@@ -203,13 +203,13 @@ final class ClaimCheckTest extends BusTestCase
                     return $this->fails-- > 0 ? throw new ConnectionRefused('nobody there') : $this->inner->get($id);
                 }
 
-                public function forget(float $seconds): int
+                public function prune(float $seconds): int
                 {
                     return 0;
                 }
             };
             $seen = new \ArrayObject();
-            $bus = Bus::connect('memory:', Database::connect($this->dsn()), claims: new ClaimCheck($store, above: 0))->handlers($batch ? new class ($seen) {
+            $bus = Bus::connect('memory:', Database::connect($this->dsn()), claims: new ClaimCheck($store, threshold: 0))->handlers($batch ? new class ($seen) {
                 public function __construct(private readonly \ArrayObject $seen) {}
 
                 #[CommandHandler]
@@ -227,7 +227,7 @@ final class ClaimCheckTest extends BusTestCase
 
             $ids = $seen->getArrayCopy();
             \sort($ids);
-            self::assertSame([['1', '2', '3', '4'], 0, 0], [$ids, $bus->progress()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([['1', '2', '3', '4'], 0, 0], [$ids, $bus->stats()->failed, $bus->deadLetters(self::QUEUE)->count()]);
         });
     }
 
@@ -247,7 +247,7 @@ final class ClaimCheckTest extends BusTestCase
         self::assertNull($store->get("{$this->folder}/secret"));
         self::assertNull($store->get("a\0b"));
         $this->expectException(\ValueError::class);
-        new FolderStore("{$this->folder}/secret");
+        new FilesystemStore("{$this->folder}/secret");
     }
 
     private function store(string $name): ClaimStore
@@ -255,7 +255,7 @@ final class ClaimCheckTest extends BusTestCase
         if ($name === 'folder') {
             \is_dir("{$this->folder}/claims") || \mkdir("{$this->folder}/claims");
 
-            return new FolderStore("{$this->folder}/claims");
+            return new FilesystemStore("{$this->folder}/claims");
         }
 
         return new DatabaseStore(match ($name) {

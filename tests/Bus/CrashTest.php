@@ -7,7 +7,7 @@ namespace Weft\Tests\Bus;
 use Weft\Bus\Bus;
 use Weft\Bus\CrashedTooOften;
 use Weft\Bus\DeadLetter;
-use Weft\Bus\Recording;
+use Weft\Bus\InboxOptions;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Sql\Database;
@@ -52,7 +52,7 @@ final class CrashTest extends BusTestCase
                 'quorum' => RabbitMq::connect($this->brokerDsn(), queue: RabbitMqQueue::quorum()),
                 'postgres' => $this->databaseDsn(),
             };
-            $bus = Bus::connect($broker, $database, recording: new Recording(crashes: self::CRASHES));
+            $bus = Bus::connect($broker, $database, inbox: new InboxOptions(maxCrashes: self::CRASHES));
             $bus->handlers(self::storing(static fn() => null))->declare(self::QUEUE);
             $bus->sendAll((static function (): iterable {
                 for ($id = 1; $id <= 300; $id++) {

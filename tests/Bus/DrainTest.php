@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
-use Weft\Bus\Publishing;
+use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Retry;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\Servers;
@@ -37,26 +37,26 @@ final class DrainTest extends BusTestCase
         }
     }
 
-    /** @return iterable<string, array{string, Publishing}> */
+    /** @return iterable<string, array{string, DeliveryGuarantee}> */
     public static function brokers(): iterable
     {
-        yield 'RabbitMQ' => ['rabbitmq', Publishing::AfterCommitUnrecorded];
-        yield 'RabbitMQ, recorded' => ['rabbitmq', Publishing::Recorded];
-        yield 'PostgreSQL' => ['postgres', Publishing::AfterCommitUnrecorded];
-        yield 'PostgreSQL, recorded' => ['postgres', Publishing::Recorded];
+        yield 'RabbitMQ' => ['rabbitmq', DeliveryGuarantee::AtLeastOnce];
+        yield 'RabbitMQ, recorded' => ['rabbitmq', DeliveryGuarantee::Transactional];
+        yield 'PostgreSQL' => ['postgres', DeliveryGuarantee::AtLeastOnce];
+        yield 'PostgreSQL, recorded' => ['postgres', DeliveryGuarantee::Transactional];
     }
 
     /** @dataProvider brokers */
-    public function testWhatIsInFlightIsFinishedAndNothingIsHandledTwiceNorCountedAsAnAttempt(string $kind, Publishing $publishing): void
+    public function testWhatIsInFlightIsFinishedAndNothingIsHandledTwiceNorCountedAsAnAttempt(string $kind, DeliveryGuarantee $guarantee): void
     {
-        $this->inRuntime(function () use ($kind, $publishing): void {
+        $this->inRuntime(function () use ($kind, $guarantee): void {
             $database = $this->database();
             $broker = $kind === 'postgres' ? $this->databaseDsn() : $this->brokerDsn();
             $bus = Bus::connect($broker, $database)->handlers(self::storing(static fn() => null));
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(self::COMMANDS));
             for ($stop = 1; $stop <= self::STOPS; $stop++) {
-                $this->start($broker, $publishing);
+                $this->start($broker, $guarantee);
                 $before = self::effects($database, 'done');
                 while (self::effects($database, 'done') < $before + 400) {
                     delay(0.01);
@@ -68,7 +68,7 @@ final class DrainTest extends BusTestCase
                 self::assertSame(self::effects($database, 'begun'), self::effects($database, 'done'), 'what had begun is done');
                 self::assertGreaterThan(0, $bus->depth(self::QUEUE), 'there was more to do');
             }
-            $this->finish($broker, $publishing, $database);
+            $this->finish($broker, $guarantee, $database);
 
             self::assertSame([self::COMMANDS, 0], [self::effects($database, 'begun'), self::effects($database, 'counted')]);
             self::assertSame([0, 0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), self::noted($database)]);
@@ -78,15 +78,15 @@ final class DrainTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function testASecondSignalEndsItAtOnceAndNothingIsLost(string $kind, Publishing $publishing): void
+    public function testASecondSignalEndsItAtOnceAndNothingIsLost(string $kind, DeliveryGuarantee $guarantee): void
     {
-        $this->inRuntime(function () use ($kind, $publishing): void {
+        $this->inRuntime(function () use ($kind, $guarantee): void {
             $database = $this->database();
             $broker = $kind === 'postgres' ? $this->databaseDsn() : $this->brokerDsn();
             $bus = Bus::connect($broker, $database)->handlers(self::storing(static fn() => null));
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(500));
-            $this->start($broker, $publishing, seconds: 600.0);
+            $this->start($broker, $guarantee, seconds: 600.0);
             // Everything that may run runs, until its time is over in ten minutes.
             while (self::effects($database, 'begun') < 50) {
                 delay(0.02);
@@ -103,7 +103,7 @@ final class DrainTest extends BusTestCase
             while ($bus->depth(self::QUEUE) < 500) {
                 delay(0.02);
             }
-            $this->finish($broker, $publishing, $database, 500);
+            $this->finish($broker, $guarantee, $database, 500);
             self::assertSame([0, 0, 0], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), self::noted($database)]);
             $bus->close();
             $database->close();
@@ -140,7 +140,7 @@ final class DrainTest extends BusTestCase
             self::assertSame([['1', '3'], 1], [$seen, $bus->depth(self::QUEUE)]);
             $first = false;
             self::drain($bus);
-            self::assertSame([['1', '3', '2'], 0, 0], [$seen, $bus->progress()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([['1', '3', '2'], 0, 0], [$seen, $bus->stats()->failed, $bus->deadLetters(self::QUEUE)->count()]);
         });
     }
 
@@ -162,7 +162,7 @@ final class DrainTest extends BusTestCase
             $bus = Bus::connect($dsn, $database)->handlers(self::storing(static fn() => null));
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(50));
-            $this->start((string) \preg_replace('~:\d+/~', ":{$proxy->port}/", $dsn), Publishing::Recorded, seconds: 600.0);
+            $this->start((string) \preg_replace('~:\d+/~', ":{$proxy->port}/", $dsn), DeliveryGuarantee::Transactional, seconds: 600.0);
             while (self::effects($database, 'begun') < 50) {
                 delay(0.02);
             }
@@ -186,9 +186,9 @@ final class DrainTest extends BusTestCase
     }
 
     /** Handles what is left: each message ends exactly once. */
-    private function finish(string $broker, Publishing $publishing, Database $database, int $messages = self::COMMANDS): void
+    private function finish(string $broker, DeliveryGuarantee $guarantee, Database $database, int $messages = self::COMMANDS): void
     {
-        $this->start($broker, $publishing);
+        $this->start($broker, $guarantee);
         while (self::effects($database, 'done') < $messages) {
             delay(0.05);
         }
@@ -197,10 +197,10 @@ final class DrainTest extends BusTestCase
         self::assertSame($messages, $database->execute("SELECT count(DISTINCT id) FROM effects WHERE listener = 'done'")->value());
     }
 
-    private function start(string $broker, Publishing $publishing, float $seconds = 0.05): void
+    private function start(string $broker, DeliveryGuarantee $guarantee, float $seconds = 0.05): void
     {
         \preg_match('{\S+/libweft\.so}', (string) \file_get_contents('/proc/self/maps'), $library);
-        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . '/Fixtures/draining.php', $broker, $this->databaseDsn(), $publishing->name, (string) $seconds];
+        $command = [\PHP_BINARY, '-d', 'extension=' . ($library[0] ?? 'weft'), __DIR__ . '/Fixtures/draining.php', $broker, $this->databaseDsn(), $guarantee->name, (string) $seconds];
         $process = \proc_open($command, [1 => \STDERR, 2 => \STDERR], $pipes);
         self::assertIsResource($process);
         $this->process = $process;

@@ -174,13 +174,13 @@ final class FlowTest extends BusTestCase
             $bus->send(new Alarm(3), delay: 2.5);
             delay(2.1);
             self::drain($bus);
-            while ($bus->progress()->handled() < 3) {
+            while ($bus->stats()->succeeded() < 3) {
                 delay(0.02);
                 self::drain($bus);
             }
 
             self::assertSame(['alarm 2', '2', 'alarm 3'], $seen);
-            self::assertSame([2, 0], [$bus->progress()->expired, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([2, 0], [$bus->stats()->expired, $bus->deadLetters(self::QUEUE)->count()]);
             self::assertTrue($logger->hasRecord('info', 'expired'));
         });
     }
@@ -220,7 +220,7 @@ final class FlowTest extends BusTestCase
             }));
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(20));
-            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1, signals: false, breaker: new CircuitBreaker(failures: 3, pause: 0.1, longest: 0.2)));
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, concurrency: 1, signals: false, breaker: new CircuitBreaker(failures: 3, pause: 0.1, maxPause: 0.2)));
             while (\count($at) < 20) {
                 delay(0.01);
             }
@@ -232,7 +232,7 @@ final class FlowTest extends BusTestCase
             self::assertGreaterThan(0.095, $at[3] - $at[2], 'then a pause, and one is tried');
             self::assertGreaterThan(0.19, $at[4] - $at[3], 'a pause twice as long, and one is tried');
             self::assertGreaterThan(0.19, $at[5] - $at[4], 'no longer than the longest');
-            self::assertSame([15, 5], [$bus->progress()->commands, $bus->progress()->parked]);
+            self::assertSame([15, 5], [$bus->stats()->commands, $bus->stats()->deadLettered]);
             self::assertTrue($logger->hasRecord('notice', 'is consumed again'));
         });
     }
@@ -255,7 +255,7 @@ final class FlowTest extends BusTestCase
             $bus->stop();
             $consumer->await();
 
-            self::assertSame([1, 1], [$bus->progress()->expired, $bus->progress()->commands]);
+            self::assertSame([1, 1], [$bus->stats()->expired, $bus->stats()->commands]);
         });
     }
 
@@ -283,7 +283,7 @@ final class FlowTest extends BusTestCase
                 \ini_set('error_log', $log);
             }
 
-            self::assertSame([6, 3, 3, 1], [$calls, $bus->progress()->commands, $bus->progress()->parked, $bus->progress()->expired]);
+            self::assertSame([6, 3, 3, 1], [$calls, $bus->stats()->commands, $bus->stats()->deadLettered, $bus->stats()->expired]);
             self::assertSame([3, 0], [$bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE)]);
         });
     }
@@ -300,7 +300,7 @@ final class FlowTest extends BusTestCase
             $broker->put(self::QUEUE, [new Outgoing(StoreCustomer::class, '{"id":"1","name":"a","email":"b"}', [Header::MESSAGE_ID => '1', Header::EXPIRES_AT => 'tomorrow', Header::KIND => 'command'])]);
             self::drain($bus);
 
-            self::assertSame([1, 0], [$calls, $bus->progress()->expired]);
+            self::assertSame([1, 0], [$calls, $bus->stats()->expired]);
         });
     }
 
@@ -315,7 +315,7 @@ final class FlowTest extends BusTestCase
             $started = \microtime(true);
             $bus->consume(self::QUEUE, concurrency: 1, stopWhenEmpty: true, breaker: new CircuitBreaker(failures: 2, pause: 60.0));
 
-            self::assertSame(20, $bus->progress()->parked);
+            self::assertSame(20, $bus->stats()->deadLettered);
             self::assertLessThan(50.0, \microtime(true) - $started, 'it has not paused');
         });
     }
@@ -503,7 +503,7 @@ final class FlowTest extends BusTestCase
             self::drain($bus);
 
             self::assertLessThan(50.0, \microtime(true) - $started, 'not the day by which the clock was ahead');
-            self::assertSame(1, $bus->progress()->commands);
+            self::assertSame(1, $bus->stats()->commands);
         });
     }
 
@@ -608,7 +608,7 @@ final class FlowTest extends BusTestCase
                 $sum = $samples = 0;
                 for ($until = \microtime(true) + $seconds; \microtime(true) < $until; $samples++) {
                     delay(0.01);
-                    $sum += $bus->progress()->inFlight;
+                    $sum += $bus->stats()->inFlight;
                 }
 
                 return $sum / $samples;

@@ -23,7 +23,7 @@ final class KilledBatchTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $database = $this->database();
-            $bus = Bus::connect($this->brokerDsn(), $database)->handlers(self::storing(static fn() => null))->messages(CustomerStored::class);
+            $bus = Bus::connect($this->brokerDsn(), $database)->handlers(self::storing(static fn() => null))->registerMessages(CustomerStored::class);
             $bus->declare(self::QUEUE);
             $bus->sendAll(self::customers(self::MESSAGES));
             $effects = static fn(): int => $database->execute('SELECT count(*) FROM effects')->value();
@@ -51,7 +51,7 @@ final class KilledBatchTest extends BusTestCase
             self::assertSame(2 * self::MESSAGES - 2, $database->execute('SELECT count(*) FROM (SELECT DISTINCT id, listener FROM effects) AS different')->value());
             $letters = $bus->deadLetters(self::QUEUE)->peek();
             self::assertSame(['77'], \array_values(\array_unique(\array_map(static fn($letter): string => \json_decode($letter->body)->id, $letters))));
-            self::assertSame(['outbox' => 0, 'put off' => 0], $bus->backlog());
+            self::assertSame(['outbox' => 0, 'delayed' => 0], $bus->backlog());
             $bus->close();
             $database->close();
         }, 180.0);

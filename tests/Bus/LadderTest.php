@@ -77,7 +77,7 @@ final class LadderTest extends BusTestCase
             $bus->declare(self::QUEUE);
             $bus->send(self::customer(1));
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
-            while ($bus->progress()->parked === 0) {
+            while ($bus->stats()->deadLettered === 0) {
                 delay(0.01);
             }
             $bus->stop();
@@ -103,13 +103,13 @@ final class LadderTest extends BusTestCase
             $other->declare('two');
             $fails->publish(new CustomerStored('1'));
             $consuming = async(static fn(): int => $fails->consume('one'));
-            while ($fails->progress()->events === 0) {
+            while ($fails->stats()->events === 0) {
                 delay(0.01);
             }
             $fails->stop();
             $consuming->await();
 
-            self::assertSame([1, 1], [$fails->progress()->retried, $other->depth('two')]);
+            self::assertSame([1, 1], [$fails->stats()->retried, $other->depth('two')]);
             $fails->close();
             $other->close();
         });

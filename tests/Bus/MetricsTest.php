@@ -57,7 +57,7 @@ final class MetricsTest extends TestCase
         $run = new Supervised($this->app->file, ['--metrics=127.0.0.1:0'], ['WEFT_LOG_LEVEL' => 'info']);
         $address = $run->wait('metrics')['address'];
         $expected = [
-            'weft_bus_handled_total' => [['type' => 'Work'], '3'],
+            'weft_bus_succeeded_total' => [['type' => 'Work'], '3'],
             'weft_bus_failed_total' => [['type' => 'Work'], '1'],
             'weft_bus_dead_lettered_total' => [['type' => 'Work'], '1'],
             'weft_bus_handler_seconds_count' => [['type' => 'Work'], '3'],
@@ -74,7 +74,7 @@ final class MetricsTest extends TestCase
             $run->look();
         }
 
-        self::assertSame([], $missing, $page . $run->messages());
+        self::assertSame([], $missing, $page . $run->registerMessages());
         self::assertTrue(self::shows($page, 'weft_bus_delayed_messages', ['database' => "{$this->app->folder}/billing.db"], '0'), 'each database has a series of its own');
         foreach (\array_keys($expected) as $name) {
             self::assertMatchesRegularExpression('/^# HELP ' . \preg_replace('/_count$/', '', $name) . ' \S/m', $page);

@@ -134,7 +134,7 @@ final class MiddlewareTest extends BusTestCase
             $bus->send(self::customer(7));
             self::drain($bus);
 
-            self::assertSame([1, 0], [$bus->progress()->commands, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([1, 0], [$bus->stats()->commands, $bus->deadLetters(self::QUEUE)->count()]);
         });
     }
 

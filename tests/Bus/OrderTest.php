@@ -14,7 +14,7 @@ use Weft\Bus\Header;
 use Weft\Bus\InvalidMessageClass;
 use Weft\Bus\NoHandler;
 use Weft\Bus\OrderedBy;
-use Weft\Bus\Publishing;
+use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
@@ -94,7 +94,7 @@ final class OrderTest extends BusTestCase
             $database = Database::connect($this->dsn());
             $tasks = $memory = [];
             $last = 0;
-            $bus = Bus::connect(new Memory(), $database, Publishing::AfterCommitUnrecorded)->handlers(self::accounts(static function (object $message) use (&$tasks, &$memory, &$last): void {
+            $bus = Bus::connect(new Memory(), $database, DeliveryGuarantee::AtLeastOnce)->handlers(self::accounts(static function (object $message) use (&$tasks, &$memory, &$last): void {
                 self::assertSame($last + 1, $message->number);
                 $last = $message->number;
                 if ($last % 1_000 === 0) {
@@ -195,7 +195,7 @@ final class OrderTest extends BusTestCase
             self::assertSame([2], $seen);
             $bus->send(new Deposit('a', 6));
             $until(static fn(): bool => $waiting() === 3);
-            $bus->deadLetters(self::QUEUE)->drop(new DeadLetterFilter());
+            $bus->deadLetters(self::QUEUE)->delete(new DeadLetterFilter());
             $bus->releaseKey(self::QUEUE, 'account:a');
             $until(static fn(): bool => $waiting() === -1);
             self::assertSame([2, 4, 5, 6], $seen);
@@ -345,7 +345,7 @@ final class OrderTest extends BusTestCase
     {
         $this->inRuntime(function (): void {
             $spy = new SpyTransport(new Memory());
-            $spy->parkingFails = 1;
+            $spy->deadLetteringFails = 1;
             $seen = [];
             $bus = Bus::connect($spy, Database::connect($this->dsn()))->handlers(self::accounts(static function (object $message) use (&$seen): void {
                 $seen[] = $message->number;
@@ -435,7 +435,7 @@ final class OrderTest extends BusTestCase
             while (!$logger->hasRecord('error', 'Another process may consume the queue')) {
                 delay(0.01);
             }
-            while ($bus->progress()->inFlight > 0) {
+            while ($bus->stats()->inFlight > 0) {
                 delay(0.01);
             }
             $then = \count($seen);
@@ -553,7 +553,7 @@ final class OrderTest extends BusTestCase
             }
             $this->expectException(InvalidMessageClass::class);
             $this->expectExceptionMessage('#[OrderedBy] names the property $price of type float; a key is a string, an int or a backed enum');
-            $bus->messages(Priced::class);
+            $bus->registerMessages(Priced::class);
         });
     }
 

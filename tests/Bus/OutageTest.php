@@ -80,17 +80,17 @@ class OutageTest extends BusTestCase
             delay(0.3);
             $bus->stop();
             $consuming->await();
-            self::assertSame([0, 0, 0], [$bus->progress()->failed, $bus->progress()->parked, $bus->progress()->retried]);
+            self::assertSame([0, 0, 0], [$bus->stats()->failed, $bus->stats()->deadLettered, $bus->stats()->retried]);
             self::assertSame(1, self::effects($direct));
             $bus->close();
 
             $this->proxy->comeBack();
             $next = $this->bus($connect, $this->throughProxy(), $gate, $attempts);
-            self::until(static fn(): bool => self::effects($direct) === self::MESSAGES && $next->progress()->duplicates === 1, $next);
+            self::until(static fn(): bool => self::effects($direct) === self::MESSAGES && $next->stats()->duplicates === 1, $next);
 
             self::assertSame([0], \array_values(\array_unique($attempts->getArrayCopy())));
             self::assertSame(self::MESSAGES, $direct->execute('SELECT count(DISTINCT id) FROM effects')->value());
-            self::assertSame([0, 0, 0, 0], [$next->progress()->failed, $next->deadLetters(self::QUEUE)->count(), $next->depth(self::QUEUE), self::noted($direct)]);
+            self::assertSame([0, 0, 0, 0], [$next->stats()->failed, $next->deadLetters(self::QUEUE)->count(), $next->depth(self::QUEUE), self::noted($direct)]);
             \array_map(static fn(object $open) => $open->close(), [$next, $sender, $direct]);
         });
     }
@@ -122,16 +122,16 @@ class OutageTest extends BusTestCase
             $this->proxy->goAway();
             $holder->close();
             delay(0.5);
-            self::assertSame([2, 0, 0], [\count($attempts), $bus->progress()->failed, $bus->progress()->parked], 'no handler has begun');
+            self::assertSame([2, 0, 0], [\count($attempts), $bus->stats()->failed, $bus->stats()->deadLettered], 'no handler has begun');
             $this->proxy->comeBack();
-            while (self::effects($direct) < self::MESSAGES + 1 || $bus->progress()->duplicates < 1) {
+            while (self::effects($direct) < self::MESSAGES + 1 || $bus->stats()->duplicates < 1) {
                 delay(0.02);
             }
             $bus->stop();
             $consuming->await();
 
             self::assertSame(\array_fill(0, self::MESSAGES + 1, 0), $attempts->getArrayCopy(), 'the one that was handled has not begun again');
-            self::assertSame([0, 0, 0, 0], [$bus->progress()->failed, $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE), self::noted($direct)]);
+            self::assertSame([0, 0, 0, 0], [$bus->stats()->failed, $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE), self::noted($direct)]);
             \array_map(static fn(object $open) => $open->close(), [$bus, $sender, $direct]);
         });
     }
@@ -157,13 +157,13 @@ class OutageTest extends BusTestCase
             $bus->declare(self::QUEUE);
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 4));
             $bus->send(new ForgetCustomer('1'));
-            while ($bus->progress()->commands === 0) {
+            while ($bus->stats()->commands === 0) {
                 delay(0.01);
             }
             $this->proxy->goAway();
             $bus->sendAll(self::customers(self::MESSAGES));
             delay(0.7);
-            self::assertSame([0, 0, 0], [\count($calls), $bus->progress()->failed, $bus->progress()->parked]);
+            self::assertSame([0, 0, 0], [\count($calls), $bus->stats()->failed, $bus->stats()->deadLettered]);
             $this->proxy->comeBack();
             while (\count($calls) < self::MESSAGES) {
                 delay(0.02);
@@ -171,7 +171,7 @@ class OutageTest extends BusTestCase
             $bus->stop();
             $consuming->await();
 
-            self::assertSame([0, 0], [$bus->progress()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([0, 0], [$bus->stats()->failed, $bus->deadLetters(self::QUEUE)->count()]);
             $bus->close();
             $direct->close();
         });

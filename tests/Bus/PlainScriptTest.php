@@ -52,7 +52,7 @@ final class PlainScriptTest extends BusTestCase
         self::assertCount(3, $letters->peek());
         self::assertTrue($letters->edit($ids[0], '{"id":"1","name":"good","email":""}'));
         self::assertSame(1, $letters->retry(new DeadLetterFilter(id: $ids[0])));
-        self::assertSame(1, $letters->drop(new DeadLetterFilter(id: $ids[1])));
+        self::assertSame(1, $letters->delete(new DeadLetterFilter(id: $ids[1])));
         self::assertSame(1, $bus->consume(self::QUEUE, stopWhenEmpty: true));
         self::assertSame(['1'], \array_slice($handled, 5));
         self::assertSame(1, $letters->retry());

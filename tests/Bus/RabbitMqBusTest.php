@@ -15,7 +15,7 @@ use Weft\Bus\EventListener;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\MetricsPoller;
 use Weft\Bus\Internal\Setup;
-use Weft\Bus\Publishing;
+use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
@@ -67,7 +67,7 @@ final class RabbitMqBusTest extends BusTestCase
                 $id = \substr_replace(\sprintf('%012x', (int) ((\microtime(true) - 90.0) * 1000)), '-', 8, 0) . '-7000-8000-000000000000';
                 $database->execute('INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, 0, ?, ?)', [$id, 'Type', '{}', new Bytes('{}')]);
                 $setup = (fn(): Setup => $this->setup)->call($bus);
-                $gauges = async(fn() => (new MetricsPoller($setup->transport, $setup->ledger, new NullLogger()))->follow(self::QUEUE));
+                $gauges = async(fn() => (new MetricsPoller($setup->transport, $setup->persistence, new NullLogger()))->follow(self::QUEUE));
                 while (!\str_contains(metrics(), 'weft_bus_queue_messages{queue="' . self::QUEUE . '.dead"}')) {
                     delay(0.01);
                 }
@@ -110,12 +110,12 @@ final class RabbitMqBusTest extends BusTestCase
     }
 
     /** @dataProvider modes */
-    public function testThousandsOfCommandsAreStoredAndTheirEventsHeardOnce(Publishing $publishing, bool $persistent): void
+    public function testThousandsOfCommandsAreStoredAndTheirEventsHeardOnce(DeliveryGuarantee $guarantee, bool $persistent): void
     {
-        $this->inRuntime(function () use ($publishing, $persistent): void {
+        $this->inRuntime(function () use ($guarantee, $persistent): void {
             $database = $this->database();
             $heard = [];
-            $bus = Bus::connect(RabbitMq::connect($this->host->in(self::setting('AMQP_URL')), persistent: $persistent), $database, $publishing)
+            $bus = Bus::connect(RabbitMq::connect($this->host->in(self::setting('AMQP_URL')), persistent: $persistent), $database, $guarantee)
                 ->handlers($this->inserting(), new class ($heard) {
                     public function __construct(private array &$heard) {}
 
@@ -140,8 +140,8 @@ final class RabbitMqBusTest extends BusTestCase
 
     public static function modes(): iterable
     {
-        yield 'confirmed, after the commit' => [Publishing::AfterCommitUnrecorded, true];
-        yield 'at once, transient' => [Publishing::BeforeCommitUnconfirmed, false];
+        yield 'confirmed, after the commit' => [DeliveryGuarantee::AtLeastOnce, true];
+        yield 'at once, transient' => [DeliveryGuarantee::BestEffort, false];
     }
 
     public function testFailedMessagesAreParkedWithTheirBytesAndTheError(): void
@@ -171,7 +171,7 @@ final class RabbitMqBusTest extends BusTestCase
             $bus->declare(self::QUEUE);
             $bus->send(self::customer(1));
             $stopping = async(static function () use ($bus): void {
-                while ($bus->progress()->commands === 0) {
+                while ($bus->stats()->commands === 0) {
                     delay(0.01);
                 }
                 delay(0.3);
@@ -206,7 +206,7 @@ final class RabbitMqBusTest extends BusTestCase
             $bus->consume(self::QUEUE, concurrency: 10, prefetch: 70_000, stopWhenEmpty: true);
 
             self::assertSame([500, 1], [\count($seen), \max($seen)]);
-            self::assertSame([490, 10, 10, 0], [$bus->progress()->commands, $bus->progress()->parked, $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE)]);
+            self::assertSame([490, 10, 10, 0], [$bus->stats()->commands, $bus->stats()->deadLettered, $bus->deadLetters(self::QUEUE)->count(), $bus->depth(self::QUEUE)]);
             $bus->close();
         });
     }
@@ -231,7 +231,7 @@ final class RabbitMqBusTest extends BusTestCase
             $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')));
             $bus->publish(new CustomerStored('1'));
             $bus->publishAll([new CustomerStored('2'), new CustomerStored('3')]);
-            self::assertSame(3, $bus->progress()->sent);
+            self::assertSame(3, $bus->stats()->sent);
 
             $this->expectException(UnroutableMessage::class);
             $bus->send(self::customer(1));

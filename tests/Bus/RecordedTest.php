@@ -11,7 +11,7 @@ use Weft\Bus\DuplicateMessageId;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
 use Weft\Bus\PublishFailed;
-use Weft\Bus\Recording;
+use Weft\Bus\InboxOptions;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Sql\Database;
@@ -40,7 +40,7 @@ class RecordedTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([['1', 'heard'], ['1', 'stored'], ['2', 'heard'], ['2', 'stored']], self::effects($database));
-            self::assertSame([1, 0, 0], [$bus->progress()->duplicates, $bus->progress()->failed, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([1, 0, 0], [$bus->stats()->duplicates, $bus->stats()->failed, $bus->deadLetters(self::QUEUE)->count()]);
         });
     }
 
@@ -58,7 +58,7 @@ class RecordedTest extends BusTestCase
             $broker->publish([self::message('1'), self::message('1'), self::message('1')]);
             self::drain($bus);
 
-            self::assertSame([3, [['1', 'stored']], 2], [$runs, self::effects($database), $bus->progress()->duplicates]);
+            self::assertSame([3, [['1', 'stored']], 2], [$runs, self::effects($database), $bus->stats()->duplicates]);
         });
     }
 
@@ -76,7 +76,7 @@ class RecordedTest extends BusTestCase
             $broker->publish([self::message('1')]);
             self::drain($bus);
 
-            self::assertSame([[['1', 'stored']], 1, 0], [self::effects($database), $bus->progress()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([[['1', 'stored']], 1, 0], [self::effects($database), $bus->stats()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
         });
     }
 
@@ -94,7 +94,7 @@ class RecordedTest extends BusTestCase
             $broker->loseAcks = false;
             self::drain($bus);
 
-            self::assertSame([1, [['1', 'stored']], 1, 0], [$runs, self::effects($database), $bus->progress()->duplicates, $bus->depth(self::QUEUE)]);
+            self::assertSame([1, [['1', 'stored']], 1, 0], [$runs, self::effects($database), $bus->stats()->duplicates, $bus->depth(self::QUEUE)]);
         });
     }
 
@@ -107,7 +107,7 @@ class RecordedTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([['1', 'stored'], ['2', 'stored'], ['3', 'stored'], ['4', 'stored']], self::effects($database));
-            self::assertSame([0, 0], [$bus->progress()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([0, 0], [$bus->stats()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
         });
     }
 
@@ -152,7 +152,7 @@ class RecordedTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([['1', 'stored'], ['2', 'stored']], self::effects($database));
-            self::assertSame([1, 0], [$bus->progress()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([1, 0], [$bus->stats()->duplicates, $bus->deadLetters(self::QUEUE)->count()]);
         });
     }
 
@@ -196,7 +196,7 @@ class RecordedTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([['1', 'heard'], ['1', 'other']], self::effects($database));
-            self::assertSame(2, $bus->progress()->duplicates);
+            self::assertSame(2, $bus->stats()->duplicates);
         });
     }
 
@@ -247,7 +247,7 @@ class RecordedTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([0, 4_000, 4_000], [self::rows($database, 'weft_outbox'), self::rows($database, 'weft_inbox'), self::rows($database, 'effects')]);
-            self::assertSame(0, $bus->progress()->duplicates, 'the relay kept out of it');
+            self::assertSame(0, $bus->stats()->duplicates, 'the relay kept out of it');
         }, relayAfter: 60.0);
     }
 
@@ -260,9 +260,9 @@ class RecordedTest extends BusTestCase
             self::leave($late, '1', messageId());
             $late->flush();
             self::leave($database, '2', messageId());
-            self::assertSame(1, $bus->relay());
+            self::assertSame(1, $bus->flushOutbox());
             $late->commit();
-            self::assertSame(1, $bus->relay());
+            self::assertSame(1, $bus->flushOutbox());
             self::drain($bus);
 
             self::assertSame([['1', 'heard'], ['2', 'heard']], self::effects($database));
@@ -308,7 +308,7 @@ class RecordedTest extends BusTestCase
             $database->execute("INSERT INTO weft_outbox VALUES ('0', ?, 1, '{}', '{}')", [ForgetCustomer::class]);
             self::leave($database, '1', messageId());
 
-            self::assertSame(1, $bus->relay());
+            self::assertSame(1, $bus->flushOutbox());
             self::drain($bus);
             self::assertSame([1, ['0']], [self::rows($database, 'effects'), $database->execute('SELECT id FROM weft_outbox')->column()]);
         });
@@ -334,7 +334,7 @@ class RecordedTest extends BusTestCase
                 }
             });
             $other->declare('forgetting');
-            $other->relay();
+            $other->flushOutbox();
             $other->consume('forgetting', stopWhenEmpty: true);
             $other->close();
 
@@ -354,7 +354,7 @@ class RecordedTest extends BusTestCase
                 $database->execute("INSERT INTO weft_inbox (message_id, consumer, body, handled_at) VALUES {$rows}");
             }
 
-            self::assertSame(12_000, $bus->forget());
+            self::assertSame(12_000, $bus->prune());
             self::assertSame(3, self::rows($database, 'weft_inbox'));
         });
     }
@@ -365,7 +365,7 @@ class RecordedTest extends BusTestCase
         $this->inRuntime(function () use ($test, $relayAfter): void {
             $database = $this->database();
             $broker = new SpyTransport(RabbitMq::connect($this->brokerDsn()));
-            $bus = Bus::connect($broker, $database, recording: new Recording(relayAfter: $relayAfter));
+            $bus = Bus::connect($broker, $database, inbox: new InboxOptions(relayAfter: $relayAfter));
             try {
                 $test($bus, $database, $broker);
             } finally {

@@ -270,7 +270,7 @@ final class RequestTest extends BusTestCase
             }
             self::drain($bus);
 
-            self::assertSame([0, 1], [$calls, $bus->progress()->expired]);
+            self::assertSame([0, 1], [$calls, $bus->stats()->expired]);
         });
     }
 
@@ -366,7 +366,7 @@ final class RequestTest extends BusTestCase
             $broker->publish([new Outgoing(StoreCustomer::class, '{"id":"7","name":"a","email":"e"}', [Header::REPLY_TO => 'victim', Header::MESSAGE_ID => 'x'])]);
             self::drain($bus);
 
-            self::assertSame([0, 1], [$bus->depth('victim'), $bus->progress()->commands]);
+            self::assertSame([0, 1], [$bus->depth('victim'), $bus->stats()->commands]);
             self::assertTrue($logger->hasRecord('warning', 'which is none for replies'));
         });
     }

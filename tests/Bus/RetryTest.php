@@ -65,12 +65,12 @@ class RetryTest extends BusTestCase
             };
             $bus->handlers($handler)->declare(self::QUEUE);
             $id = $bus->send(self::customer(1));
-            self::consumeUntil($bus, static fn(): bool => $bus->progress()->parked === 1);
+            self::consumeUntil($bus, static fn(): bool => $bus->stats()->deadLettered === 1);
 
             self::assertSame([0, 0, 0, 3, 3, 3, 6, 6, 6], $handler->attempts);
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
             self::assertSame([9, $id, \DomainException::class, '{"id":"1","name":"name_1","email":"name@example.org"}'], [$letter->attempts(), $letter->messageId(), $letter->errorClass(), $letter->body]);
-            self::assertSame([2, 1, 0], [$bus->progress()->retried, $bus->progress()->parked, $bus->depth(self::QUEUE)]);
+            self::assertSame([2, 1, 0], [$bus->stats()->retried, $bus->stats()->deadLettered, $bus->depth(self::QUEUE)]);
         });
     }
 
@@ -164,7 +164,7 @@ class RetryTest extends BusTestCase
             };
             $bus->handlers($handler)->declare(self::QUEUE);
             $bus->send(self::customer(1));
-            self::consumeUntil($bus, static fn(): bool => $bus->progress()->parked === 1);
+            self::consumeUntil($bus, static fn(): bool => $bus->stats()->deadLettered === 1);
 
             self::assertSame($calls, $handler->calls);
             self::assertSame($calls, $bus->deadLetters(self::QUEUE)->peek()[0]->attempts());
@@ -240,9 +240,9 @@ class RetryTest extends BusTestCase
     {
         $retry = new Retry(delayed: 9, delay: 1.0, multiplier: 3.0, max: 20.0, jitter: 0.5);
 
-        self::assertSame([1.0, 3.0, 9.0, 20.0, 20.0], \array_map(static fn(int $round): float => $retry->pause($round, 0.5), [1, 2, 3, 4, 9]));
-        self::assertSame([0.75, 1.25], [$retry->pause(1, 0.0), $retry->pause(1, 1.0)]);
-        self::assertSame(20.0, $retry->pause(4, 1.0));
+        self::assertSame([1.0, 3.0, 9.0, 20.0, 20.0], \array_map(static fn(int $round): float => $retry->delayFor($round, 0.5), [1, 2, 3, 4, 9]));
+        self::assertSame([0.75, 1.25], [$retry->delayFor(1, 0.0), $retry->delayFor(1, 1.0)]);
+        self::assertSame(20.0, $retry->delayFor(4, 1.0));
     }
 
     public function testARuleForWhatIsNoExceptionIsRefused(): void
@@ -321,19 +321,19 @@ class RetryTest extends BusTestCase
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE, concurrency: 20));
             for ($cuts = 0; $cuts < 5;) {
                 delay(0.05);
-                if ($bus->progress()->commands > 150 * $cuts) {
+                if ($bus->stats()->commands > 150 * $cuts) {
                     $proxy->cut();
                     $cuts++;
                 }
             }
-            while ($bus->depth(self::QUEUE) > 0 || $bus->progress()->commands < 1_500) {
+            while ($bus->depth(self::QUEUE) > 0 || $bus->stats()->commands < 1_500) {
                 delay(0.02);
             }
             $bus->stop();
             $consuming->await();
 
             self::assertSame([1_500, 1_500], \array_values($database->execute('SELECT count(*) AS a, count(DISTINCT id) AS b FROM effects')->first()));
-            self::assertSame([0, 0], [$bus->deadLetters(self::QUEUE)->count(), $bus->progress()->failed]);
+            self::assertSame([0, 0], [$bus->deadLetters(self::QUEUE)->count(), $bus->stats()->failed]);
             $bus->close();
             $through->close();
             $proxy->stop();
@@ -389,7 +389,7 @@ class RetryTest extends BusTestCase
             self::transport($bus)->put(self::QUEUE, [
                 $message(1, [Header::MESSAGE_ID => 'same']), $message(2, [Header::MESSAGE_ID => 'same']), $message(3, []), $message(4, []),
             ]);
-            self::consumeUntil($bus, static fn(): bool => $bus->progress()->commands === 4);
+            self::consumeUntil($bus, static fn(): bool => $bus->stats()->commands === 4);
 
             \ksort($handler->calls);
             self::assertSame([1 => 2, 2 => 2, 3 => 2, 4 => 2], $handler->calls);
@@ -407,9 +407,9 @@ class RetryTest extends BusTestCase
             }))->declare(self::QUEUE);
             $name = \str_repeat("weft\n\u{1f9f5}", 20 << 17);
             $bus->send(new StoreCustomer('1', $name, 'e'));
-            self::consumeUntil($bus, static fn(): bool => $bus->progress()->parked === 1);
+            self::consumeUntil($bus, static fn(): bool => $bus->stats()->deadLettered === 1);
             self::assertSame(1, $bus->deadLetters(self::QUEUE)->retry());
-            self::consumeUntil($bus, static fn(): bool => $bus->progress()->commands === 1);
+            self::consumeUntil($bus, static fn(): bool => $bus->stats()->commands === 1);
 
             self::assertSame([\hash('xxh3', $name), \hash('xxh3', $name)], $seen);
         });
@@ -424,7 +424,7 @@ class RetryTest extends BusTestCase
             (new \ReflectionProperty(\Exception::class, 'previous'))->setValue($cause, $error);
             $bus->handlers(self::storing(static fn() => throw $error))->declare(self::QUEUE);
             $bus->send(self::customer(1));
-            self::consumeUntil($bus, static fn(): bool => $bus->progress()->parked === 1);
+            self::consumeUntil($bus, static fn(): bool => $bus->stats()->deadLettered === 1);
 
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
             self::assertSame(\DomainException::class, $letter->errorClass());

@@ -164,13 +164,13 @@ final class SchemaTest extends BusTestCase
 
             $this->expectException(InvalidMessageClass::class);
             $this->expectExceptionMessage('it has both #[MessageType] and #[Version]');
-            $bus->messages(TwiceVersioned::class);
+            $bus->registerMessages(TwiceVersioned::class);
         });
     }
 
     public function testTheSameClassesAreNoChangeAndALockIsReadBackAsItWasWritten(): void
     {
-        $bus = Bus::connect('memory:')->messages(Order::class, StoreCustomer::class, CustomerMoved::class)->upcasters(new Moves());
+        $bus = Bus::connect('memory:')->registerMessages(Order::class, StoreCustomer::class, CustomerMoved::class)->upcasters(new Moves());
         $first = $bus->compareSchema(null);
         $again = $bus->compareSchema($first->lock);
 
@@ -215,7 +215,7 @@ final class SchemaTest extends BusTestCase
 
     public function testWhatIsInsideOfObjectsListsAndMapsIsComparedToo(): void
     {
-        $bus = Bus::connect('memory:')->messages(Order::class);
+        $bus = Bus::connect('memory:')->registerMessages(Order::class);
         $lock = \json_decode($bus->compareSchema(null)->lock, true);
         $fields = &$lock['messages'][Order::class]['fields'];
         $fields['items']['type']['list']['object']['colour'] = ['type' => 'string', 'optional' => true];
@@ -264,7 +264,7 @@ final class SchemaTest extends BusTestCase
      */
     private static function change(array $from, array $to): SchemaChange
     {
-        $bus = Bus::connect('memory:')->messages(CustomerMoved::class);
+        $bus = Bus::connect('memory:')->registerMessages(CustomerMoved::class);
         ($to['upcasters'] ?? true) && $bus->upcasters(new Moves());
 
         return $bus->compareSchema(\json_encode(['weft-schema' => 1, 'messages' => $from]));

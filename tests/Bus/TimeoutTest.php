@@ -63,7 +63,7 @@ final class TimeoutTest extends BusTestCase
             self::assertLessThan(20.0, \microtime(true) - $started, 'not the 30 seconds of the handler');
             \sort($log);
             self::assertSame(['child cancelled', 'handler cancelled'], $log);
-            self::assertSame(1, $bus->progress()->sent, 'only the command was sent');
+            self::assertSame(1, $bus->stats()->sent, 'only the command was sent');
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
             self::assertSame(HandlerTimedOut::class, $letter->errorClass());
             self::assertStringContainsString('::store() did not handle message ' . $letter->messageId() . ' within 0.05 seconds', $letter->errorMessage());
@@ -136,7 +136,7 @@ final class TimeoutTest extends BusTestCase
             $errors = \array_map(static fn($letter): string => $letter->errorClass(), $bus->deadLetters(self::QUEUE)->peek());
             \sort($errors);
             self::assertSame([TimeoutException::class], \array_slice($errors, -1));
-            self::assertSame(1, $bus->progress()->commands);
+            self::assertSame(1, $bus->stats()->commands);
             self::assertSame(HandlerTimedOut::class, $errors[0] ?? null);
         });
     }

@@ -49,7 +49,7 @@ final class TransactionTest extends BusTestCase
             \sort($heard);
             self::assertSame(\range(1, 50), $heard);
             self::assertSame(50, self::stored($database));
-            self::assertSame([0, 0, 100], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), $bus->progress()->sent]);
+            self::assertSame([0, 0, 100], [$bus->depth(self::QUEUE), $bus->deadLetters(self::QUEUE)->count(), $bus->stats()->sent]);
         });
     }
 
@@ -260,7 +260,7 @@ final class TransactionTest extends BusTestCase
             $consuming->await();
 
             self::assertSame([1, 0], [$database->execute('SELECT count(*) FROM effects')->value(), $second->deadLetters(self::QUEUE)->count()]);
-            self::assertSame([1, 1], [$first->progress()->commands + $second->progress()->commands, $first->progress()->failed + $second->progress()->failed]);
+            self::assertSame([1, 1], [$first->stats()->commands + $second->stats()->commands, $first->stats()->failed + $second->stats()->failed]);
             $first->close();
             $second->close();
             $database->close();

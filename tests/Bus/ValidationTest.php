@@ -10,7 +10,7 @@ use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
-use Weft\Bus\FailureEvent;
+use Weft\Bus\InvalidMessageEvent;
 use Weft\Bus\Encrypted;
 use Weft\Bus\InvalidMessage;
 use Weft\Bus\KeyRing;
@@ -80,7 +80,7 @@ final class ValidationTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([['email', 'age'], []], $seen);
-            self::assertSame(2, $bus->progress()->commands);
+            self::assertSame(2, $bus->stats()->commands);
         });
     }
 
@@ -109,7 +109,7 @@ final class ValidationTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame([['nobody', ['email: This value is not a valid email address.']]], $heard);
-            self::assertSame([1, 0], [$bus->progress()->commands, $bus->deadLetters(self::QUEUE)->count()]);
+            self::assertSame([1, 0], [$bus->stats()->commands, $bus->deadLetters(self::QUEUE)->count()]);
         });
     }
 
@@ -138,7 +138,7 @@ final class ValidationTest extends BusTestCase
 
             self::assertSame([['nobody', ['strict']], ['nobody', ['strict']]], $asked);
             self::assertSame(Register::class . ' is invalid: too young', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
-            self::assertSame(1, $bus->progress()->commands);
+            self::assertSame(1, $bus->stats()->commands);
         });
     }
 
@@ -212,7 +212,7 @@ final class ValidationTest extends BusTestCase
         foreach (
             [
             'not both' => static fn() => new Validate(passOn: true, event: RegistrationRejected::class),
-            'must implement ' . FailureEvent::class => static fn() => new Validate(event: Register::class),
+            'must implement ' . InvalidMessageEvent::class => static fn() => new Validate(event: Register::class),
             ] as $message => $make
         ) {
             try {
@@ -269,7 +269,7 @@ final class Tag
     ) {}
 }
 
-final class RegistrationRejected implements FailureEvent
+final class RegistrationRejected implements InvalidMessageEvent
 {
     /** @param list<string> $problems */
     public function __construct(public readonly string $email, public readonly array $problems) {}

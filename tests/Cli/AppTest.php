@@ -233,7 +233,7 @@ final class AppTest extends TestCase
             \$app->consume(\$bus, 'works')->run(static function () use (\$bus): void {
                 Weft\\detach(static function () use (\$bus): void {
                     try { \$bus->request(new Price(), timeout: 60.0); } catch (Weft\\Bus\\RequestFailed) {}
-                    while (\$bus->progress()->handled() < 5 || \$bus->progress()->parked < 21) { Weft\\delay(0.01); }
+                    while (\$bus->stats()->succeeded() < 5 || \$bus->stats()->deadLettered < 21) { Weft\\delay(0.01); }
                     fwrite(STDERR, "settled\\n");
                 });
             });
@@ -258,7 +258,7 @@ final class AppTest extends TestCase
 
         foreach (
             [
-            'weft_bus_handled_total{type="Work"} 4',
+            'weft_bus_succeeded_total{type="Work"} 4',
             'weft_bus_failed_total{type="Work"} 2',
             'weft_bus_retried_total{type="Work"} 1',
             'weft_bus_dead_lettered_total{type="Work"} 1',
@@ -276,7 +276,7 @@ final class AppTest extends TestCase
         ) {
             self::assertStringContainsString($series, $text);
         }
-        self::assertStringNotContainsString('weft_bus_handled_total{type="Price"}', $text);
+        self::assertStringNotContainsString('weft_bus_succeeded_total{type="Price"}', $text);
         self::assertStringNotContainsString('foreign', $text);
     }
 

@@ -34,8 +34,8 @@ class ServerDatabaseTest extends BusTestCase
             $bus->run();
 
             self::assertEquals(5, $bus->database->execute('SELECT number FROM counter')->value());
-            $bus->saw(CustomerStored::class)->times(5);
-            $bus->saw(StoreCustomer::class)->times(5);
+            $bus->assertSent(CustomerStored::class)->times(5);
+            $bus->assertSent(StoreCustomer::class)->times(5);
         }, runs: 3, faults: Faults::all(), database: function () use (&$made): Database {
             $this->dropSchema();
             $this->makeSchema();

@@ -47,11 +47,11 @@ final class TestBusTest extends TestCase
             $id = $bus->send(self::customer('7'));
 
             self::assertNotSame('', $id);
-            $bus->saw(StoreCustomer::class)->once()->with(id: '7', email: static fn(string $email): bool => $email !== '');
-            $bus->saw(CustomerStored::class)->once()->with(id: '7');
-            $bus->saw(ForgetCustomer::class)->never();
-            $bus->parkedNothing();
-            self::assertSame('7', $bus->saw(CustomerStored::class)->first()->id);
+            $bus->assertSent(StoreCustomer::class)->once()->with(id: '7', email: static fn(string $email): bool => $email !== '');
+            $bus->assertSent(CustomerStored::class)->once()->with(id: '7');
+            $bus->assertSent(ForgetCustomer::class)->never();
+            $bus->assertNoDeadLetters();
+            self::assertSame('7', $bus->assertSent(CustomerStored::class)->first()->id);
         });
     }
 
@@ -71,7 +71,7 @@ final class TestBusTest extends TestCase
             });
             $bus->send(self::customer('7'));
 
-            $bus->saw(CustomerStored::class)->once();
+            $bus->assertSent(CustomerStored::class)->once();
         });
     }
 
@@ -130,9 +130,9 @@ final class TestBusTest extends TestCase
             $bus->advance(3 * 86_400.0);
 
             self::assertSame(['00:00', '00:10', '00:30', '01:10'], $attempts);
-            $bus->parked(ForgetCustomer::class, because: \RuntimeException::class)->once();
-            $bus->saw(Begin::class)->times(3)->with(id: '2026-01-02');
-            $bus->saw(Ticked::class)->times(3 * Ticker::TICKS);
+            $bus->assertDeadLettered(ForgetCustomer::class, because: \RuntimeException::class)->once();
+            $bus->assertSent(Begin::class)->times(3)->with(id: '2026-01-02');
+            $bus->assertSent(Ticked::class)->times(3 * Ticker::TICKS);
         }, deadline: 300.0);
         self::assertLessThan(600.0, \microtime(true) - $began, 'three days');
     }
@@ -140,11 +140,11 @@ final class TestBusTest extends TestCase
     public function testWhatIsNotAsExpectedSaysWhatThereWasInstead(): void
     {
         $cases = [
-            'was to be sent never, it was once' => static fn(TestBus $bus) => $bus->saw(CustomerStored::class)->never(),
-            'No ' . CustomerStored::class . ' that was sent has id "8"' => static fn(TestBus $bus) => $bus->saw(CustomerStored::class)->with(id: '8'),
-            'was to be sent 2 times, it was once' => static fn(TestBus $bus) => $bus->saw(StoreCustomer::class)->times(2),
-            'was to be sent, it was not' => static fn(TestBus $bus) => $bus->saw(ForgetCustomer::class)->first(),
-            'was to be parked once, it was never. Nothing is parked.' => static fn(TestBus $bus) => $bus->parked(StoreCustomer::class)->once(),
+            'was to be sent never, it was once' => static fn(TestBus $bus) => $bus->assertSent(CustomerStored::class)->never(),
+            'No ' . CustomerStored::class . ' that was sent has id "8"' => static fn(TestBus $bus) => $bus->assertSent(CustomerStored::class)->with(id: '8'),
+            'was to be sent 2 times, it was once' => static fn(TestBus $bus) => $bus->assertSent(StoreCustomer::class)->times(2),
+            'was to be sent, it was not' => static fn(TestBus $bus) => $bus->assertSent(ForgetCustomer::class)->first(),
+            'was to be parked once, it was never. Nothing is parked.' => static fn(TestBus $bus) => $bus->assertDeadLettered(StoreCustomer::class)->once(),
         ];
         foreach ($cases as $message => $expectation) {
             try {
@@ -185,8 +185,8 @@ final class TestBusTest extends TestCase
             $bus->run();
 
             self::assertEqualsCanonicalizing(\range(1, 30), $bus->database->execute('SELECT CAST(id AS INTEGER) FROM customers')->column());
-            $bus->saw(CustomerStored::class)->times(30);
-            $bus->parkedNothing();
+            $bus->assertSent(CustomerStored::class)->times(30);
+            $bus->assertNoDeadLetters();
             $repeated += $runs - 30;
         }, runs: 10, faults: Faults::all());
         self::assertGreaterThan(0, $repeated, 'something did go wrong');
@@ -285,17 +285,17 @@ final class TestBusTest extends TestCase
                 #[EventListener]
                 public function asked(ForgetCustomer $event): void {}
             });
-            $answer = $bus->ask(new CustomerStored('7'), StoreCustomer::class);
+            $answer = $bus->request(new CustomerStored('7'), StoreCustomer::class);
             self::assertInstanceOf(StoreCustomer::class, $answer);
             self::assertSame('Zoë', $answer->name);
-            $bus->saw(ForgetCustomer::class)->once();
+            $bus->assertSent(ForgetCustomer::class)->once();
             try {
-                $bus->ask(new CustomerStored('nobody'));
+                $bus->request(new CustomerStored('nobody'));
                 self::fail('answered');
             } catch (RequestFailed $failed) {
                 self::assertSame(\DomainException::class, $failed->error);
             }
-            $bus->parkedNothing();
+            $bus->assertNoDeadLetters();
         });
     }
 
@@ -307,12 +307,12 @@ final class TestBusTest extends TestCase
                 $works || throw new \DomainException('not yet');
             }));
             $bus->publish(new CustomerStored('1'));
-            $bus->parked(CustomerStored::class, because: \DomainException::class)->once();
-            $bus->parked(CustomerStored::class, because: \LogicException::class)->once();
-            $bus->parked(CustomerStored::class, because: \TypeError::class)->never();
+            $bus->assertDeadLettered(CustomerStored::class, because: \DomainException::class)->once();
+            $bus->assertDeadLettered(CustomerStored::class, because: \LogicException::class)->once();
+            $bus->assertDeadLettered(CustomerStored::class, because: \TypeError::class)->never();
             $works = true;
-            $bus->retryParked();
-            $bus->parkedNothing();
+            $bus->retryDeadLetters();
+            $bus->assertNoDeadLetters();
         });
     }
 

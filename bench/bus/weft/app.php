@@ -7,7 +7,7 @@ declare(strict_types=1);
 namespace Weft\Bench\Bus\Weft;
 
 use Weft\Bus\Bus;
-use Weft\Bus\Publishing;
+use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\RabbitMq;
@@ -36,10 +36,10 @@ function environment(string $name): string
     return $value !== false && $value !== '' ? $value : throw new \RuntimeException("the environment variable {$name} is not set");
 }
 
-function transport(Database $database, Publishing $publishing): Transport
+function transport(Database $database, DeliveryGuarantee $guarantee): Transport
 {
     // Who wants exactly one effect wants the queue that RabbitMQ recommends for messages that must not get lost.
-    $queue = $publishing === Publishing::Recorded ? RabbitMqQueue::quorum() : RabbitMqQueue::classic();
+    $queue = $guarantee === DeliveryGuarantee::Transactional ? RabbitMqQueue::quorum() : RabbitMqQueue::classic();
 
     return match (environment('TRANSPORT')) {
         'sqlite' => Sqlite::on($database),
@@ -71,13 +71,13 @@ run(static function (): void {
     $queue = \getenv('BENCH_QUEUE') ?: 'customers';
     $database = Database::connect(environment('DATABASE_URL'), new PoolOptions(size: (int) (\getenv('POOL_SIZE') ?: POOL_SIZE)));
     $customers = \str_starts_with(environment('MODE'), 'batch') ? new CustomerBatches($total) : new Customers($total);
-    $publishing = match (environment('MODE')) {
-        'plain' => Publishing::BeforeCommitUnconfirmed,
-        'confirmed' => Publishing::AfterCommitUnrecorded,
-        'safe', 'batch-safe' => Publishing::Recorded,
-        'batch' => Publishing::BeforeCommitUnconfirmed,
+    $guarantee = match (environment('MODE')) {
+        'plain' => DeliveryGuarantee::BestEffort,
+        'confirmed' => DeliveryGuarantee::AtLeastOnce,
+        'safe', 'batch-safe' => DeliveryGuarantee::Transactional,
+        'batch' => DeliveryGuarantee::BestEffort,
     };
-    $bus = Bus::connect(transport($database, $publishing), $database, $publishing)->handlers($customers);
+    $bus = Bus::connect(transport($database, $guarantee), $database, $guarantee)->handlers($customers);
     $bus->declare($queue);
 
     $started = \microtime(true);

@@ -104,7 +104,7 @@ final class Demo
             return;
         }
         $started = \microtime(true);
-        $sent = $this->watched('fill', fn (): int => $this->bus->progress()->sent + $this->sentBefore, function (): int {
+        $sent = $this->watched('fill', fn (): int => $this->bus->stats()->sent + $this->sentBefore, function (): int {
             return $this->bus->sendAll($this->commands());
         });
         $this->seconds['fill'] = \microtime(true) - $started;
@@ -123,14 +123,14 @@ final class Demo
     {
         $started = \microtime(true);
         $lastCommand = null;
-        $before = $this->bus->progress()->handled();
+        $before = $this->bus->stats()->succeeded();
         $handled = function () use (&$lastCommand, $before): int {
-            $progress = $this->bus->progress();
+            $progress = $this->bus->stats();
             if ($lastCommand === null && $this->rowsBefore + $progress->commands + $progress->failed >= $this->run->commands) {
                 $lastCommand = \microtime(true);
             }
 
-            return $progress->handled() - $before + $this->rowsBefore + $this->eventsBefore;
+            return $progress->succeeded() - $before + $this->rowsBefore + $this->eventsBefore;
         };
         $this->watched('drain', $handled, function (): void {
             $this->bus->consume(self::QUEUE, concurrency: 100, stopWhenEmpty: true, signals: false);
@@ -191,7 +191,7 @@ final class Demo
 
     private function report(?Verdict $verdict, float $wall): int
     {
-        $progress = $this->bus->progress();
+        $progress = $this->bus->stats();
         $usage = \getrusage();
         $rate = fn (string $phase, int $count): string => isset($this->seconds[$phase]) && $count > 0
             ? \sprintf('%9s/s  %s in %.1f s', \number_format($count / \max($this->seconds[$phase], 1e-6)), \number_format($count), $this->seconds[$phase])

@@ -36,7 +36,7 @@ final class DatabaseStore implements ClaimStore
         return $this->database->execute('SELECT body FROM weft_bodies WHERE id = ?', [$id])->value();
     }
 
-    public function forget(float $seconds): int
+    public function prune(float $seconds): int
     {
         $this->prepare();
         $before = \time() - (int) $seconds;

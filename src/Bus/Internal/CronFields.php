@@ -49,8 +49,8 @@ final class CronFields
         $factory = new FieldFactory();
         $this->matchers = \array_map($factory->getField(...), \array_keys(self::NAMES));
         $day = new \DateTimeImmutable('2000-01-01 00:00:00 UTC');
-        $this->minutes = \array_values(\array_filter(\range(0, 59), fn(int $minute): bool => $this->fits(0, $day->setTime(0, $minute))));
-        $this->hours = \array_values(\array_filter(\range(0, 23), fn(int $hour): bool => $this->fits(1, $day->setTime($hour, 0))));
+        $this->minutes = \array_values(\array_filter(\range(0, 59), fn(int $minute): bool => $this->matches(0, $day->setTime(0, $minute))));
+        $this->hours = \array_values(\array_filter(\range(0, 23), fn(int $hour): bool => $this->matches(1, $day->setTime($hour, 0))));
         $this->isAtFixedTimes = !self::isOpen($fields[0]) && !self::isOpen($fields[1]);
         $this->bothDays = self::isOpen($fields[2]) || self::isOpen($fields[4]);
     }
@@ -82,16 +82,16 @@ final class CronFields
     public function isDay(int $time): bool
     {
         $date = new \DateTimeImmutable("@{$time}");
-        if (!$this->fits(3, $date)) {
+        if (!$this->matches(3, $date)) {
             return false;
         }
-        $ofMonth = $this->fits(2, $date);
-        $ofWeek = $this->fits(4, $date);
+        $ofMonth = $this->matches(2, $date);
+        $ofWeek = $this->matches(4, $date);
 
         return $this->bothDays ? $ofMonth && $ofWeek : $ofMonth || $ofWeek;
     }
 
-    private function fits(int $index, \DateTimeImmutable $date): bool
+    private function matches(int $index, \DateTimeImmutable $date): bool
     {
         foreach ($this->parts[$index] as $part) {
             // Of the 31st of a month without one the library takes the working day next to the 1st.

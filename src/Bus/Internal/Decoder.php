@@ -30,7 +30,7 @@ final class Decoder
         $header = $delivery->headers[Header::SCHEMA_VERSION] ?? '1';
         $version = (int) $header;
         $id = $delivery->headers[Header::MESSAGE_ID] ?? '';
-        $body = isset($delivery->headers[Header::CLAIM]) ? $this->claims->fetch($class->class, $delivery->headers, $delivery->body) : $delivery->body;
+        $body = isset($delivery->headers[Header::CLAIM]) ? $this->claims->load($class->class, $delivery->headers, $delivery->body) : $delivery->body;
         if ($version === $class->version) {
             return $class->decode($body, id: $id);
         }

@@ -19,7 +19,7 @@ final class Metrics
     private const OTHER = 'other';
 
     private const HELP = [
-        'handled' => 'Messages handled with success.',
+        'succeeded' => 'Messages handled with success.',
         'failed' => 'Messages whose handling failed, each time.',
         'retried' => 'Failed messages that come back later.',
         'dead_lettered' => 'Failed messages that became dead letters.',
@@ -51,15 +51,15 @@ final class Metrics
         $this->move($type, -$count);
     }
 
-    public function handled(string $type, float $seconds): void
+    public function succeeded(string $type, float $seconds): void
     {
-        $this->count('handled', $type);
+        $this->count('succeeded', $type);
         $known = $this->known($type);
         self::$seconds[$known] ??= new Histogram('weft_bus_handler_seconds', 'Time from the beginning of a message\'s handling to its acknowledgement.', ['type' => $known]);
         self::$seconds[$known]->record($seconds);
     }
 
-    /** @param 'failed'|'retried'|'dead_lettered'|'redelivered'|'handled' $what */
+    /** @param 'failed'|'retried'|'dead_lettered'|'redelivered'|'succeeded' $what */
     public function count(string $what, string $type, int $by = 1): void
     {
         Native\addToCounter("weft_bus_{$what}_total", self::HELP[$what], ['type' => $this->known($type)], $by);

@@ -28,7 +28,7 @@ final class MetricsPoller
 
     public function __construct(
         private readonly Transport $transport,
-        private readonly ?Persistence $ledger,
+        private readonly ?Persistence $persistence,
         private readonly LoggerInterface $logger,
     ) {}
 
@@ -63,11 +63,11 @@ final class MetricsPoller
 
     private function backlog(): void
     {
-        if ($this->ledger === null) {
+        if ($this->persistence === null) {
             return;
         }
-        $labels = ['database' => $this->ledger->database->name()];
-        [$outbox, $oldest, $delayed] = $this->ledger->waiting();
+        $labels = ['database' => $this->persistence->database->name()];
+        [$outbox, $oldest, $delayed] = $this->persistence->outboxSizes();
         Native\setGauge('weft_bus_outbox_messages', 'Messages in the outbox, up to 100,000.', $labels, (float) $outbox);
         Native\setGauge('weft_bus_outbox_oldest_seconds', 'Age of the oldest message in the outbox; 0 when it is empty.', $labels, $oldest);
         Native\setGauge('weft_bus_delayed_messages', 'Messages that are to leave later, up to 100,000.', $labels, (float) $delayed);

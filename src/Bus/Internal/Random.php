@@ -14,17 +14,17 @@ use Weft\Internal\Jitter;
 final class Random
 {
     /** @var (\Closure(): float)|null */
-    private static ?\Closure $dice = null;
+    private static ?\Closure $generator = null;
 
     /** From 0 to 1. */
     public static function value(): float
     {
-        return self::$dice === null ? Jitter::fraction() : (self::$dice)();
+        return self::$generator === null ? Jitter::fraction() : (self::$generator)();
     }
 
-    /** @param (\Closure(): float)|null $dice null for the real one */
-    public static function by(?\Closure $dice): void
+    /** @param (\Closure(): float)|null $generator null for the real one */
+    public static function override(?\Closure $generator): void
     {
-        self::$dice = $dice;
+        self::$generator = $generator;
     }
 }

@@ -26,9 +26,9 @@ use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\KeyRing;
 use Weft\Bus\Observer;
-use Weft\Bus\Progress;
-use Weft\Bus\Publishing;
-use Weft\Bus\Recording;
+use Weft\Bus\BusStats;
+use Weft\Bus\DeliveryGuarantee;
+use Weft\Bus\InboxOptions;
 use Weft\Bus\Retry;
 use Weft\Bus\Timeout;
 use Weft\Bus\Transport;
@@ -51,20 +51,20 @@ final class Setup
     public readonly Decoder $decoder;
     public readonly EnvelopeFactory $envelopes;
     public readonly Handlers $handlers;
-    public readonly Replies $answers;
+    public readonly Replies $replies;
     public readonly HandlerCompiler $compiler;
     public readonly SagaCompiler $sagas;
 
     /** For handlers whose messages take turns. */
     public readonly KeyedMutex $inTurn;
 
-    public readonly Progress $progress;
+    public readonly BusStats $stats;
 
     /** @var Local<Context|null> of the handler that runs in the current task */
     public readonly Local $current;
 
     /** Null without a database. */
-    public readonly ?Persistence $ledger;
+    public readonly ?Persistence $persistence;
 
     public readonly ?DelayStore $delays;
     public readonly RetryPolicy $retries;
@@ -74,12 +74,12 @@ final class Setup
     public function __construct(
         public readonly Transport $transport,
         public readonly ?Database $database,
-        public readonly Publishing $publishing,
+        public readonly DeliveryGuarantee $guarantee,
         ?ContainerInterface $container,
         LoggerInterface $logger,
         public readonly ?Observer $observer,
         Retry $retry,
-        Recording $recording,
+        InboxOptions $inbox,
         public readonly ?float $timeout,
         ?Validator $validator,
         ?ClaimCheck $claims,
@@ -95,16 +95,16 @@ final class Setup
         $this->compiler = new HandlerCompiler($this->codec, $parameters, $validator);
         $this->sagas = new SagaCompiler($this->codec, $parameters, $validator, $database === null ? null : new SagaStore($database));
         $this->inTurn = new KeyedMutex();
-        $this->answers = new Replies($this->envelopes, $transport, $this->logger);
-        $this->progress = new Progress();
+        $this->replies = new Replies($this->envelopes, $transport, $this->logger);
+        $this->stats = new BusStats();
         /** @var Local<Context|null> $current */
         $current = new Local();
         $this->current = $current;
         $this->retries = new RetryPolicy($retry);
-        $ledgers = $database ?? ($transport instanceof DatabaseTransport ? $transport->database() : null);
-        $this->ledger = $ledgers === null ? null : new Persistence($ledgers, $transport, $this->envelopes, $recording, $this->logger);
-        $this->rates = new RateLimiter($ledgers);
-        $this->delays = $this->ledger?->delayed ?? ($transport instanceof DelayingTransport ? $transport->delays() : null);
+        $store = $database ?? ($transport instanceof DatabaseTransport ? $transport->database() : null);
+        $this->persistence = $store === null ? null : new Persistence($store, $transport, $this->envelopes, $inbox, $this->logger);
+        $this->rates = new RateLimiter($store);
+        $this->delays = $this->persistence?->delayed ?? ($transport instanceof DelayingTransport ? $transport->delays() : null);
     }
 
     /** The context of the handler that called, directly or from a task it has started. */

@@ -24,10 +24,10 @@ final class Saga
      *                              say otherwise
      * @param string|null $header   or the header that does; `correlation-id` is the same for everything that one message led to
      * @param float|null  $expires  seconds after its start from which a saga takes no messages; null never
-     * @param Unmatched   $missing  what becomes of a message whose saga was never started
-     * @param Unmatched   $ended    and of one whose saga is completed or failed
-     * @param Unmatched   $expired  and of one whose saga has expired
-     * @param bool        $announce whether {@see SagaStarted}, {@see SagaEnded} and {@see SagaReopened} are published
+     * @param UnmatchedPolicy   $missing  what becomes of a message whose saga was never started
+     * @param UnmatchedPolicy   $ended    and of one whose saga is completed or failed
+     * @param UnmatchedPolicy   $expired  and of one whose saga has expired
+     * @param bool        $publishEvents whether {@see SagaStarted}, {@see SagaEnded} and {@see SagaReopened} are published
      * @param int         $version  of the properties, counts up from 1; a row of a newer version is refused
      */
     public function __construct(
@@ -35,10 +35,10 @@ final class Saga
         public readonly ?string $by = null,
         public readonly ?string $header = null,
         public readonly ?float $expires = 30 * 86_400.0,
-        public readonly Unmatched $missing = Unmatched::Park,
-        public readonly Unmatched $ended = Unmatched::Ignore,
-        public readonly Unmatched $expired = Unmatched::Park,
-        public readonly bool $announce = false,
+        public readonly UnmatchedPolicy $missing = UnmatchedPolicy::DeadLetter,
+        public readonly UnmatchedPolicy $ended = UnmatchedPolicy::Ignore,
+        public readonly UnmatchedPolicy $expired = UnmatchedPolicy::DeadLetter,
+        public readonly bool $publishEvents = false,
         public readonly int $version = 1,
     ) {
         if ($name === '' || \strlen($name ?? '') > 100) {
@@ -50,7 +50,7 @@ final class Saga
         if ($version < 1) {
             throw new \ValueError("The version of a saga counts from 1, got {$version}");
         }
-        if ($ended === Unmatched::Retry || $expired === Unmatched::Retry) {
+        if ($ended === UnmatchedPolicy::Retry || $expired === UnmatchedPolicy::Retry) {
             throw new \ValueError('A saga that has ended or expired does not begin again by waiting: its messages are parked or ignored');
         }
     }

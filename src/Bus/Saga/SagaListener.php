@@ -13,12 +13,12 @@ final class SagaListener
      *                                {@see SagaContext::associate()} has associated with it under this name
      * @param string|null    $header  or the header that does
      * @param bool           $command whether the message is a command, of which this is the one handler
-     * @param Unmatched|null $missing what becomes of it where its saga was never started; default is that of {@see Saga}
+     * @param UnmatchedPolicy|null $missing what becomes of it where its saga was never started; default is that of {@see Saga}
      */
     public function __construct(
         public readonly ?string $by = null,
         public readonly ?string $header = null,
         public readonly bool $command = false,
-        public readonly ?Unmatched $missing = null,
+        public readonly ?UnmatchedPolicy $missing = null,
     ) {}
 }

@@ -16,17 +16,17 @@ final class SagaStart
      * @param string|null $by       the property of the message that becomes the saga's id; default is that of {@see Saga}
      * @param string|null $header   or the header
      * @param bool        $command  whether the message is a command, of which this is the one handler; otherwise it is an event
-     * @param bool        $joins    whether a message for a saga that is there already is handled by it, as a listener's
-     * @param Unmatched   $existing what becomes of it otherwise
+     * @param bool        $joinExisting    whether a message for a saga that is there already is handled by it, as a listener's
+     * @param UnmatchedPolicy   $existing what becomes of it otherwise
      */
     public function __construct(
         public readonly ?string $by = null,
         public readonly ?string $header = null,
         public readonly bool $command = false,
-        public readonly bool $joins = false,
-        public readonly Unmatched $existing = Unmatched::Park,
+        public readonly bool $joinExisting = false,
+        public readonly UnmatchedPolicy $existing = UnmatchedPolicy::DeadLetter,
     ) {
-        if ($existing === Unmatched::Retry) {
+        if ($existing === UnmatchedPolicy::Retry) {
             throw new \ValueError('A saga that is there does not go away by waiting: the message that would start it again is parked or ignored');
         }
     }

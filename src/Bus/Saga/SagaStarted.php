@@ -6,7 +6,7 @@ namespace Weft\Bus\Saga;
 
 use Weft\Bus\MessageType;
 
-/** An event: a saga has started. Published where {@see Saga::$announce} asks for it. */
+/** An event: a saga has started. Published where {@see Saga::$publishEvents} asks for it. */
 #[MessageType('weft.saga.started')]
 final class SagaStarted
 {

@@ -78,7 +78,7 @@ final class Sagas
         }
         $row->reopen($expires ?? $definition->options->expires);
         $this->store->save($this->store->database, $row);
-        if ($definition->options->announce) {
+        if ($definition->options->publishEvents) {
             $this->sender->one(MessageKind::Event, new SagaReopened($row->saga, $row->id));
         }
     }
@@ -89,11 +89,11 @@ final class Sagas
      * @param float $before seconds ago
      * @return int how many
      */
-    public function forget(float $before): int
+    public function prune(float $before): int
     {
         $time = (int) ((Clock::now() - $before) * 1000);
 
-        return $this->store->database->transaction(fn(Transaction $transaction): int => $this->store->forget($transaction, $time));
+        return $this->store->database->transaction(fn(Transaction $transaction): int => $this->store->prune($transaction, $time));
     }
 
     private function row(string $saga, string $id): SagaRow

@@ -39,7 +39,7 @@ interface Consumer
      *
      * @throws PublishFailed the delivery is then still unacknowledged
      */
-    public function park(Delivery $delivery, array $headers): void;
+    public function deadLetter(Delivery $delivery, array $headers): void;
 
     /** Takes no further deliveries; a waiting next() returns. Deliveries that were handed out can still be settled. */
     public function stop(): void;

@@ -12,7 +12,7 @@ use Weft\Sql\Transaction;
 interface DatabaseTransport extends Transport
 {
     /** Whether transactions of this database reach the broker's tables. */
-    public function shares(Database $database): bool;
+    public function sharesDatabase(Database $database): bool;
 
     /**
      * Publishes as part of a transaction of a shared database.

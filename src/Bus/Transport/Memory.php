@@ -27,8 +27,8 @@ final class Memory implements DelayingTransport, TemporaryQueues
 
     private readonly MemoryDelayStore $delays;
 
-    /** @param FaultInjector|null $surroundings of a test, see {@see \Weft\Testing\TestBus}; null for none */
-    public function __construct(private readonly ?FaultInjector $surroundings = null)
+    /** @param FaultInjector|null $faults of a test, see {@see \Weft\Testing\TestBus}; null for none */
+    public function __construct(private readonly ?FaultInjector $faults = null)
     {
         $this->delays = new MemoryDelayStore(
             function (Outgoing $message, ?string $queue): void {
@@ -36,7 +36,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
                     $queue === null ? $this->publish([$message]) : $this->put($queue, [$message]);
                 } catch (UnroutableMessage) {
                     // It comes again when there may be a queue.
-                    $this->delays->keep($message, Clock::now() + 1.0);
+                    $this->delays->store($message, Clock::now() + 1.0);
                 }
             },
             function (): void {
@@ -55,7 +55,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
 
     public function declare(string $queue, array $types): void
     {
-        $declared = $this->queues[$queue] ??= new MemoryQueue($queue, $this->surroundings);
+        $declared = $this->queues[$queue] ??= new MemoryQueue($queue, $this->faults);
         $dead = DeadLetters::queueOf($queue);
         $this->queues[$dead] ??= new MemoryQueue($dead);
         foreach ($types as $type) {
@@ -78,7 +78,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
         $lost = null;
         foreach ($messages as $message) {
             $queues = $this->bindings[$message->type] ?? [];
-            for ($copies = $this->surroundings?->published($message) ?? 1; $copies > 0; $copies--) {
+            for ($copies = $this->faults?->published($message) ?? 1; $copies > 0; $copies--) {
                 foreach ($queues as $queue) {
                     $queue->push($message->type, $message->body, $message->headers);
                 }
@@ -101,7 +101,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
     public function consume(string $queue, int $prefetch): Consumer
     {
         $dead = $this->queues[DeadLetters::queueOf($queue)] ?? null;
-        $consumer = new MemoryConsumer($this, $this->queue($queue), $dead, $prefetch, $dead === null ? null : $this->surroundings);
+        $consumer = new MemoryConsumer($this, $this->queue($queue), $dead, $prefetch, $dead === null ? null : $this->faults);
 
         return $this->consumers[\spl_object_id($consumer)] = $consumer;
     }

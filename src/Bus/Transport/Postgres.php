@@ -176,9 +176,9 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
         }
     }
 
-    public function shares(Database $database): bool
+    public function sharesDatabase(Database $database): bool
     {
-        return $this->store->shares($database);
+        return $this->store->sharesDatabase($database);
     }
 
     public function database(): Database

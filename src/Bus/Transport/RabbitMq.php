@@ -57,17 +57,17 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     private array $declared = [];
 
     private bool $closed = false;
-    private readonly DelayQueues $ladder;
+    private readonly DelayQueues $delayQueues;
 
     /** @param array<string, RabbitMqQueue> $queues */
     private function __construct(
         private readonly string $dsn,
         private readonly AmqpConnection $connection,
-        private readonly Publisher $publishing,
+        private readonly Publisher $publisher,
         private readonly RabbitMqQueue $queue,
         private readonly array $queues,
     ) {
-        $this->ladder = new DelayQueues($connection, $publishing, $queue->type === 'quorum');
+        $this->delayQueues = new DelayQueues($connection, $publisher, $queue->type === 'quorum');
     }
 
     /**
@@ -142,13 +142,13 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     public function publish(iterable $messages, bool $confirmed = true): void
     {
         if ($messages !== []) {
-            $confirmed ? $this->publishing->confirmed($messages) : $this->publishing->unconfirmed($messages);
+            $confirmed ? $this->publisher->publishConfirmed($messages) : $this->publisher->publishUnconfirmed($messages);
         }
     }
 
     public function put(string $queue, array $messages): void
     {
-        $this->publishing->into($queue, $messages);
+        $this->publisher->publishTo($queue, $messages);
     }
 
     public function consume(string $queue, int $prefetch): Consumer
@@ -196,7 +196,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         } catch (AmqpException $exception) {
             throw self::failed($queue, $exception);
         }
-        $consumer = new RabbitMqConsumer($subscription, $this->publishing, $queue, $prefetch, $arrival, $this->forget(...));
+        $consumer = new RabbitMqConsumer($subscription, $this->publisher, $queue, $prefetch, $arrival, $this->forget(...));
 
         return $this->consumers[\spl_object_id($consumer)] = $consumer;
     }
@@ -249,7 +249,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     /** @internal messages wait in queues of the broker where there is no database */
     public function delays(): DelayStore
     {
-        return $this->ladder;
+        return $this->delayQueues;
     }
 
     private function optionsOf(string $queue): RabbitMqQueue

@@ -95,9 +95,9 @@ final class Sqlite implements DatabaseTransport, TemporaryQueues
         return $this->store->depth($this->store->queueId($queue));
     }
 
-    public function shares(Database $database): bool
+    public function sharesDatabase(Database $database): bool
     {
-        return $this->store->shares($database);
+        return $this->store->sharesDatabase($database);
     }
 
     public function publishIn(Transaction $transaction, ?string $queue, array $messages): void

@@ -11,13 +11,13 @@ use Weft\Sql\Transaction;
 interface TransactionalConsumer extends Consumer
 {
     /** Whether transactions of this database reach the broker's tables. */
-    public function shares(Database $database): bool;
+    public function sharesDatabase(Database $database): bool;
 
     /**
      * Whether the queue may hold a message twice under one id, because a sender whose connection broke could not know that the first
      * had arrived. Then the bus recognises what it has handled, as with a broker elsewhere.
      */
-    public function mayRepeat(): bool;
+    public function mayDuplicate(): bool;
 
     /**
      * Adds publishing and acknowledgement to a transaction of a shared database. After its commit {@see settled()} must be

@@ -35,8 +35,8 @@ final class ConsumeCommand extends BusCommand
             stopWhenEmpty: $input->getOption('stop-when-empty'),
             limit: self::number($input, 'limit'),
         );
-        $progress = $bus->progress();
-        $output->writeln("{$progress->handled()} handled, {$progress->retried} put off, {$progress->parked} parked, {$progress->duplicates} duplicates");
+        $progress = $bus->stats();
+        $output->writeln("{$progress->succeeded()} handled, {$progress->retried} put off, {$progress->deadLettered} parked, {$progress->duplicates} duplicates");
 
         return self::SUCCESS;
     }

@@ -34,7 +34,7 @@ final class DeadDropCommand extends DeadCommand
 
             return self::SUCCESS;
         }
-        $output->writeln($letters->drop(self::filter($input), $limit) . ' deleted');
+        $output->writeln($letters->delete(self::filter($input), $limit) . ' deleted');
 
         return self::SUCCESS;
     }

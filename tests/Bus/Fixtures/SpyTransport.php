@@ -19,7 +19,7 @@ final class SpyTransport implements Transport
     public array $prefetches = [];
 
     /** How many times parking fails. */
-    public int $parkingFails = 0;
+    public int $deadLetteringFails = 0;
 
     /** Whether acknowledgements get lost on their way. */
     public bool $loseAcks = false;
@@ -65,12 +65,12 @@ final class SpyTransport implements Transport
                 $this->inner->requeue($delivery);
             }
 
-            public function park(Delivery $delivery, array $headers): void
+            public function deadLetter(Delivery $delivery, array $headers): void
             {
-                if ($this->spy->parkingFails-- > 0) {
+                if ($this->spy->deadLetteringFails-- > 0) {
                     throw new PublishFailed('the broker is gone');
                 }
-                $this->inner->park($delivery, $headers);
+                $this->inner->deadLetter($delivery, $headers);
             }
 
             public function stop(): void

@@ -10,7 +10,7 @@ use Weft\Bus\Batch;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\EventListener;
-use Weft\Bus\Recording;
+use Weft\Bus\InboxOptions;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
@@ -21,7 +21,7 @@ require __DIR__ . '/../../../autoload.php';
 require __DIR__ . '/messages.php';
 
 run(static function () use ($argv): void {
-    $bus = Bus::connect($argv[1], Database::connect($argv[2]), recording: new Recording(relayAfter: 0.5))->handlers(new class {
+    $bus = Bus::connect($argv[1], Database::connect($argv[2]), inbox: new InboxOptions(relayAfter: 0.5))->handlers(new class {
         #[CommandHandler]
         #[Batch(StoreCustomer::class, size: 50, window: 0.01)]
         public function store(array $items, Transaction $transaction): void

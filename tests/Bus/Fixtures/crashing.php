@@ -8,7 +8,7 @@ namespace Weft\Tests\Bus\Fixtures;
 
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
-use Weft\Bus\Recording;
+use Weft\Bus\InboxOptions;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
 use Weft\Sql\Database;
@@ -27,7 +27,7 @@ run(static function () use ($argv): void {
         'quorum' => RabbitMq::connect($broker, queue: RabbitMqQueue::quorum()),
         'postgres' => $dsn,
     };
-    $bus = Bus::connect($transport, $database, recording: new Recording(crashes: (int) $crashes))->handlers(new class {
+    $bus = Bus::connect($transport, $database, inbox: new InboxOptions(maxCrashes: (int) $crashes))->handlers(new class {
         #[CommandHandler]
         public function store(StoreCustomer $command, Transaction $transaction): void
         {

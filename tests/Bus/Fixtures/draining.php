@@ -9,7 +9,7 @@ namespace Weft\Tests\Bus\Fixtures;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
-use Weft\Bus\Publishing;
+use Weft\Bus\DeliveryGuarantee;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 
@@ -22,9 +22,9 @@ require __DIR__ . '/../../../autoload.php';
 require __DIR__ . '/messages.php';
 
 run(static function () use ($argv): void {
-    [, $broker, $dsn, $publishing, $seconds] = $argv;
+    [, $broker, $dsn, $guarantee, $seconds] = $argv;
     $database = Database::connect($dsn, new PoolOptions(size: 10));
-    $bus = Bus::connect($broker, $database, \constant(Publishing::class . "::{$publishing}"))->handlers(new class ($database, (float) $seconds) {
+    $bus = Bus::connect($broker, $database, \constant(DeliveryGuarantee::class . "::{$guarantee}"))->handlers(new class ($database, (float) $seconds) {
         public function __construct(private readonly Database $database, private readonly float $seconds) {}
 
         #[CommandHandler]

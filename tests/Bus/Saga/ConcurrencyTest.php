@@ -96,7 +96,7 @@ final class ConcurrencyTest extends BusTestCase
             ]);
 
             self::assertSame([1, 42], \array_column($heard->getArrayCopy(), 'count'));
-            self::assertSame(0, $bus->progress()->failed);
+            self::assertSame(0, $bus->stats()->failed);
         });
     }
 

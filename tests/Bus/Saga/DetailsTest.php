@@ -6,7 +6,7 @@ namespace Weft\Tests\Bus\Saga;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Saga\SagaNotCorrelated;
-use Weft\Bus\Saga\SagaOver;
+use Weft\Bus\Saga\SagaAlreadyEnded;
 use Weft\Bus\Saga\SagaStateInvalid;
 use Weft\Bus\Saga\SagaStatus;
 use Weft\Bus\Saga\SagaValueTaken;
@@ -70,7 +70,7 @@ final class DetailsTest extends TestCase
             self::assertNull($bus->bus()->sagas()->find('case', '1')?->expiresAt);
             $bus->publish(new Ended(1));
             $bus->publish(new Ended(1));
-            $bus->parked(Ended::class, because: SagaOver::class)->once();
+            $bus->parked(Ended::class, because: SagaAlreadyEnded::class)->once();
 
             $bus->publish(new Opened(2));
             $bus->publish(new Ended(2, expires: '2026-01-01 01:00:00 UTC'));
@@ -80,7 +80,7 @@ final class DetailsTest extends TestCase
             $saga = $bus->bus()->sagas()->find('case', '2');
             self::assertSame([SagaStatus::Expired, '2026-01-01 01:00:00'], [$saga?->status, $saga->endedAt?->format('Y-m-d H:i:s')]);
             $bus->publish(new Tagged(2, 'late'));
-            $bus->parked(Tagged::class, because: SagaOver::class)->once();
+            $bus->parked(Tagged::class, because: SagaAlreadyEnded::class)->once();
         });
     }
 

@@ -14,7 +14,7 @@ use Weft\Bus\Saga\SagaContext;
 use Weft\Bus\Saga\SagaListener;
 use Weft\Bus\Saga\SagaStart;
 use Weft\Bus\Saga\SagaTimeout;
-use Weft\Bus\Saga\Unmatched;
+use Weft\Bus\Saga\UnmatchedPolicy;
 use Weft\Bus\Transport\Memory;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Saga\Fixtures\OrderPlaced;
@@ -72,7 +72,7 @@ final class RegistrationTest extends TestCase
 
     public function testNonsenseInAttributesIsRefused(): void
     {
-        $nonsense = [static fn() => new Saga(name: ''), static fn() => new Saga(name: \str_repeat('x', 101)), static fn() => new Saga(expires: 0.0), static fn() => new Saga(expires: \NAN), static fn() => new Saga(version: 0), static fn() => new Saga(ended: Unmatched::Retry), static fn() => new SagaStart(existing: Unmatched::Retry)];
+        $nonsense = [static fn() => new Saga(name: ''), static fn() => new Saga(name: \str_repeat('x', 101)), static fn() => new Saga(expires: 0.0), static fn() => new Saga(expires: \NAN), static fn() => new Saga(version: 0), static fn() => new Saga(ended: UnmatchedPolicy::Retry), static fn() => new SagaStart(existing: UnmatchedPolicy::Retry)];
         foreach ($nonsense as $make) {
             try {
                 $make();

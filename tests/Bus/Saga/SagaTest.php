@@ -17,7 +17,7 @@ use Weft\Bus\Saga\SagaNotCorrelated;
 use Weft\Bus\Saga\SagaNotEnded;
 use Weft\Bus\Saga\SagaNotFound;
 use Weft\Bus\Saga\SagaNotStarted;
-use Weft\Bus\Saga\SagaOver;
+use Weft\Bus\Saga\SagaAlreadyEnded;
 use Weft\Bus\Saga\SagaReopened;
 use Weft\Bus\Saga\SagaStarted;
 use Weft\Bus\Saga\SagaStatus;
@@ -70,7 +70,7 @@ final class SagaTest extends BusTestCase
             self::assertEqualsWithDelta(\time(), $saga->endedAt?->getTimestamp(), 5);
             self::assertSame('{"total":20,"paid":20,"late":null,"reminders":0,"seen":[]}', $saga->state);
             self::assertSame(['started 1', 'ended 1 completed delivered'], $this->heardOf('started', 'ended'));
-            self::assertSame(0, $bus->backlog()['put off'], 'its time-out is taken back');
+            self::assertSame(0, $bus->backlog()['delayed'], 'its time-out is taken back');
             self::assertSame(0, $bus->deadLetters(self::QUEUE)->count());
         });
     }
@@ -124,12 +124,12 @@ final class SagaTest extends BusTestCase
             self::assertSame([SagaNotFound::class, SagaNotStarted::class], self::errors($bus));
             self::assertSame(2, $this->attemptsOf($bus, SagaNotStarted::class));
             self::assertSame(1, $this->attemptsOf($bus, SagaNotFound::class));
-            $bus->deadLetters(self::QUEUE)->drop(new DeadLetterFilter());
+            $bus->deadLetters(self::QUEUE)->delete(new DeadLetterFilter());
 
             $bus->publish(new OrderPlaced('1'));
             self::drain($bus);
             self::assertSame([SagaExists::class], self::errors($bus));
-            $bus->deadLetters(self::QUEUE)->drop(new DeadLetterFilter());
+            $bus->deadLetters(self::QUEUE)->delete(new DeadLetterFilter());
 
             $bus->publish(new OrderCancelled('1'));
             self::drain($bus);
@@ -138,7 +138,7 @@ final class SagaTest extends BusTestCase
             $bus->send(new PaymentLate(1));
             self::drain($bus);
             self::assertSame([SagaNotCorrelated::class], self::errors($bus), 'a time-out nobody asked for; the payment is ignored');
-            $bus->deadLetters(self::QUEUE)->drop(new DeadLetterFilter());
+            $bus->deadLetters(self::QUEUE)->delete(new DeadLetterFilter());
 
             $bus->publish(new OrderPlaced('old'));
             self::drain($bus);
@@ -146,7 +146,7 @@ final class SagaTest extends BusTestCase
             self::assertSame(SagaStatus::Expired, $bus->sagas()->find('checkout', 'old')?->status);
             $bus->publish(new PaymentReceived('old'));
             self::drain($bus);
-            self::assertSame([SagaOver::class], self::errors($bus));
+            self::assertSame([SagaAlreadyEnded::class], self::errors($bus));
             self::assertStringContainsString('Saga checkout "old" has expired', $bus->deadLetters(self::QUEUE)->peek()[0]->headers['weft-error-message']);
         });
     }
@@ -196,9 +196,9 @@ final class SagaTest extends BusTestCase
             self::assertSame([['3', '2', '1'], ['3', '1'], ['2'], []], \array_map($ids, [null, SagaStatus::Active, SagaStatus::Completed, SagaStatus::Expired]));
             self::assertSame(['3', '2'], \array_column($bus->sagas()->list(limit: 2), 'id'));
             self::assertSame([], $bus->sagas()->list('another'));
-            self::assertSame(0, $bus->sagas()->forget(before: 3600.0));
+            self::assertSame(0, $bus->sagas()->prune(before: 3600.0));
             delay(0.01);
-            self::assertSame(1, $bus->sagas()->forget(before: 0.0));
+            self::assertSame(1, $bus->sagas()->prune(before: 0.0));
             self::assertSame(['3', '1'], $ids(null));
             self::assertSame(0, $this->database($kind)->execute('SELECT count(*) FROM weft_saga_values')->value());
             $bus->publish(new ParcelDelivered('parcel of 2'));

@@ -170,7 +170,7 @@ final class PostgresTest extends TransportConformance
 
             \assert($lost instanceof TransactionalConsumer);
             $lost->ack($acked);
-            $lost->park($parked, []);
+            $lost->deadLetter($parked, []);
             $lost->requeue($requeued);
             try {
                 $database->transaction(static fn($transaction) => $lost->enlist($transaction, $enlisted, []));

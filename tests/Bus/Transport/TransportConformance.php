@@ -86,7 +86,7 @@ abstract class TransportConformance extends TestCase
             $consumer = $transport->consume($this->queue(), 10);
             [$delivery] = $this->take($consumer, 1);
             self::assertTrue($body === $delivery->body);
-            $consumer->park($delivery, $delivery->headers);
+            $consumer->deadLetter($delivery, $delivery->headers);
             [$letter] = $this->take($transport->consume(DeadLetters::queueOf($this->queue()), 10), 1);
             self::assertTrue($body === $letter->body);
         });
@@ -379,7 +379,7 @@ abstract class TransportConformance extends TestCase
             $transport->publish([new Outgoing($this->type('a'), $body, ['message-id' => '1', 'weft-kind' => 'command'])]);
             $consumer = $transport->consume($this->queue(), 1);
 
-            $consumer->park($this->take($consumer, 1)[0], ['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'command']);
+            $consumer->deadLetter($this->take($consumer, 1)[0], ['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'command']);
 
             self::assertSame(1, $transport->depth("{$this->queue()}.dead"));
             $parked = $this->take($transport->consume("{$this->queue()}.dead", 1), 1)[0];
@@ -396,14 +396,14 @@ abstract class TransportConformance extends TestCase
             $transport->declare($this->queue(), [$this->type('a')]);
             $transport->publish([new Outgoing($this->type('a'), '{}', [])]);
             $first = $transport->consume($this->queue(), 1);
-            $first->park($this->take($first, 1)[0], []);
+            $first->deadLetter($this->take($first, 1)[0], []);
             $first->close();
 
             // A dead-letter queue has none of its own.
             $consumer = $transport->consume("{$this->queue()}.dead", 1);
             $delivery = $this->take($consumer, 1)[0];
             try {
-                $consumer->park($delivery, []);
+                $consumer->deadLetter($delivery, []);
                 self::fail('parked');
             } catch (PublishFailed) {
             }

@@ -58,12 +58,12 @@ final class BatchCall
     }
 
     /** @return list<array{Outgoing, float}> messages that are to leave later, and when */
-    public function putOff(): array
+    public function delayed(): array
     {
-        $later = $this->common->putOff();
+        $later = $this->common->delayed();
         foreach ($this->outboxes as $key => $outbox) {
-            if ($outbox->putOff() !== [] && $this->items[$key]->failure() === null) {
-                \array_push($later, ...$outbox->putOff());
+            if ($outbox->delayed() !== [] && $this->items[$key]->failure() === null) {
+                \array_push($later, ...$outbox->delayed());
             }
         }
 

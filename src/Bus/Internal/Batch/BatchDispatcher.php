@@ -46,7 +46,7 @@ final class BatchDispatcher
         $failed = [];
         $publish = [];
         $done = $this->attempt($handler, $deliveries, $worker, $failed, $publish);
-        $worker->free($deliveries[0]);
+        $worker->release($deliveries[0]);
         if ($this->shared !== null && $handler->transactional) {
             \array_walk($done, $this->shared->settled(...));
         } else {
@@ -54,10 +54,10 @@ final class BatchDispatcher
         }
         foreach ($done as $delivery) {
             // A batch has no replies but that it was handled.
-            isset($delivery->headers[Header::REPLY_TO]) && $this->setup->answers->send($delivery, $this->setup->answers->of($delivery, null));
+            isset($delivery->headers[Header::REPLY_TO]) && $this->setup->replies->send($delivery, $this->setup->replies->of($delivery, null));
         }
-        $this->setup->progress->sent += \count($publish);
-        $handler->kind === MessageKind::Command ? $this->setup->progress->commands += \count($done) : $this->setup->progress->events += \count($done);
+        $this->setup->stats->sent += \count($publish);
+        $handler->kind === MessageKind::Command ? $this->setup->stats->commands += \count($done) : $this->setup->stats->events += \count($done);
 
         return $failed;
     }
@@ -153,7 +153,7 @@ final class BatchDispatcher
         foreach ($before->items as $key => $isSame) {
             if ($isSame) {
                 $duplicates[] = $deliveries[$key];
-                $this->setup->progress->duplicates++;
+                $this->setup->stats->duplicates++;
             } else {
                 $id = $deliveries[$key]->headers[Header::MESSAGE_ID] ?? '';
                 $failed[] = [$deliveries[$key], new HandlingFailure(new DuplicateMessageId("A message with the id {$id} and another body was handled before"), [$handler->name])];

@@ -36,13 +36,13 @@ final class BatchInvoker
     /**
      * @param TransactionalConsumer|null $shared the consumer, when its broker lives in the handlers' database
      * @param Transport|null             $direct where messages of handlers go at once; null keeps them
-     * @param Persistence|null                $ledger where it is noted what was handled and sent; null for nowhere
+     * @param Persistence|null                $persistence where it is noted what was handled and sent; null for nowhere
      */
     public function __construct(
         private readonly Setup $setup,
         private readonly ?TransactionalConsumer $shared,
         private readonly ?Transport $direct,
-        private readonly ?Persistence $ledger,
+        private readonly ?Persistence $persistence,
         private readonly string $queue,
     ) {}
 
@@ -60,7 +60,7 @@ final class BatchInvoker
             $settled->outboxes[$key] = $outbox = $this->outbox();
             $settled->items[$key] = new BatchItem($messages[$key], new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name));
         }
-        $entries = $this->shared === null || !$handler->transactional ? $this->ledger?->entries($handler->name, $this->queue) : null;
+        $entries = $this->shared === null || !$handler->transactional ? $this->persistence?->inboxBatch($handler->name, $this->queue) : null;
         $this->setup->current->set(new Context($deliveries[0], $settled->common, $this->setup->logger, $this->queue, $handler->name));
         try {
             $handler->transactional ? $this->inTransaction($handler, $settled, $entries, $limit) : $this->outside($handler, $settled, $entries, $limit);
@@ -75,7 +75,7 @@ final class BatchInvoker
 
     private function outbox(): HandlerOutbox
     {
-        return new HandlerOutbox($this->setup->envelopes, $this->setup->progress, $this->direct, $this->setup->delays);
+        return new HandlerOutbox($this->setup->envelopes, $this->setup->stats, $this->direct, $this->setup->delays);
     }
 
     private function inTransaction(Handler $handler, BatchCall $settled, ?InboxBatch $entries, ?float $limit): void
@@ -101,7 +101,7 @@ final class BatchInvoker
         $this->call($handler, $settled, null, $limit);
         if ($entries === null) {
             $this->keep($settled);
-        } elseif ($settled->close() !== [] || $settled->putOff() !== []) {
+        } elseif ($settled->close() !== [] || $settled->delayed() !== []) {
             $this->setup->database?->transaction(fn(Transaction $transaction) => $this->note($transaction, $settled, $entries));
         }
     }
@@ -145,7 +145,7 @@ final class BatchInvoker
         $admitted = [];
         foreach ($settled->items as $item) {
             try {
-                if ($handler->attributes->validation?->admits($item->message, $item->context) ?? true) {
+                if ($handler->attributes->validation?->accepts($item->message, $item->context) ?? true) {
                     $admitted[] = $item;
                 }
             } catch (InvalidMessage $invalid) {
@@ -172,7 +172,7 @@ final class BatchInvoker
         } else {
             return;
         }
-        foreach ($settled->putOff() as [$message, $due]) {
+        foreach ($settled->delayed() as [$message, $due]) {
             \assert($this->setup->delays instanceof DelayedMessages);
             $this->setup->delays->add($transaction, $message, $due);
         }
@@ -192,8 +192,8 @@ final class BatchInvoker
     private function keep(BatchCall $settled): void
     {
         $settled->close();
-        foreach ($settled->putOff() as [$message, $due]) {
-            $this->setup->delays?->keep($message, $due);
+        foreach ($settled->delayed() as [$message, $due]) {
+            $this->setup->delays?->store($message, $due);
         }
     }
 

@@ -30,7 +30,7 @@ final class CrashGuard
     private readonly Mutex $alone;
 
     public function __construct(
-        private readonly Persistence $ledger,
+        private readonly Persistence $persistence,
         private readonly DatabaseOutage $outage,
         private readonly string $queue,
         private readonly LoggerInterface $logger,
@@ -45,7 +45,7 @@ final class CrashGuard
      */
     public function guard(Delivery $delivery, Worker $worker, \Closure $handle): void
     {
-        $known = $this->ask(fn(): int => $this->ledger->crashes($delivery, $this->queue), $worker);
+        $known = $this->ask(fn(): int => $this->persistence->redeliveries($delivery, $this->queue), $worker);
         if ($known + 1 < self::ALONE) {
             $this->attempt($delivery, $worker, $handle);
         } else {
@@ -57,11 +57,11 @@ final class CrashGuard
     private function attempt(Delivery $delivery, Worker $worker, \Closure $handle): void
     {
         try {
-            $this->ask(fn(): int => $this->ledger->suspect($delivery, $this->queue), $worker);
+            $this->ask(fn(): int => $this->persistence->countRedelivery($delivery, $this->queue), $worker);
             $handle();
         } finally {
             // Whatever became of it: there was an answer.
-            shield(fn() => $this->ledger->clear($delivery, $this->queue));
+            shield(fn() => $this->persistence->clearRedeliveries($delivery, $this->queue));
         }
     }
 

@@ -67,7 +67,7 @@ final class DatabaseOutage
         } else {
             $this->probe($thrown, $worker, \min(self::LONGEST_PAUSE, self::FIRST_PAUSE * 2 ** ($times - 1)));
         }
-        if ($worker->isStopping() && !$this->answers()) {
+        if ($worker->isStopping() && !$this->replies()) {
             throw new HandlingInterrupted('the worker was told to stop while the database was down');
         }
 
@@ -82,7 +82,7 @@ final class DatabaseOutage
             do {
                 delay($pause);
                 $pause = \min(self::LONGEST_PAUSE, 2 * $pause);
-            } while (!$worker->isStopping() && !$this->answers());
+            } while (!$worker->isStopping() && !$this->replies());
         } finally {
             $this->probing = false;
             $this->over->notify();

@@ -16,7 +16,7 @@ use Weft\Bus\Internal\Requests\Replies;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\Observer;
-use Weft\Bus\Progress;
+use Weft\Bus\BusStats;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
@@ -39,8 +39,8 @@ final class DeliveryProcessor
     /** Where messages wait for another try; null parks them instead. */
     private readonly ?DelayStore $delays;
 
-    private readonly Replies $answers;
-    private readonly Progress $progress;
+    private readonly Replies $replies;
+    private readonly BusStats $stats;
     private readonly LoggerInterface $logger;
     private readonly ?Observer $observer;
 
@@ -61,8 +61,8 @@ final class DeliveryProcessor
         Setup $setup,
     ) {
         $this->delays = $setup->delays;
-        $this->answers = $setup->answers;
-        $this->progress = $setup->progress;
+        $this->replies = $setup->replies;
+        $this->stats = $setup->stats;
         $this->logger = $setup->logger;
         $this->observer = $setup->observer;
         $this->metrics = Metrics::of($setup->codec);
@@ -78,40 +78,40 @@ final class DeliveryProcessor
     public function run(Delivery $delivery, Worker $worker, ?\Closure $failing = null): Outcome
     {
         $started = $this->observer === null && $this->metrics === null ? 0 : \hrtime(true);
-        $this->progress->inFlight++;
+        $this->stats->inFlight++;
         $this->metrics?->began($delivery->type, $delivery->redelivered);
         try {
             if (isset($delivery->headers[Header::EXPIRES_AT]) && $this->dispatcher->drops($delivery)) {
-                return Outcome::Handled;
+                return Outcome::Succeeded;
             }
             $handled = $this->suspicion === null || !$delivery->redelivered
                 ? $this->dispatcher->dispatch($delivery, $worker)
                 : $this->guarded($this->suspicion, $delivery, $worker);
             if ($this->metrics !== null) {
-                $handled ? $this->metrics->handled($delivery->type, (\hrtime(true) - $started) / 1e9) : $this->metrics->count('failed', $delivery->type);
+                $handled ? $this->metrics->succeeded($delivery->type, (\hrtime(true) - $started) / 1e9) : $this->metrics->count('failed', $delivery->type);
             }
-            $this->observer === null || $this->tell(fn() => $this->observer?->handled($delivery->type, (\hrtime(true) - $started) / 1e9));
+            $this->observer === null || $this->tell(fn() => $this->observer?->succeeded($delivery->type, (\hrtime(true) - $started) / 1e9));
 
-            $worker->places->breaker?->succeeded($delivery->tag);
+            $worker->concurrency->breaker?->succeeded($delivery->tag);
 
-            return Outcome::Handled;
+            return Outcome::Succeeded;
         } catch (HandlingInterrupted) {
-            $worker->free($delivery);
+            $worker->release($delivery);
             $failing === null && $this->consumer->requeue($delivery);
 
-            return Outcome::GivenBack;
+            return Outcome::Requeued;
         } catch (\Throwable $thrown) {
             // A forced stop cancels handlers: their messages stay unsettled and go back when the consumer closes.
             if ($worker->isForced()) {
-                return Outcome::GivenBack;
+                return Outcome::Requeued;
             }
-            $worker->free($delivery);
+            $worker->release($delivery);
 
-            $worker->places->breaker?->failed($delivery->tag, $thrown instanceof HandlingFailure ? $thrown->error : $thrown);
+            $worker->concurrency->breaker?->failed($delivery->tag, $thrown instanceof HandlingFailure ? $thrown->error : $thrown);
 
-            return $this->fail($delivery, $thrown instanceof HandlingFailure ? $thrown : new HandlingFailure($thrown), $failing) ? Outcome::Failed : Outcome::GivenBack;
+            return $this->fail($delivery, $thrown instanceof HandlingFailure ? $thrown : new HandlingFailure($thrown), $failing) ? Outcome::Failed : Outcome::Requeued;
         } finally {
-            $this->progress->inFlight--;
+            $this->stats->inFlight--;
             $this->metrics?->ended($delivery->type);
         }
     }
@@ -137,7 +137,7 @@ final class DeliveryProcessor
         $count = \count($deliveries);
         $tag = $deliveries[0]->tag;
         $type = $deliveries[0]->type;
-        $this->progress->inFlight += $count;
+        $this->stats->inFlight += $count;
         $this->metrics?->began($type, $deliveries[0]->redelivered, $count);
         $failed = [];
         try {
@@ -149,26 +149,26 @@ final class DeliveryProcessor
                 $failed = $this->batches->dispatch($handler, $deliveries, $worker);
             };
             $this->suspicion === null || !$deliveries[0]->redelivered ? $handle() : $this->suspicion->guard($deliveries[0], $worker, $handle);
-            \count($failed) === \count($deliveries) || $worker->places->breaker?->succeeded($tag);
+            \count($failed) === \count($deliveries) || $worker->concurrency->breaker?->succeeded($tag);
             foreach ($failed as [$delivery, $failure]) {
-                $worker->places->breaker?->failed($tag, $failure->error);
+                $worker->concurrency->breaker?->failed($tag, $failure->error);
                 $this->fail($delivery, $failure);
             }
             /** @var list<Delivery> $lost */
             $lost = \array_column($failed, 0);
             $this->tellOfBatch($deliveries, $lost, (\hrtime(true) - $started) / 1e9);
         } catch (HandlingInterrupted) {
-            $worker->free($deliveries[0]);
+            $worker->release($deliveries[0]);
             \array_walk($deliveries, $this->consumer->requeue(...));
         } catch (\Throwable $thrown) {
             if (!$worker->isForced()) {
-                $worker->free($deliveries[0]);
+                $worker->release($deliveries[0]);
                 foreach ($deliveries as $delivery) {
                     $this->fail($delivery, $thrown instanceof HandlingFailure ? $thrown : new HandlingFailure($thrown, [$handler->name]));
                 }
             }
         } finally {
-            $this->progress->inFlight -= $count;
+            $this->stats->inFlight -= $count;
             $this->metrics?->ended($type, $count);
         }
     }
@@ -184,8 +184,8 @@ final class DeliveryProcessor
         }
         foreach ($deliveries as $delivery) {
             if (!\in_array($delivery, $failed, true)) {
-                $this->metrics?->handled($delivery->type, $seconds);
-                $this->tell(fn() => $this->observer?->handled($delivery->type, $seconds));
+                $this->metrics?->succeeded($delivery->type, $seconds);
+                $this->tell(fn() => $this->observer?->succeeded($delivery->type, $seconds));
             }
         }
     }
@@ -199,7 +199,7 @@ final class DeliveryProcessor
     /** @return bool whether it was settled */
     private function fail(Delivery $delivery, HandlingFailure $failure, ?\Closure $failing = null): bool
     {
-        $this->progress->failed++;
+        $this->stats->failed++;
         $this->metrics?->count('failed', $delivery->type);
         $later = [];
         $dead = [];
@@ -209,7 +209,7 @@ final class DeliveryProcessor
         }
         $this->report($delivery, $failure, $dead === []);
         if ($dead !== [] && isset($delivery->headers[Header::REPLY_TO])) {
-            $this->answers->send($delivery, $this->answers->ofFailure($delivery, $failure->error));
+            $this->replies->send($delivery, $this->replies->ofFailure($delivery, $failure->error));
         }
         $settled = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : HandlingFailure::together($dead, \count($dead)), $dead !== [], $failing);
         $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $settled && $dead !== []));
@@ -253,13 +253,13 @@ final class DeliveryProcessor
             }
             if ($later !== []) {
                 [$copy, $pause] = $this->copy($delivery, $later);
-                $this->delays?->comeBack($copy, $this->queue, $pause);
-                $this->progress->retried++;
+                $this->delays?->storeRetry($copy, $this->queue, $pause);
+                $this->stats->retried++;
                 $this->metrics?->count('retried', $delivery->type);
             }
             if ($park) {
-                $this->consumer->park($delivery, $failure->headers($delivery, $this->queue));
-                $this->progress->parked++;
+                $this->consumer->deadLetter($delivery, $failure->headers($delivery, $this->queue));
+                $this->stats->deadLettered++;
                 $this->metrics?->count('dead_lettered', $delivery->type);
             } else {
                 $this->consumer->ack($delivery);
@@ -290,12 +290,12 @@ final class DeliveryProcessor
     {
         [$copy, $pause] = $this->copy($delivery, $later);
         $delays->database->transaction(function (Transaction $transaction) use ($consumer, $delays, $delivery, $copy, $pause): void {
-            $delays->addReturn($transaction, $copy, $this->queue, $pause);
+            $delays->addRetry($transaction, $copy, $this->queue, $pause);
             $consumer->enlist($transaction, $delivery, []);
         });
         $consumer->settled($delivery);
         $delays->earlier->notify();
-        $this->progress->retried++;
+        $this->stats->retried++;
         $this->metrics?->count('retried', $delivery->type);
     }
 
@@ -307,7 +307,7 @@ final class DeliveryProcessor
     {
         $round = self::rounds($delivery) + 1;
         $failure = HandlingFailure::together($failures, \count($failures));
-        $pause = \max(\array_map(static fn(HandlingFailure $part): float => $part->retry?->pause($round, Random::value()) ?? 0.0, $failures));
+        $pause = \max(\array_map(static fn(HandlingFailure $part): float => $part->retry?->delayFor($round, Random::value()) ?? 0.0, $failures));
         $headers = [
             Header::ATTEMPTS => (string) $failure->attempts($delivery),
             Header::RETRIES => (string) $round,

@@ -33,14 +33,14 @@ final class DeliveryScheduler
     private readonly FairQueue $turns;
     private readonly BatchCollector $collector;
 
-    /** @param KeyQueues|null $lanes null where no messages are in an order */
+    /** @param KeyQueues|null $keyQueues null where no messages are in an order */
     public function __construct(
         private readonly Consumer $consumer,
         private readonly Transport $transport,
         private readonly string $queue,
         private readonly ConsumeOptions $options,
         private readonly Handlers $handlers,
-        private readonly ?KeyQueues $lanes,
+        private readonly ?KeyQueues $keyQueues,
         private readonly Worker $worker,
     ) {
         $this->turns = new FairQueue();
@@ -83,7 +83,7 @@ final class DeliveryScheduler
                 return;
             }
         }
-        if ($this->lanes === null && !$this->handlers->hasBatches) {
+        if ($this->keyQueues === null && !$this->handlers->hasBatches) {
             $this->worker->start($deliveries);
 
             return;
@@ -104,7 +104,7 @@ final class DeliveryScheduler
     private function startInTurns(array $deliveries): void
     {
         \array_walk($deliveries, $this->turns->add(...));
-        while (!$this->turns->isEmpty() && $this->worker->awaitPlace()) {
+        while (!$this->turns->isEmpty() && $this->worker->awaitCapacity()) {
             $this->look();
             $next = $this->worker->isStopping() ? null : $this->turns->take();
             $next === null || $this->startOne($next);
@@ -128,7 +128,7 @@ final class DeliveryScheduler
     {
         $handler = $this->handlers->hasBatches ? $this->collector->handler($delivery) : null;
         if ($handler === null) {
-            if ($this->lanes === null || $this->lanes->enter($delivery)) {
+            if ($this->keyQueues === null || $this->keyQueues->enter($delivery)) {
                 $this->worker->start([$delivery]);
             }
         } elseif ($delivery->redelivered) {

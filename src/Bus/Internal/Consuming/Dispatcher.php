@@ -15,7 +15,7 @@ use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\NoHandler;
-use Weft\Bus\Progress;
+use Weft\Bus\BusStats;
 use Weft\Bus\PublishFailed;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
@@ -32,11 +32,11 @@ use Weft\Bus\UnroutableMessage;
 final class Dispatcher
 {
     private readonly Handlers $handlers;
-    private readonly Progress $progress;
+    private readonly BusStats $stats;
 
     /**
      * @param TransactionalConsumer|null $shared the consumer again, when its broker lives in the handlers' database
-     * @param Persistence|null                $ledger where what handlers send is noted until the broker has it
+     * @param Persistence|null                $persistence where what handlers send is noted until the broker has it
      */
     public function __construct(
         private readonly Consumer $consumer,
@@ -44,10 +44,10 @@ final class Dispatcher
         private readonly Setup $setup,
         private readonly Invoker $invoker,
         private readonly ?DatabaseOutage $outage,
-        private readonly ?Persistence $ledger,
+        private readonly ?Persistence $persistence,
     ) {
         $this->handlers = $setup->handlers;
-        $this->progress = $setup->progress;
+        $this->stats = $setup->stats;
     }
 
     /**
@@ -69,13 +69,13 @@ final class Dispatcher
             default => $this->several($handlers, $delivery, $worker),
         };
         if ($isCommand) {
-            $this->progress->commands++;
+            $this->stats->commands++;
 
             return $handled;
         }
-        $this->progress->events++;
+        $this->stats->events++;
         if (isset($delivery->headers[Header::REPLY_TO])) {
-            $this->setup->answers->send($delivery, $this->setup->answers->ofFailure($delivery, new NoHandler("\"{$delivery->type}\" is an event here, which nobody answers")));
+            $this->setup->replies->send($delivery, $this->setup->replies->ofFailure($delivery, new NoHandler("\"{$delivery->type}\" is an event here, which nobody answers")));
         }
 
         return $handled;
@@ -121,7 +121,7 @@ final class Dispatcher
         }
         $this->setup->logger->info('Message {type} {id} expired before it was handled', ['type' => $delivery->type, 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '']);
         $this->consumer->ack($delivery);
-        $this->progress->expired++;
+        $this->stats->expired++;
 
         return true;
     }
@@ -132,7 +132,7 @@ final class Dispatcher
         try {
             return $this->single($handler, $delivery, $worker);
         } catch (HandlingFailure $failure) {
-            $this->progress->failed++;
+            $this->stats->failed++;
             $this->setup->logger->warning('Query {type} {id} failed in {handler}: {error}', [
                 'type' => $delivery->type,
                 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
@@ -140,7 +140,7 @@ final class Dispatcher
                 'error' => $failure->description(),
                 'exception' => $failure->error,
             ]);
-            $this->setup->answers->send($delivery, $this->setup->answers->ofFailure($delivery, $failure->error));
+            $this->setup->replies->send($delivery, $this->setup->replies->ofFailure($delivery, $failure->error));
             $this->consumer->ack($delivery);
 
             return false;
@@ -150,19 +150,19 @@ final class Dispatcher
     private function single(Handler $handler, Delivery $delivery, Worker $worker): true
     {
         $enlist = $handler->transactional ? $this->shared : null;
-        $publish = $this->call($handler, $delivery, $worker, $enlist, $answer);
-        $answer === null || $this->setup->answers->send($delivery, $answer);
+        $publish = $this->call($handler, $delivery, $worker, $enlist, $reply);
+        $reply === null || $this->setup->replies->send($delivery, $reply);
         if ($enlist !== null) {
             $enlist->settled($delivery);
         } else {
-            $worker->free($delivery);
+            $worker->release($delivery);
             try {
                 $this->settle($delivery, $publish);
             } catch (\Throwable $thrown) {
                 throw new HandlingFailure($thrown, [$handler->name]);
             }
         }
-        $this->progress->sent += \count($publish);
+        $this->stats->sent += \count($publish);
 
         return true;
     }
@@ -179,14 +179,14 @@ final class Dispatcher
                 $failed[] = $failure;
             }
         }
-        $worker->free($delivery);
+        $worker->release($delivery);
         if ($failed === []) {
             $this->settle($delivery, $publish);
         } elseif ($publish !== []) {
             // What the others have published leaves all the same: their effects are there.
             $this->publish($publish);
         }
-        $this->progress->sent += \count($publish);
+        $this->stats->sent += \count($publish);
         if ($failed !== []) {
             throw HandlingFailure::together($failed, \count($handlers));
         }
@@ -197,12 +197,12 @@ final class Dispatcher
     /**
      * Calls a handler, and calls it again at once as long as that may help.
      *
-     * @param Outgoing|null $answer for who waits for one
+     * @param Outgoing|null $reply for who waits for one
      * @return list<Outgoing> what it has sent
      * @throws HandlingFailure
      * @throws MessageDecodingFailed|ClaimLost no handler was reached
      */
-    private function call(Handler $handler, Delivery $delivery, Worker $worker, ?TransactionalConsumer $enlist = null, ?Outgoing &$answer = null): array
+    private function call(Handler $handler, Delivery $delivery, Worker $worker, ?TransactionalConsumer $enlist = null, ?Outgoing &$reply = null): array
     {
         $calls = $outages = 0;
         while (true) {
@@ -213,21 +213,21 @@ final class Dispatcher
                     ? $this->setup->decoder->decode($handler->message, $delivery)
                     : $handler->message->decode($delivery->body, id: $delivery->headers[Header::MESSAGE_ID] ?? '');
                 if ($handler->turn === null) {
-                    return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);
+                    return $this->invoker->invoke($handler, $message, $delivery, $enlist, $reply);
                 }
 
                 return $this->setup->inTurn->synchronized(
                     (string) ($handler->turn)($message, $delivery->headers),
-                    function () use ($handler, $message, $delivery, $enlist, &$answer): array {
-                        return $this->invoker->invoke($handler, $message, $delivery, $enlist, $answer);
+                    function () use ($handler, $message, $delivery, $enlist, &$reply): array {
+                        return $this->invoker->invoke($handler, $message, $delivery, $enlist, $reply);
                     },
                 );
             } catch (AlreadyHandled) {
-                $this->progress->duplicates++;
+                $this->stats->duplicates++;
                 // The transaction that would have acknowledged it was undone.
                 $enlist?->ack($delivery);
-                $answer = isset($delivery->headers[Header::REPLY_TO])
-                    ? $this->setup->answers->ofFailure($delivery, new AlreadyHandled('it was handled before, and replies are not kept'))
+                $reply = isset($delivery->headers[Header::REPLY_TO])
+                    ? $this->setup->replies->ofFailure($delivery, new AlreadyHandled('it was handled before, and replies are not kept'))
                     : null;
 
                 return [];
@@ -250,7 +250,7 @@ final class Dispatcher
     /** @param list<Outgoing> $publish */
     private function settle(Delivery $delivery, array $publish): void
     {
-        if ($this->ledger === null || $publish === []) {
+        if ($this->persistence === null || $publish === []) {
             $this->consumer->ack($delivery, $publish);
 
             return;
@@ -269,9 +269,9 @@ final class Dispatcher
     {
         try {
             $this->setup->transport->publish($messages);
-            $this->ledger?->sent($messages);
+            $this->persistence?->sent($messages);
         } catch (UnroutableMessage | PublishFailed $exception) {
-            if ($this->ledger === null) {
+            if ($this->persistence === null) {
                 throw $exception;
             }
             // They are in the outbox, and the handler has done its part.

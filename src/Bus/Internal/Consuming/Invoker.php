@@ -32,12 +32,12 @@ final class Invoker
 
     /**
      * @param Transport|null $direct where messages of handlers go at once; null keeps them until the handler is done
-     * @param Persistence|null    $ledger where it is noted what was handled and sent; null for nowhere
+     * @param Persistence|null    $persistence where it is noted what was handled and sent; null for nowhere
      */
     public function __construct(
         private readonly Setup $setup,
         private readonly ?Transport $direct,
-        private readonly ?Persistence $ledger,
+        private readonly ?Persistence $persistence,
         private readonly string $queue,
     ) {
         $this->delays = $setup->delays;
@@ -45,21 +45,21 @@ final class Invoker
 
     /**
      * @param TransactionalConsumer|null $enlist publishes and acknowledges in the handler's transaction
-     * @param Outgoing|null              $answer for who waits for one
+     * @param Outgoing|null              $reply for who waits for one
      * @return list<Outgoing> what the handler has sent and did not leave at once; nothing of it when the handler throws
      *
      * @throws AlreadyHandled when the handler has handled the message before; then it had no effect this time
      */
-    public function invoke(Handler $handler, object $message, Delivery $delivery, ?TransactionalConsumer $enlist = null, ?Outgoing &$answer = null): array
+    public function invoke(Handler $handler, object $message, Delivery $delivery, ?TransactionalConsumer $enlist = null, ?Outgoing &$reply = null): array
     {
-        $outbox = new HandlerOutbox($this->setup->envelopes, $this->setup->progress, $this->direct, $this->delays);
+        $outbox = new HandlerOutbox($this->setup->envelopes, $this->setup->stats, $this->direct, $this->delays);
         $context = new Context($delivery, $outbox, $this->setup->logger, $this->queue, $handler->name);
-        $entry = ($enlist === null || $enlist->mayRepeat()) && $handler->kind !== MessageKind::Query ? $this->ledger?->entry($delivery, $handler->name, $this->queue) : null;
+        $entry = ($enlist === null || $enlist->mayDuplicate()) && $handler->kind !== MessageKind::Query ? $this->persistence?->inboxEntry($delivery, $handler->name, $this->queue) : null;
         $this->setup->current->set($context);
         try {
             $this->run($handler, $message, $context, $outbox, $entry, $enlist === null ? null : function (Transaction $transaction) use ($enlist, $delivery, $outbox): void {
                 $enlist->enlist($transaction, $delivery, $outbox->close());
-                $this->putOff($transaction, $outbox);
+                $this->storeDelayed($transaction, $outbox);
             });
         } catch (\Throwable $thrown) {
             if ($entry?->wasHandled()) {
@@ -69,7 +69,7 @@ final class Invoker
         } finally {
             $publish = $outbox->close();
         }
-        $answer = $outbox->answer;
+        $reply = $outbox->reply;
 
         return $publish;
     }
@@ -88,10 +88,10 @@ final class Invoker
             throw new AlreadyHandled();
         }
         $returned = ($handler->invoke)($message, $context, null);
-        $handler->kind !== MessageKind::Event && $context->wantsReply() && $this->answer($outbox, $context, $returned);
+        $handler->kind !== MessageKind::Event && $context->wantsReply() && $this->encodeReply($outbox, $context, $returned);
         if ($entry === null) {
             $this->keep($outbox);
-        } elseif ($outbox->close() !== [] || $outbox->putOff() !== []) {
+        } elseif ($outbox->close() !== [] || $outbox->delayed() !== []) {
             // Its effects are where the bus cannot see them; what it sends leaves once all the same.
             $this->setup->database?->transaction(function (Transaction $transaction) use ($entry, $outbox): void {
                 $entry->open($transaction);
@@ -101,23 +101,23 @@ final class Invoker
     }
 
     /** Encodes the reply now: one that cannot travel fails its handler. */
-    private function answer(HandlerOutbox $outbox, Context $context, mixed $value): void
+    private function encodeReply(HandlerOutbox $outbox, Context $context, mixed $value): void
     {
-        $outbox->answer = $this->setup->answers->of($context->delivery(), $value);
+        $outbox->reply = $this->setup->replies->of($context->delivery(), $value);
     }
 
     private function note(Transaction $transaction, InboxEntry $entry, HandlerOutbox $outbox): void
     {
         $entry->send($transaction, $outbox->close());
-        $this->putOff($transaction, $outbox);
+        $this->storeDelayed($transaction, $outbox);
     }
 
     /** Messages that are to leave later wait in the handler's own database. */
-    private function putOff(Transaction $transaction, HandlerOutbox $outbox): void
+    private function storeDelayed(Transaction $transaction, HandlerOutbox $outbox): void
     {
         /** @var DelayedMessages $delays a bus without them refuses what is to leave later */
         $delays = $this->delays;
-        foreach ($outbox->putOff() as [$message, $due]) {
+        foreach ($outbox->delayed() as [$message, $due]) {
             $delays->add($transaction, $message, $due);
         }
     }
@@ -125,8 +125,8 @@ final class Invoker
     private function keep(HandlerOutbox $outbox): void
     {
         $outbox->close();
-        foreach ($outbox->putOff() as [$message, $due]) {
-            $this->delays?->keep($message, $due);
+        foreach ($outbox->delayed() as [$message, $due]) {
+            $this->delays?->store($message, $due);
         }
     }
 
@@ -139,7 +139,7 @@ final class Invoker
             $entry?->open($transaction);
             $context->joins($transaction);
             $returned = ($handler->invoke)($message, $context, $transaction);
-            $handler->kind !== MessageKind::Event && $context->wantsReply() && $this->answer($outbox, $context, $returned);
+            $handler->kind !== MessageKind::Event && $context->wantsReply() && $this->encodeReply($outbox, $context, $returned);
             if (!$transaction->isOpen()) {
                 throw new TransactionFinished("{$handler->name}() committed or rolled back the Transaction it was given; the bus does");
             }

@@ -12,11 +12,11 @@ namespace Weft\Bus\Internal\Consuming;
 enum Outcome
 {
     /** Its handlers have succeeded, or there was nothing to do. */
-    case Handled;
+    case Succeeded;
 
     /** It comes back later, is a dead letter, or both. */
     case Failed;
 
     /** Nothing was settled: it is for another time. */
-    case GivenBack;
+    case Requeued;
 }

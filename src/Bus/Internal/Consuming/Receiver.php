@@ -14,7 +14,7 @@ use Weft\Bus\Internal\Ordering\ActiveConsumerLock;
 use Weft\Bus\Internal\Ordering\BlockedMessageConsumer;
 use Weft\Bus\Internal\Setup;
 use Weft\Bus\Internal\Wakeup;
-use Weft\Bus\Publishing;
+use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\ReportingTransport;
 use Weft\Bus\Transport\TransactionalConsumer;
@@ -71,7 +71,7 @@ final class Receiver
             throw new \ValueError('The name of a queue has 1 to 250 bytes of UTF-8 without NUL, got "' . \mb_scrub($queue, 'UTF-8') . '" of ' . \strlen($queue));
         }
         $this->setup->transport->declare($queue, $this->setup->handlers->types());
-        $this->setup->ledger?->prepare();
+        $this->setup->persistence?->prepare();
         $this->setup->sagas->prepare();
     }
 
@@ -82,7 +82,7 @@ final class Receiver
         foreach ($this->setup->handlers->types() as $type) {
             $steps[] = "binding of {$type} to {$queue}";
         }
-        foreach ([...$this->setup->ledger?->missing() ?? [], ...$this->setup->sagas->missing()] as $table) {
+        foreach ([...$this->setup->persistence?->missing() ?? [], ...$this->setup->sagas->missing()] as $table) {
             $steps[] = "table {$table}";
         }
 
@@ -160,7 +160,7 @@ final class Receiver
         try {
             $this->declare($queue);
 
-            return !$this->setup->handlers->hasOrdered && !$this->setup->ledger?->keys->anyOf($queue)
+            return !$this->setup->handlers->hasOrdered && !$this->setup->persistence?->keys->anyOf($queue)
                 ? $this->receive($queue, $options, $stops)
                 : $this->inTurn($queue, $options, $stops);
         } finally {
@@ -172,13 +172,13 @@ final class Receiver
     /** Consumes a queue whose messages are in order, whenever no other process does. */
     private function inTurn(string $queue, ConsumeOptions $options, int $stops): int
     {
-        $ledger = $this->setup->ledger ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: give Bus::connect() one");
+        $persistence = $this->setup->persistence ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: give Bus::connect() one");
         if ($options->prefetch > self::IN_ORDER) {
             throw new \ValueError("Queue \"{$queue}\" has messages marked #[OrderedBy], of which a consumer takes " . self::IN_ORDER . " at most, got a prefetch of {$options->prefetch}");
         }
         $handled = 0;
         do {
-            $standby = $this->standBy($ledger->database, $queue, $options->signals, $stops);
+            $standby = $this->standBy($persistence->database, $queue, $options->signals, $stops);
             $handled += $standby === null ? 0 : $this->receive($queue, $options, $stops, $standby);
         } while ($standby?->wasLost());
 
@@ -217,11 +217,11 @@ final class Receiver
             $worker->stop();
         }
         $held = $standby?->hold($worker->abort(...));
-        $this->setup->ledger?->caretaker->start();
+        $this->setup->persistence?->maintenance->start();
         if ($this->setup->transport instanceof ReportingTransport) {
             $this->report ??= detach($this->report(...), $this->setup->transport);
         }
-        $gauges = Native\measured() ? detach(fn() => (new MetricsPoller($this->setup->transport, $this->setup->ledger, $this->setup->logger))->follow($queue)) : null;
+        $gauges = Native\measured() ? detach(fn() => (new MetricsPoller($this->setup->transport, $this->setup->persistence, $this->setup->logger))->follow($queue)) : null;
         try {
             return $worker->run();
         } finally {
@@ -229,8 +229,8 @@ final class Receiver
             $gauges?->cancel('the queue is no longer consumed');
             shield(fn() => $standby?->release());
             shield(function (): void {
-                $this->setup->ledger?->caretaker->stop();
-                $this->setup->ledger?->flush();
+                $this->setup->persistence?->maintenance->stop();
+                $this->setup->persistence?->flush();
             });
             unset($this->workers[\spl_object_id($worker)]);
             if ($this->workers === []) {
@@ -242,8 +242,8 @@ final class Receiver
 
     private function order(Consumer $consumer, DeliveryProcessor $handling, string $queue): OrderedProcessor
     {
-        \assert($this->setup->ledger !== null);
-        $keys = $this->setup->ledger->keys;
+        \assert($this->setup->persistence !== null);
+        $keys = $this->setup->persistence->keys;
         $waiting = $this->handling(new BlockedMessageConsumer($keys, $this->setup->transport, $queue), $queue);
 
         return new OrderedProcessor($queue, $keys, $consumer, $handling, $waiting, $this->setup->logger);
@@ -263,20 +263,20 @@ final class Receiver
     private function handling(Consumer $consumer, string $queue): DeliveryProcessor
     {
         $setup = $this->setup;
-        $shared = $setup->database !== null && $consumer instanceof TransactionalConsumer && $consumer->shares($setup->database);
-        $direct = $setup->publishing === Publishing::BeforeCommitUnconfirmed && !$shared ? $setup->transport : null;
-        $ledger = $setup->publishing === Publishing::Recorded && $setup->database !== null ? $setup->ledger : null;
+        $shared = $setup->database !== null && $consumer instanceof TransactionalConsumer && $consumer->sharesDatabase($setup->database);
+        $direct = $setup->guarantee === DeliveryGuarantee::BestEffort && !$shared ? $setup->transport : null;
+        $persistence = $setup->guarantee === DeliveryGuarantee::Transactional && $setup->database !== null ? $setup->persistence : null;
         $outage = $setup->database === null ? null : new DatabaseOutage($setup->database, $setup->logger);
-        $invoker = new Invoker($setup, $direct, $ledger, $queue);
-        $dispatcher = new Dispatcher($consumer, $shared ? $consumer : null, $setup, $invoker, $outage, $ledger);
-        $suspicion = $ledger === null || $outage === null ? null : new CrashGuard($ledger, $outage, $queue, $setup->logger);
-        $swaps = $consumer instanceof TransactionalConsumer && $setup->ledger !== null && $consumer->shares($setup->ledger->delayed->database);
+        $invoker = new Invoker($setup, $direct, $persistence, $queue);
+        $dispatcher = new Dispatcher($consumer, $shared ? $consumer : null, $setup, $invoker, $outage, $persistence);
+        $suspicion = $persistence === null || $outage === null ? null : new CrashGuard($persistence, $outage, $queue, $setup->logger);
+        $swaps = $consumer instanceof TransactionalConsumer && $setup->persistence !== null && $consumer->sharesDatabase($setup->persistence->delayed->database);
 
         $batches = new BatchDispatcher(
             $consumer,
             $shared ? $consumer : null,
             $setup,
-            new BatchInvoker($setup, $shared ? $consumer : null, $direct, $ledger, $queue),
+            new BatchInvoker($setup, $shared ? $consumer : null, $direct, $persistence, $queue),
             $dispatcher,
             $outage,
         );

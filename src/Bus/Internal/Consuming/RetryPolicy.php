@@ -69,7 +69,7 @@ final class RetryPolicy
             return null;
         }
         foreach ($handler->attributes->retries as $retry) {
-            if ($retry->fits($thrown)) {
+            if ($retry->matches($thrown)) {
                 return $retry;
             }
         }
@@ -78,6 +78,6 @@ final class RetryPolicy
             return $this->conflict;
         }
 
-        return $this->transient->fits($thrown) || DatabaseOutage::isOne($thrown) ? $this->default : null;
+        return $this->transient->matches($thrown) || DatabaseOutage::isOne($thrown) ? $this->default : null;
     }
 }

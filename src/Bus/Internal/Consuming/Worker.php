@@ -44,7 +44,7 @@ final class Worker
     private bool $stopping = false;
     private bool $forced = false;
     /** Of handlers; of the deliveries that have none the messages are to be confirmed and acknowledged. */
-    public readonly ConcurrencyLimit $places;
+    public readonly ConcurrencyLimit $concurrency;
 
     private readonly DeliveryScheduler $intake;
     private readonly Wakeup $ended;
@@ -68,8 +68,8 @@ final class Worker
         ?BreakerState $breaker,
         private readonly LoggerInterface $logger,
     ) {
-        $this->places = new ConcurrencyLimit($options->concurrency, $breaker);
-        $this->intake = new DeliveryScheduler($consumer, $transport, $queue, $options, $handlers, $order?->lanes, $this);
+        $this->concurrency = new ConcurrencyLimit($options->concurrency, $breaker);
+        $this->intake = new DeliveryScheduler($consumer, $transport, $queue, $options, $handlers, $order?->keyQueues, $this);
         $this->ended = new Wakeup("the end of a handler of queue \"{$queue}\"");
     }
 
@@ -151,9 +151,9 @@ final class Worker
     }
 
     /** The handlers of a delivery have ended: others may run while its messages are confirmed. */
-    public function free(Delivery $delivery): void
+    public function release(Delivery $delivery): void
     {
-        if ($this->places->free($delivery->tag)) {
+        if ($this->concurrency->release($delivery->tag)) {
             $this->ended->notify();
         }
     }
@@ -178,7 +178,7 @@ final class Worker
     public function start(array $deliveries): void
     {
         foreach ($deliveries as $delivery) {
-            if ($this->stopping || (!$this->places->isFree() && !$this->awaitPlace())) {
+            if ($this->stopping || (!$this->concurrency->hasCapacity() && !$this->awaitCapacity())) {
                 return;
             }
             $this->launch($delivery);
@@ -192,9 +192,9 @@ final class Worker
      */
     public function startBatch(Handler $handler, array $deliveries): void
     {
-        if ($this->awaitPlace()) {
+        if ($this->awaitCapacity()) {
             $tag = $deliveries[0]->tag;
-            $this->places->take($tag);
+            $this->concurrency->acquire($tag);
             $this->tasks[$tag] = $this->task($this->handleBatch(...), $handler, $deliveries);
             $this->started += \count($deliveries);
             $this->isLast(0) && $this->stop();
@@ -202,10 +202,10 @@ final class Worker
     }
 
     /** @return bool whether another handler may run; false when the worker stops */
-    public function awaitPlace(): bool
+    public function awaitCapacity(): bool
     {
-        while (!$this->stopping && !$this->places->isFree()) {
-            $left = $this->places->left();
+        while (!$this->stopping && !$this->concurrency->hasCapacity()) {
+            $left = $this->concurrency->retryAfter();
             $this->ended->wait($left === null ? null : Clock::monotonic() + $left);
         }
 
@@ -215,7 +215,7 @@ final class Worker
     /** Handles what has waited for a key that was released, unless the key is busy: then it is looked for again. */
     public function replay(string $key): void
     {
-        if ($this->order === null || $this->stopping || !$this->order->lanes->reserve($key)) {
+        if ($this->order === null || $this->stopping || !$this->order->keyQueues->reserve($key)) {
             return;
         }
         $this->tasks["key {$key}"] = $this->task(function () use ($key): void {
@@ -233,7 +233,7 @@ final class Worker
 
     private function launch(Delivery $delivery): void
     {
-        $this->places->take($delivery->tag);
+        $this->concurrency->acquire($delivery->tag);
         $this->tasks[$delivery->tag] = $this->task($this->handle(...), $delivery);
         if (++$this->started === $this->options->limit) {
             $this->stop();
@@ -271,7 +271,7 @@ final class Worker
     /** Starts the next of a key; it takes the place of the one that has just ended. */
     private function next(string $key): void
     {
-        $next = $this->order?->lanes->leave($key);
+        $next = $this->order?->keyQueues->leave($key);
         if ($next !== null && !$this->stopping) {
             $this->launch($next);
         }
@@ -289,8 +289,8 @@ final class Worker
 
     private function leave(Delivery $delivery): void
     {
-        $this->places->free($delivery->tag);
-        $this->places->breaker?->ended($delivery->tag);
+        $this->concurrency->release($delivery->tag);
+        $this->concurrency->breaker?->ended($delivery->tag);
         unset($this->tasks[$delivery->tag]);
         $this->ended->notify();
     }

@@ -35,13 +35,13 @@ final class BreakerState
     }
 
     /** Whether no message may be started now. */
-    public function holds(): bool
+    public function isOpen(): bool
     {
         return $this->until !== null && ($this->probe !== null || self::now() < $this->until);
     }
 
     /** Seconds until that may change by itself; null when it does not. */
-    public function left(): ?float
+    public function retryAfter(): ?float
     {
         return $this->until === null || $this->probe !== null ? null : \max(0.0, $this->until - self::now());
     }
@@ -73,7 +73,7 @@ final class BreakerState
         }
         $this->inARow++;
         if ($this->probe === $tag) {
-            $this->pause = \min($this->rule->longest, 2 * $this->pause);
+            $this->pause = \min($this->rule->maxPause, 2 * $this->pause);
             $this->open($thrown);
         } elseif ($this->until === null && $this->inARow >= $this->rule->failures) {
             $this->open($thrown);

@@ -28,25 +28,25 @@ final class ConcurrencyLimit
         $this->gradient = $concurrency === null ? new AdaptiveLimit(\hrtime(true) / 1e9) : null;
     }
 
-    public function isFree(): bool
+    public function hasCapacity(): bool
     {
-        return \count($this->taken) < ($this->concurrency ?? $this->gradient->limit ?? 0) && ($this->breaker === null || !$this->breaker->holds());
+        return \count($this->taken) < ($this->concurrency ?? $this->gradient->limit ?? 0) && ($this->breaker === null || !$this->breaker->isOpen());
     }
 
     /** Seconds after which a place may be free without a handler having ended; null when there is no such time. */
-    public function left(): ?float
+    public function retryAfter(): ?float
     {
-        return $this->breaker?->left();
+        return $this->breaker?->retryAfter();
     }
 
-    public function take(int $tag): void
+    public function acquire(int $tag): void
     {
         $this->taken[$tag] = $this->gradient === null ? 0 : \hrtime(true);
         $this->breaker?->started($tag);
     }
 
     /** @return bool false when it was free already */
-    public function free(int $tag): bool
+    public function release(int $tag): bool
     {
         if (!isset($this->taken[$tag])) {
             return false;

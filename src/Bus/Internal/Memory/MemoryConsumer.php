@@ -26,7 +26,7 @@ final class MemoryConsumer implements Consumer
         private readonly MemoryQueue $queue,
         private readonly ?MemoryQueue $dead,
         private readonly int $prefetch,
-        private readonly ?FaultInjector $surroundings = null,
+        private readonly ?FaultInjector $faults = null,
     ) {}
 
     public function next(int $max, ?float $wait = null): array
@@ -57,7 +57,7 @@ final class MemoryConsumer implements Consumer
         if ($publish !== []) {
             $this->broker->publish($publish);
         }
-        if ($this->surroundings?->crashes()) {
+        if ($this->faults?->crashes()) {
             $this->giveBack();
         }
         $this->settle($delivery);
@@ -70,7 +70,7 @@ final class MemoryConsumer implements Consumer
         }
     }
 
-    public function park(Delivery $delivery, array $headers): void
+    public function deadLetter(Delivery $delivery, array $headers): void
     {
         $dead = $this->dead ?? throw new PublishFailed('A dead-letter queue has no dead-letter queue of its own');
         if ($this->settle($delivery)) {

@@ -28,12 +28,12 @@ final class MemoryDelayStore implements DelayStore
         private readonly \Closure $earlier,
     ) {}
 
-    public function keep(Outgoing $message, float $due): void
+    public function store(Outgoing $message, float $due): void
     {
         $this->add($message->headers[Header::MESSAGE_ID] ?? '', $message, null, $due);
     }
 
-    public function comeBack(Outgoing $message, string $queue, float $seconds): void
+    public function storeRetry(Outgoing $message, string $queue, float $seconds): void
     {
         // Of two messages of one id neither is to be lost.
         $id = ($message->headers[Header::MESSAGE_ID] ?? '') . "@{$queue}@" . \hash('xxh3', "{$message->type}\0{$message->body}");

@@ -17,8 +17,8 @@ final class MemoryQueue
 
     public readonly Wakeup $arrival;
 
-    /** @param FaultInjector|null $surroundings null delivers the oldest first */
-    public function __construct(string $name, private readonly ?FaultInjector $surroundings = null)
+    /** @param FaultInjector|null $faults null delivers the oldest first */
+    public function __construct(string $name, private readonly ?FaultInjector $faults = null)
     {
         $this->ready = new \SplDoublyLinkedList();
         $this->arrival = new Wakeup("messages in queue \"{$name}\"");
@@ -43,7 +43,7 @@ final class MemoryQueue
     {
         $taken = [];
         while ($max-- > 0 && ($ready = \count($this->ready)) > 0) {
-            $index = $this->surroundings?->next($ready) ?? 0;
+            $index = $this->faults?->next($ready) ?? 0;
             if ($index === 0) {
                 $taken[] = $this->ready->shift();
                 continue;

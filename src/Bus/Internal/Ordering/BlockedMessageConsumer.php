@@ -43,7 +43,7 @@ final class BlockedMessageConsumer implements Consumer
         // It is where it was.
     }
 
-    public function park(Delivery $delivery, array $headers): void
+    public function deadLetter(Delivery $delivery, array $headers): void
     {
         $this->transport->put(DeadLetters::queueOf($this->queue), [new Outgoing($delivery->type, $delivery->body, $headers)]);
         $this->keys->remove($delivery);

@@ -33,7 +33,7 @@ final class OrderedProcessor
     /** Seconds before what could not be done is tried again. */
     private const PAUSE = 1.0;
 
-    public readonly KeyQueues $lanes;
+    public readonly KeyQueues $keyQueues;
 
     /** @var array<string, string> the message that blocks each key */
     private array $heads = [];
@@ -52,7 +52,7 @@ final class OrderedProcessor
         private readonly DeliveryProcessor $waiting,
         private readonly LoggerInterface $logger,
     ) {
-        $this->lanes = new KeyQueues();
+        $this->keyQueues = new KeyQueues();
     }
 
     /** Handles a message whose turn it is, and everything that has waited for it. */
@@ -66,7 +66,7 @@ final class OrderedProcessor
             return;
         }
         $outcome = $this->turn($this->handling, $delivery, $key, $worker);
-        if ($outcome === Outcome::Handled && isset($this->heads[$key])) {
+        if ($outcome === Outcome::Succeeded && isset($this->heads[$key])) {
             $this->insist($worker, fn() => $this->keys->release($this->queue, $key));
             $this->replay($key, $worker);
         }
@@ -100,7 +100,7 @@ final class OrderedProcessor
                 return;
             }
             foreach ($waiting as $delivery) {
-                if ($worker->isStopping() || $this->turn($this->waiting, $delivery, $key, $worker) !== Outcome::Handled) {
+                if ($worker->isStopping() || $this->turn($this->waiting, $delivery, $key, $worker) !== Outcome::Succeeded) {
                     return;
                 }
             }
@@ -132,7 +132,7 @@ final class OrderedProcessor
         };
         while (true) {
             $outcome = $handling->run($delivery, $worker, $failing);
-            if ($outcome !== Outcome::GivenBack || $worker->isStopping()) {
+            if ($outcome !== Outcome::Requeued || $worker->isStopping()) {
                 return $outcome;
             }
             delay(self::PAUSE);

@@ -32,7 +32,7 @@ final class DelayedMessages implements DelayStore
     /** Woken when this process has put something off that may be due before everything else. */
     public readonly Wakeup $earlier;
 
-    private readonly TablePublisher $courier;
+    private readonly TablePublisher $publisher;
 
     private readonly string $replace;
 
@@ -43,10 +43,10 @@ final class DelayedMessages implements DelayStore
     ) {
         $this->earlier = new Wakeup('a message that is put off');
         $this->replace = (new Dialect($database))->replace('weft_delayed', self::COLUMNS);
-        $this->courier = new TablePublisher($database, $transport, $logger, 'weft_delayed', cancellable: true);
+        $this->publisher = new TablePublisher($database, $transport, $logger, 'weft_delayed', cancellable: true);
     }
 
-    public function keep(Outgoing $message, float $due): void
+    public function store(Outgoing $message, float $due): void
     {
         $this->add($this->database, $message, $due);
         $this->earlier->notify();
@@ -58,14 +58,14 @@ final class DelayedMessages implements DelayStore
         $connection->execute(self::KEEP, self::row(Persistence::idOf($message->headers), $message, '', $due));
     }
 
-    public function comeBack(Outgoing $message, string $queue, float $seconds): void
+    public function storeRetry(Outgoing $message, string $queue, float $seconds): void
     {
-        $this->database->transaction(fn(Transaction $transaction) => $this->addReturn($transaction, $message, $queue, $seconds));
+        $this->database->transaction(fn(Transaction $transaction) => $this->addRetry($transaction, $message, $queue, $seconds));
         $this->earlier->notify();
     }
 
     /** Puts a failed message off as part of a transaction. */
-    public function addReturn(Transaction $transaction, Outgoing $message, string $queue, float $seconds): void
+    public function addRetry(Transaction $transaction, Outgoing $message, string $queue, float $seconds): void
     {
         // Two services that share the database may both wait for one event, and of two messages of one id neither is to be lost.
         $id = Persistence::idOf($message->headers) . '@' . \hash('xxh3', "{$queue}\0{$message->type}\0{$message->body}");
@@ -101,7 +101,7 @@ final class DelayedMessages implements DelayStore
     {
         $sent = 0;
         do {
-            [$rows, $stuck] = $this->courier->carry('due <= ? ORDER BY due', [self::milliseconds(Clock::now())]);
+            [$rows, $stuck] = $this->publisher->carry('due <= ? ORDER BY due', [self::milliseconds(Clock::now())]);
             foreach ($stuck as $row) {
                 $this->database->execute('UPDATE weft_delayed SET due = ? WHERE id = ?', [self::milliseconds(Clock::now() + self::STUCK), $row['id']]);
             }

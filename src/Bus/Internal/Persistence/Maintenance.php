@@ -6,7 +6,7 @@ namespace Weft\Bus\Internal\Persistence;
 
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Recording;
+use Weft\Bus\InboxOptions;
 use Weft\Internal\Jitter;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Task;
@@ -46,7 +46,7 @@ final class Maintenance
         private readonly OutboxRelay $relay,
         private readonly DelayedMessages $delayed,
         private readonly Schedules $schedules,
-        private readonly Recording $recording,
+        private readonly InboxOptions $options,
         private readonly LoggerInterface $logger,
     ) {}
 
@@ -85,10 +85,10 @@ final class Maintenance
      *
      * @return int rows deleted
      */
-    public function forget(): int
+    public function prune(): int
     {
         $dialect = new Dialect($this->database);
-        $before = \time() - (int) $this->recording->retention;
+        $before = \time() - (int) $this->options->retention;
         $deleted = 0;
         foreach ([['weft_inbox', 'handled_at'], ['weft_attempts', 'noted_at']] as [$table, $column]) {
             do {
@@ -143,6 +143,6 @@ final class Maintenance
     private function purge(): void
     {
         delay(Jitter::around(self::PURGE, 0.25));
-        $this->forget();
+        $this->prune();
     }
 }

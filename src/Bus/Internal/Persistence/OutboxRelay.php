@@ -19,7 +19,7 @@ use Weft\Sql\Database;
  */
 final class OutboxRelay
 {
-    private readonly TablePublisher $courier;
+    private readonly TablePublisher $publisher;
 
     /** @var list<array{float, string}> when, by the monotonic clock, which id was the largest; oldest first */
     private array $horizons = [];
@@ -30,7 +30,7 @@ final class OutboxRelay
         LoggerInterface $logger,
         private readonly float $after,
     ) {
-        $this->courier = new TablePublisher($database, $transport, $logger, 'weft_outbox');
+        $this->publisher = new TablePublisher($database, $transport, $logger, 'weft_outbox');
     }
 
     /**
@@ -68,7 +68,7 @@ final class OutboxRelay
         $after = '';
         do {
             // Only within one look, past rows that could not be sent; the next one begins at the beginning.
-            [$rows, $stuck] = $this->courier->carry('id > ? AND id <= ? ORDER BY id', [$after, $horizon]);
+            [$rows, $stuck] = $this->publisher->carry('id > ? AND id <= ? ORDER BY id', [$after, $horizon]);
             $sent += \count($rows) - \count($stuck);
             $after = $rows[\count($rows) - 1]['id'] ?? '';
         } while (\count($rows) === TablePublisher::BATCH);

@@ -9,7 +9,7 @@ use Weft\Bus\CrashedTooOften;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\Internal\Identifier;
-use Weft\Bus\Recording;
+use Weft\Bus\InboxOptions;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
@@ -34,9 +34,9 @@ final class Persistence
     public readonly OutboxRelay $relay;
     public readonly DelayedMessages $delayed;
     public readonly Schedules $schedules;
-    public readonly Maintenance $caretaker;
+    public readonly Maintenance $maintenance;
     public readonly BlockedKeys $keys;
-    private readonly Redeliveries $attempts;
+    private readonly Redeliveries $redeliveries;
     private readonly DeferredDelete $sent;
     private bool $isReady = false;
 
@@ -44,15 +44,15 @@ final class Persistence
         public readonly Database $database,
         Transport $transport,
         EnvelopeFactory $envelopes,
-        public readonly Recording $recording,
+        public readonly InboxOptions $options,
         LoggerInterface $logger,
     ) {
-        $this->relay = new OutboxRelay($database, $transport, $logger, $recording->relayAfter);
+        $this->relay = new OutboxRelay($database, $transport, $logger, $options->relayAfter);
         $this->delayed = new DelayedMessages($database, $transport, $logger);
         $this->schedules = new Schedules($database, $this->delayed, $envelopes, $logger);
-        $this->caretaker = new Maintenance($database, $this->relay, $this->delayed, $this->schedules, $recording, $logger);
+        $this->maintenance = new Maintenance($database, $this->relay, $this->delayed, $this->schedules, $options, $logger);
         $this->keys = new BlockedKeys($database);
-        $this->attempts = new Redeliveries($database, $logger);
+        $this->redeliveries = new Redeliveries($database, $logger);
         $this->sent = new DeferredDelete($database, 'weft_outbox', 'id', $logger);
     }
 
@@ -76,12 +76,12 @@ final class Persistence
     {
         return [
             'outbox' => (int) $this->database->execute('SELECT count(*) FROM weft_outbox')->value(),
-            'put off' => (int) $this->database->execute('SELECT count(*) FROM weft_delayed')->value(),
+            'delayed' => (int) $this->database->execute('SELECT count(*) FROM weft_delayed')->value(),
         ];
     }
 
     /** @return array{int, float, int} how many messages are in the outbox, how many seconds the oldest is there, and how many are to leave later */
-    public function waiting(): array
+    public function outboxSizes(): array
     {
         $count = fn(string $table): int => (int) $this->database->execute("SELECT count(*) FROM (SELECT 1 FROM {$table} LIMIT " . self::COUNTED . ') AS counted')->value();
         $outbox = $count('weft_outbox');
@@ -92,12 +92,12 @@ final class Persistence
         return [$outbox, $written === null ? 0.0 : \max(0.0, \microtime(true) - $written), $count('weft_delayed')];
     }
 
-    public function entry(Delivery $delivery, string $handler, string $queue): InboxEntry
+    public function inboxEntry(Delivery $delivery, string $handler, string $queue): InboxEntry
     {
         return new InboxEntry($this->database, $delivery, self::idOf($delivery->headers), $this->consumer("{$queue}\0{$handler}"));
     }
 
-    public function entries(string $handler, string $queue): InboxBatch
+    public function inboxBatch(string $handler, string $queue): InboxBatch
     {
         return new InboxBatch($this->database, $this->consumer("{$queue}\0{$handler}"));
     }
@@ -111,11 +111,11 @@ final class Persistence
     }
 
     /** How often whoever handled a message has gone away, as far as it is noted. */
-    public function crashes(Delivery $delivery, string $queue): int
+    public function redeliveries(Delivery $delivery, string $queue): int
     {
         $id = self::idOf($delivery->headers);
 
-        return $id === '' ? 0 : $this->attempts->of($id, $this->consumer($queue));
+        return $id === '' ? 0 : $this->redeliveries->of($id, $this->consumer($queue));
     }
 
     /**
@@ -124,26 +124,26 @@ final class Persistence
      * @return int how often whoever handled it has gone away
      * @throws CrashedTooOften when that is enough
      */
-    public function suspect(Delivery $delivery, string $queue): int
+    public function countRedelivery(Delivery $delivery, string $queue): int
     {
         $id = self::idOf($delivery->headers);
         if ($id === '') {
             return 0;
         }
-        $crashes = $this->attempts->note($id, $this->consumer($queue));
-        if ($crashes >= $this->recording->crashes) {
+        $crashes = $this->redeliveries->note($id, $this->consumer($queue));
+        if ($crashes >= $this->options->crashes) {
             throw new CrashedTooOften("The workers that handled message {$id} of queue \"{$queue}\" went away {$crashes} times without an answer");
         }
 
         return $crashes;
     }
 
-    /** The message was settled: what {@see suspect()} has noted is void. */
-    public function clear(Delivery $delivery, string $queue): void
+    /** The message was settled: what {@see countRedelivery()} has noted is void. */
+    public function clearRedeliveries(Delivery $delivery, string $queue): void
     {
         $id = self::idOf($delivery->headers);
         if ($id !== '') {
-            $this->attempts->forget($id, $this->consumer($queue));
+            $this->redeliveries->forget($id, $this->consumer($queue));
         }
     }
 

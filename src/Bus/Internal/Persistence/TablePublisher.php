@@ -47,7 +47,7 @@ final class TablePublisher
         private readonly bool $cancellable = false,
     ) {
         $this->dialect = new Dialect($database);
-        $this->shared = $transport instanceof DatabaseTransport && $transport->shares($database) ? $transport : null;
+        $this->shared = $transport instanceof DatabaseTransport && $transport->sharesDatabase($database) ? $transport : null;
     }
 
     /**

@@ -110,7 +110,7 @@ final class PostgresConsumer implements TransactionalConsumer
         }
     }
 
-    public function park(Delivery $delivery, array $headers): void
+    public function deadLetter(Delivery $delivery, array $headers): void
     {
         try {
             $dead = $this->store->queues->id(DeadLetters::queueOf($this->queueName));
@@ -122,12 +122,12 @@ final class PostgresConsumer implements TransactionalConsumer
         $this->forget($delivery);
     }
 
-    public function shares(Database $database): bool
+    public function sharesDatabase(Database $database): bool
     {
-        return $this->store->shares($database);
+        return $this->store->sharesDatabase($database);
     }
 
-    public function mayRepeat(): bool
+    public function mayDuplicate(): bool
     {
         return true;
     }

@@ -79,7 +79,7 @@ final class Store
     }
 
     /** @throws SqlException when the other cannot be asked */
-    public function shares(Database $other): bool
+    public function sharesDatabase(Database $other): bool
     {
         return $this->shared[$other] ??= $other === $this->database || ($other->driver() === $this->database->driver() && self::identityOf($other) === $this->identity());
     }

@@ -65,9 +65,9 @@ final class CombinedConsumer implements RemoteConsumer
         $this->of($delivery)->requeue($this->own($delivery));
     }
 
-    public function park(Delivery $delivery, array $headers): void
+    public function deadLetter(Delivery $delivery, array $headers): void
     {
-        $this->of($delivery)->park($this->own($delivery), $headers);
+        $this->of($delivery)->deadLetter($this->own($delivery), $headers);
     }
 
     public function stop(): void

@@ -60,7 +60,7 @@ final class DelayQueues implements DelayStore
     /** @param bool $isReplicated whether the queues are quorum queues, which hand a message on before they let go of it */
     public function __construct(
         private readonly AmqpConnection $connection,
-        private readonly Publisher $publishing,
+        private readonly Publisher $publisher,
         private readonly bool $isReplicated,
     ) {
         $this->turn = new Mutex();
@@ -84,12 +84,12 @@ final class DelayQueues implements DelayStore
         return $bindings;
     }
 
-    public function keep(Outgoing $message, float $due): void
+    public function store(Outgoing $message, float $due): void
     {
         $this->enter($message, $due - \microtime(true), ($message->mustRoute ? 'must.' : 'may.') . self::toType($message->type));
     }
 
-    public function comeBack(Outgoing $message, string $queue, float $seconds): void
+    public function storeRetry(Outgoing $message, string $queue, float $seconds): void
     {
         $this->enter($message, $seconds, 'must.' . self::toQueue($queue));
     }
@@ -110,7 +110,7 @@ final class DelayQueues implements DelayStore
         $this->isDeclared || $this->turn->synchronized($this->declare(...));
         // It enters at its first digit: those before are all zero.
         $key = \implode('.', \str_split(\str_pad($digits, self::LEVELS, '0', \STR_PAD_LEFT))) . ".{$target}";
-        $this->publishing->through(self::exchange(\strlen($digits) - 1), $key, $message);
+        $this->publisher->publishVia(self::exchange(\strlen($digits) - 1), $key, $message);
     }
 
     /** Makes exchanges and queues, once. */

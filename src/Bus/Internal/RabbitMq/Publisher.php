@@ -51,7 +51,7 @@ final class Publisher
      * @param iterable<Outgoing> $messages not an empty array
      * @throws UnroutableMessage|PublishFailed
      */
-    public function confirmed(iterable $messages): void
+    public function publishConfirmed(iterable $messages): void
     {
         try {
             \is_array($messages) && \count($messages) === 1 ? $this->one($messages[0]) : $this->batch($messages);
@@ -68,7 +68,7 @@ final class Publisher
      * @param iterable<Outgoing> $messages
      * @throws PublishFailed
      */
-    public function unconfirmed(iterable $messages): void
+    public function publishUnconfirmed(iterable $messages): void
     {
         try {
             $publisher = $this->unconfirmed ??= $this->open(false);
@@ -87,7 +87,7 @@ final class Publisher
      * @param array<string, mixed> $extra    of the delivery that is parked
      * @throws UndefinedQueue|PublishFailed
      */
-    public function into(string $queue, array $messages, array $extra = []): void
+    public function publishTo(string $queue, array $messages, array $extra = []): void
     {
         try {
             $publisher = $this->single ??= $this->open(true);
@@ -109,7 +109,7 @@ final class Publisher
      *
      * @throws PublishFailed
      */
-    public function through(string $exchange, string $key, Outgoing $message): void
+    public function publishVia(string $exchange, string $key, Outgoing $message): void
     {
         try {
             $publisher = $this->single ??= $this->open(true);

@@ -50,7 +50,7 @@ final class RabbitMqConsumer implements RemoteConsumer
      */
     public function __construct(
         private readonly Subscription $subscription,
-        private readonly Publisher $publishing,
+        private readonly Publisher $publisher,
         private readonly string $queue,
         private readonly int $prefetch,
         private readonly Wakeup $arrival,
@@ -92,7 +92,7 @@ final class RabbitMqConsumer implements RemoteConsumer
     public function ack(Delivery $delivery, array $publish = []): void
     {
         if ($publish !== []) {
-            $this->publishing->confirmed($publish);
+            $this->publisher->publishConfirmed($publish);
         }
         $this->subscription->ack($delivery->tag, self::number($delivery));
     }
@@ -108,7 +108,7 @@ final class RabbitMqConsumer implements RemoteConsumer
         }
     }
 
-    public function park(Delivery $delivery, array $headers): void
+    public function deadLetter(Delivery $delivery, array $headers): void
     {
         try {
             $this->bury($delivery, $headers);
@@ -164,7 +164,7 @@ final class RabbitMqConsumer implements RemoteConsumer
     {
         $letter = new Outgoing($delivery->type, $delivery->body, $headers, mustRoute: true);
         try {
-            $this->publishing->into(DeadLetters::queueOf($this->queue), [$letter], $delivery->extra);
+            $this->publisher->publishTo(DeadLetters::queueOf($this->queue), [$letter], $delivery->extra);
         } catch (UndefinedQueue $undefined) {
             throw new PublishFailed("Cannot park a message of \"{$this->queue}\": {$undefined->getMessage()}", $undefined);
         }

@@ -112,7 +112,7 @@ final class Requests
         try {
             $this->setup->transport->publish([$outgoing]);
             $missing = '';
-            $this->setup->progress->sent++;
+            $this->setup->stats->sent++;
             if ($pending->reply === null && $pending->failure === null) {
                 $pending->settled->wait($until);
             }
@@ -138,7 +138,7 @@ final class Requests
             return \json_decode($reply->body, true);
         }
         $class = $this->setup->codec->ofType($reply->type)
-            ?? throw new RequestFailed("{$request} was answered with a {$reply->type}, which is not known here: name it in request(…, reply: …) or Bus::messages()");
+            ?? throw new RequestFailed("{$request} was answered with a {$reply->type}, which is not known here: name it in request(…, reply: …) or Bus::registerMessages()");
         try {
             return $this->setup->decoder->decode($class, $reply);
         } catch (\Throwable $thrown) {

@@ -68,7 +68,7 @@ final class SagaCompiler
         if (!$starts) {
             throw new InvalidHandler("Saga {$class} has no method marked with #[SagaStart]: nothing could start it");
         }
-        foreach ($definition->options->announce ? [SagaStarted::class, SagaEnded::class, SagaReopened::class] : [] as $event) {
+        foreach ($definition->options->publishEvents ? [SagaStarted::class, SagaEnded::class, SagaReopened::class] : [] as $event) {
             $this->codec->of($event);
         }
         $this->definitions[$class] = $this->definitions[$definition->name] = $definition;
@@ -165,9 +165,9 @@ final class SagaCompiler
     private static function role(SagaStart|SagaListener|SagaTimeout $mark, Saga $options): SagaMethod
     {
         return match (true) {
-            $mark instanceof SagaStart => new SagaMethod(starts: true, joins: $mark->joins, existing: $mark->existing),
-            $mark instanceof SagaListener => new SagaMethod(starts: false, joins: true, missing: $mark->missing ?? $options->missing),
-            default => new SagaMethod(starts: false, joins: true, times: true),
+            $mark instanceof SagaStart => new SagaMethod(starts: true, joinExisting: $mark->joinExisting, existing: $mark->existing),
+            $mark instanceof SagaListener => new SagaMethod(starts: false, joinExisting: true, missing: $mark->missing ?? $options->missing),
+            default => new SagaMethod(starts: false, joinExisting: true, times: true),
         };
     }
 

@@ -11,10 +11,10 @@ use Weft\Bus\Saga\SagaEnded;
 use Weft\Bus\Saga\SagaExists;
 use Weft\Bus\Saga\SagaNotFound;
 use Weft\Bus\Saga\SagaNotStarted;
-use Weft\Bus\Saga\SagaOver;
+use Weft\Bus\Saga\SagaAlreadyEnded;
 use Weft\Bus\Saga\SagaStarted;
 use Weft\Bus\Saga\SagaStatus;
-use Weft\Bus\Saga\Unmatched;
+use Weft\Bus\Saga\UnmatchedPolicy;
 use Weft\Bus\Unrecoverable;
 use Weft\Sql\Transaction;
 
@@ -56,7 +56,7 @@ final class SagaInvoker
         if ($row === null && $this->role->starts) {
             return $this->definition->start($value);
         }
-        if ($status?->isOpen() && $this->role->joins) {
+        if ($status?->isOpen() && $this->role->joinExisting) {
             return $row;
         }
         $message = "message {$context->messageId()} of type {$context->type()}";
@@ -67,19 +67,19 @@ final class SagaInvoker
 
         return match (true) {
             $row === null => self::refuse($this->role->missing, $context, "{$name} was never started or is forgotten, and gets {$message}", SagaNotFound::class),
-            !$this->role->joins => self::refuse($this->role->existing, $context, "{$name} is {$status?->value} already, and is to be started by {$message}", SagaExists::class),
-            $status === SagaStatus::Expired => self::refuse($this->definition->options->expired, $context, "{$name} has expired on {$row->record()->endedAt?->format('Y-m-d H:i:s')} UTC, and gets {$message}", SagaOver::class),
-            default => self::refuse($this->definition->options->ended, $context, "{$name} has {$status?->value}" . ($row->reason === '' ? '' : " ({$row->reason})") . ", and gets {$message}", SagaOver::class),
+            !$this->role->joinExisting => self::refuse($this->role->existing, $context, "{$name} is {$status?->value} already, and is to be started by {$message}", SagaExists::class),
+            $status === SagaStatus::Expired => self::refuse($this->definition->options->expired, $context, "{$name} has expired on {$row->record()->endedAt?->format('Y-m-d H:i:s')} UTC, and gets {$message}", SagaAlreadyEnded::class),
+            default => self::refuse($this->definition->options->ended, $context, "{$name} has {$status?->value}" . ($row->reason === '' ? '' : " ({$row->reason})") . ", and gets {$message}", SagaAlreadyEnded::class),
         };
     }
 
-    /** @param class-string<SagaNotFound|SagaExists|SagaOver> $class */
-    private static function refuse(Unmatched $answer, Context $context, string $why, string $class): null
+    /** @param class-string<SagaNotFound|SagaExists|SagaAlreadyEnded> $class */
+    private static function refuse(UnmatchedPolicy $answer, Context $context, string $why, string $class): null
     {
         return match ($answer) {
-            Unmatched::Park => throw new $class($why),
-            Unmatched::Retry => throw new SagaNotStarted($why),
-            Unmatched::Ignore => self::ignore($context, $why),
+            UnmatchedPolicy::DeadLetter => throw new $class($why),
+            UnmatchedPolicy::Retry => throw new SagaNotStarted($why),
+            UnmatchedPolicy::Ignore => self::ignore($context, $why),
         };
     }
 
@@ -108,7 +108,7 @@ final class SagaInvoker
 
     private function announce(bool $isNew, SagaRow $row, SagaContext $context): void
     {
-        if (!$this->definition->options->announce) {
+        if (!$this->definition->options->publishEvents) {
             return;
         }
         if ($isNew) {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Saga;
 
-use Weft\Bus\Saga\Unmatched;
+use Weft\Bus\Saga\UnmatchedPolicy;
 
 /**
  * What one method of a saga is there for.
@@ -15,16 +15,16 @@ final class SagaMethod
 {
     /**
      * @param bool      $starts   whether a saga that is not there is started
-     * @param bool      $joins    whether one that is there takes the message
-     * @param Unmatched $missing  where it is not there and not started
-     * @param Unmatched $existing where it is there and does not take the message
+     * @param bool      $joinExisting    whether one that is there takes the message
+     * @param UnmatchedPolicy $missing  where it is not there and not started
+     * @param UnmatchedPolicy $existing where it is there and does not take the message
      * @param bool      $times    whether it is a time-out, of no consequence when it comes too late
      */
     public function __construct(
         public readonly bool $starts,
-        public readonly bool $joins,
-        public readonly Unmatched $missing = Unmatched::Park,
-        public readonly Unmatched $existing = Unmatched::Park,
+        public readonly bool $joinExisting,
+        public readonly UnmatchedPolicy $missing = UnmatchedPolicy::DeadLetter,
+        public readonly UnmatchedPolicy $existing = UnmatchedPolicy::DeadLetter,
         public readonly bool $times = false,
     ) {}
 }

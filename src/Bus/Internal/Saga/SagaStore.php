@@ -137,7 +137,7 @@ final class SagaStore
     }
 
     /** @return int how many sagas were deleted that had ended or expired before a time, in milliseconds */
-    public function forget(Connection $connection, int $before): int
+    public function prune(Connection $connection, int $before): int
     {
         $over = "(ended_at < ? OR (status IN ('active', 'reopened') AND expires_at < ?))";
         $connection->execute(

@@ -17,18 +17,18 @@ use Weft\Bus\MessageDecodingFailed;
 final class BodyStore
 {
     /** Bytes that a body may have and travel. */
-    public readonly int $above;
+    public readonly int $threshold;
 
     public function __construct(private readonly ?ClaimCheck $check)
     {
-        $this->above = $check->above ?? \PHP_INT_MAX;
+        $this->threshold = $check->threshold ?? \PHP_INT_MAX;
     }
 
     /**
      * @param string $id of the message
      * @return string what travels instead of the body
      */
-    public function leave(string $id, string $body): string
+    public function store(string $id, string $body): string
     {
         $this->check?->store->put($id, $body);
 
@@ -41,7 +41,7 @@ final class BodyStore
      * @return string the body
      * @throws ClaimLost|MessageDecodingFailed
      */
-    public function fetch(string $class, array $headers, string $ticket): string
+    public function load(string $class, array $headers, string $ticket): string
     {
         $id = $headers[Header::CLAIM];
         $check = $this->check ?? throw MessageDecodingFailed::claimed($class, 'its body is kept elsewhere: give Bus::connect() the ClaimCheck of its sender');
@@ -54,8 +54,8 @@ final class BodyStore
         return $body;
     }
 
-    public function forget(): int
+    public function prune(): int
     {
-        return $this->check === null ? 0 : $this->check->store->forget($this->check->keep);
+        return $this->check === null ? 0 : $this->check->store->prune($this->check->retention);
     }
 }

@@ -18,14 +18,14 @@ interface DelayStore
      *
      * @param float $due as microtime(true) has it; may be over
      */
-    public function keep(Outgoing $message, float $due): void;
+    public function store(Outgoing $message, float $due): void;
 
     /**
      * Puts a message off that has failed: it comes back to its own queue and no other. Of one message only one copy waits.
      *
      * @param float $seconds from now
      */
-    public function comeBack(Outgoing $message, string $queue, float $seconds): void;
+    public function storeRetry(Outgoing $message, string $queue, float $seconds): void;
 
     /** @return bool false when nothing of that id waits: it was never there, is cancelled, or has left */
     public function cancel(string $messageId): bool;

@@ -63,8 +63,8 @@ final class EnvelopeFactory
             $headers += $class->policy->headers($message, $due);
         }
 
-        if (\strlen($body) > $this->claims->above) {
-            $body = $this->claims->leave($headers[Header::MESSAGE_ID], $body);
+        if (\strlen($body) > $this->claims->threshold) {
+            $body = $this->claims->store($headers[Header::MESSAGE_ID], $body);
             $headers[Header::CLAIM] = $headers[Header::MESSAGE_ID];
         }
 

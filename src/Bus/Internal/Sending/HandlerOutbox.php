@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Sending;
 use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\MessageKind;
-use Weft\Bus\Progress;
+use Weft\Bus\BusStats;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;
 
@@ -22,17 +22,17 @@ final class HandlerOutbox
     private array $kept = [];
 
     /** @var list<array{Outgoing, float}> with the time each is due */
-    private array $putOff = [];
+    private array $delayed = [];
 
     private bool $isOpen = true;
 
     /** What goes to who has asked, once the handler's effects are certain. */
-    public ?Outgoing $answer = null;
+    public ?Outgoing $reply = null;
 
     /** @param Transport|null $direct where messages go at once; null keeps them */
     public function __construct(
         private readonly EnvelopeFactory $envelopes,
-        private readonly Progress $progress,
+        private readonly BusStats $stats,
         private readonly ?Transport $direct,
         private readonly ?DelayStore $delays,
     ) {}
@@ -50,27 +50,27 @@ final class HandlerOutbox
         $outgoing = $this->envelopes->wrap($kind, $message, $cause, $headers, $due);
         if ($due !== null) {
             $this->delays ?? throw Due::nowhere($message);
-            $this->putOff[] = [$outgoing, $due];
+            $this->delayed[] = [$outgoing, $due];
         } elseif ($this->direct === null) {
             $this->kept[] = $outgoing;
         } else {
             $this->direct->publish([$outgoing], confirmed: false);
-            $this->progress->sent++;
+            $this->stats->sent++;
         }
 
         return $outgoing->headers[Header::MESSAGE_ID];
     }
 
     /** @return list<array{Outgoing, float}> messages that are to leave later, and when */
-    public function putOff(): array
+    public function delayed(): array
     {
-        return $this->putOff;
+        return $this->delayed;
     }
 
     /** Whether anything was sent. */
     public function isUsed(): bool
     {
-        return $this->kept !== [] || $this->putOff !== [];
+        return $this->kept !== [] || $this->delayed !== [];
     }
 
     public function isOpen(): bool

@@ -35,10 +35,10 @@ final class Sender
         if ($due === null) {
             $this->setup->transport->publish([$outgoing]);
         } else {
-            $this->setup->ledger?->prepare();
-            ($this->setup->delays ?? throw Due::nowhere($message))->keep($outgoing, $due);
+            $this->setup->persistence?->prepare();
+            ($this->setup->delays ?? throw Due::nowhere($message))->store($outgoing, $due);
         }
-        $this->setup->progress->sent++;
+        $this->setup->stats->sent++;
 
         return $outgoing->headers[Header::MESSAGE_ID];
     }
@@ -62,7 +62,7 @@ final class Sender
             foreach ($messages as $message) {
                 yield $this->setup->envelopes->wrap($kind, $message, null);
                 $sent++;
-                $this->setup->progress->sent++;
+                $this->setup->stats->sent++;
             }
         };
         /** @var iterable<Outgoing> $outgoing */
@@ -75,19 +75,19 @@ final class Sender
     /** @return float|null when the next may be due, by the clock of {@see Clock} */
     public function releaseDue(): ?float
     {
-        $ledger = $this->setup->ledger;
-        if ($ledger === null) {
+        $persistence = $this->setup->persistence;
+        if ($persistence === null) {
             $delays = $this->setup->delays;
             $delays instanceof MemoryDelayStore && $delays->release();
 
             return $delays instanceof MemoryDelayStore ? $delays->next() : null;
         }
-        $ledger->prepare();
-        $ledger->schedules->fire();
-        if (($ledger->delayed->next() ?? \INF) <= Clock::now()) {
-            $ledger->delayed->release();
+        $persistence->prepare();
+        $persistence->schedules->fire();
+        if (($persistence->delayed->next() ?? \INF) <= Clock::now()) {
+            $persistence->delayed->release();
         }
-        $next = \min($ledger->delayed->next() ?? \INF, $ledger->schedules->next() ?? \INF);
+        $next = \min($persistence->delayed->next() ?? \INF, $persistence->schedules->next() ?? \INF);
 
         return $next === \INF ? null : $next;
     }
@@ -95,7 +95,7 @@ final class Sender
     /** @return bool whether a message of that id was waiting and no longer is */
     public function cancel(string $id): bool
     {
-        $this->setup->ledger?->prepare();
+        $this->setup->persistence?->prepare();
 
         return $this->setup->delays?->cancel($id) ?? false;
     }

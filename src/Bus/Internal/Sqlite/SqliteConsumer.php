@@ -97,7 +97,7 @@ final class SqliteConsumer implements TransactionalConsumer
         $this->forget($delivery);
     }
 
-    public function park(Delivery $delivery, array $headers): void
+    public function deadLetter(Delivery $delivery, array $headers): void
     {
         try {
             $this->store->move($delivery->tag, DeadLetters::queueOf($this->queueName), $headers, redelivered: false);
@@ -107,12 +107,12 @@ final class SqliteConsumer implements TransactionalConsumer
         $this->forget($delivery);
     }
 
-    public function shares(Database $database): bool
+    public function sharesDatabase(Database $database): bool
     {
-        return $this->store->shares($database);
+        return $this->store->sharesDatabase($database);
     }
 
-    public function mayRepeat(): bool
+    public function mayDuplicate(): bool
     {
         return false;
     }

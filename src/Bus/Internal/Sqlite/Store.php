@@ -99,7 +99,7 @@ final class Store
         return (string) $database->execute("SELECT file FROM pragma_database_list WHERE name = 'main'")->value();
     }
 
-    public function shares(Database $database): bool
+    public function sharesDatabase(Database $database): bool
     {
         return $database === $this->database
             || ($database->driver() === Driver::Sqlite && $this->file !== '' && self::fileOf($database) === $this->file);

@@ -39,7 +39,7 @@ final class MessageValidation
      */
     public function around(\Closure $invoke): \Closure
     {
-        return fn(object $message, Context $context, ?Transaction $transaction): mixed => $this->admits($message, $context)
+        return fn(object $message, Context $context, ?Transaction $transaction): mixed => $this->accepts($message, $context)
             ? $invoke($message, $context, $transaction)
             : null;
     }
@@ -48,7 +48,7 @@ final class MessageValidation
      * @return bool whether the handler is to be called
      * @throws InvalidMessage
      */
-    public function admits(object $message, Context $context): bool
+    public function accepts(object $message, Context $context): bool
     {
         $violations = $this->validator->validate($message, $this->rule->groups);
         if ($violations === []) {

@@ -10,7 +10,7 @@ use Weft\Bus\Saga\SagaContext;
 use Weft\Bus\Saga\SagaListener;
 use Weft\Bus\Saga\SagaStart;
 use Weft\Bus\Saga\SagaTimeout;
-use Weft\Bus\Saga\Unmatched;
+use Weft\Bus\Saga\UnmatchedPolicy;
 
 final class OrderPlaced
 {
@@ -53,7 +53,7 @@ final class Sent
 }
 
 /** Pays, ships, and reminds of what is not paid. */
-#[Saga(name: 'checkout', by: 'orderId', expires: 3600.0, announce: true)]
+#[Saga(name: 'checkout', by: 'orderId', expires: 3600.0, publishEvents: true)]
 final class Checkout
 {
     private int $total = 0;
@@ -89,7 +89,7 @@ final class Checkout
         $saga->complete('delivered');
     }
 
-    #[SagaListener(missing: Unmatched::Ignore)]
+    #[SagaListener(missing: UnmatchedPolicy::Ignore)]
     public function cancelled(OrderCancelled $event, SagaContext $saga): void
     {
         $this->seen[] = 'cancelled';
@@ -97,7 +97,7 @@ final class Checkout
         $event->broken ? throw new \DomainException('broken') : $saga->fail('cancelled');
     }
 
-    #[SagaListener(missing: Unmatched::Retry)]
+    #[SagaListener(missing: UnmatchedPolicy::Retry)]
     public function noted(OrderNoted $event): void {}
 
     #[SagaTimeout]

@@ -10,7 +10,7 @@ use Weft\Bus\Saga\Saga;
 use Weft\Bus\Saga\SagaContext;
 use Weft\Bus\Saga\SagaListener;
 use Weft\Bus\Saga\SagaStart;
-use Weft\Bus\Saga\Unmatched;
+use Weft\Bus\Saga\UnmatchedPolicy;
 use Weft\Sql\Transaction;
 
 final class Asked
@@ -65,13 +65,13 @@ final class Ended
     public function __construct(public readonly int $number, public readonly ?string $expires = null, public readonly bool $twice = false) {}
 }
 
-#[Saga(name: 'case', by: 'number', expires: null, ended: Unmatched::Park, version: 2)]
+#[Saga(name: 'case', by: 'number', expires: null, ended: UnmatchedPolicy::DeadLetter, version: 2)]
 final class Dossier
 {
     public int $found = 0;
     public string $note = '';
 
-    #[SagaStart(existing: Unmatched::Ignore)]
+    #[SagaStart(existing: UnmatchedPolicy::Ignore)]
     public function opened(Opened $event): void {}
 
     #[SagaListener]

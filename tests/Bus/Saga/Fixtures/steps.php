@@ -29,7 +29,7 @@ final class Walk
     public int $count = 0;
     public string $chain = '';
 
-    #[SagaStart(joins: true)]
+    #[SagaStart(joinExisting: true)]
     public function step(Step $step, SagaContext $saga): void
     {
         self::$calls++;

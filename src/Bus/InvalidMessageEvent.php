@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /** An event that says that a message was invalid, see {@see Validate}. */
-interface FailureEvent
+interface InvalidMessageEvent
 {
     public static function of(object $message, Violation ...$violations): static;
 }

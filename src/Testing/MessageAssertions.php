@@ -7,13 +7,13 @@ namespace Weft\Testing;
 use PHPUnit\Framework\Assert;
 
 /**
- * The messages of one class that left during a test, in their order, and what is expected of them: `$bus->saw(Ship::class)->once()->with(orderId: '1')`.
+ * The messages of one class that left during a test, in their order, and what is expected of them: `$bus->assertSent(Ship::class)->once()->with(orderId: '1')`.
  *
  * What is not so fails the test, with what there was instead.
  *
  * @template T of object
  */
-final class Sightings
+final class MessageAssertions
 {
     /**
      * @internal made by {@see TestBus}
@@ -61,7 +61,7 @@ final class Sightings
      */
     public function with(mixed ...$values): static
     {
-        $fitting = \array_values(\array_filter($this->messages, static fn(object $message): bool => self::fits($message, $values)));
+        $fitting = \array_values(\array_filter($this->messages, static fn(object $message): bool => self::matches($message, $values)));
         $this->check($fitting !== [], "No {$this->what} that was {$this->verb} has " . self::text($values));
 
         return new self($this->what, $fitting, $this->all, $this->verb);
@@ -86,7 +86,7 @@ final class Sightings
     }
 
     /** @param array<array-key, mixed> $values */
-    private static function fits(object $message, array $values): bool
+    private static function matches(object $message, array $values): bool
     {
         foreach ($values as $name => $expected) {
             $name = (string) $name;

@@ -4,21 +4,21 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** How long {@see Publishing::Recorded} remembers, and when it takes a worker for crashed. */
-final class Recording
+/** How long {@see DeliveryGuarantee::Transactional} remembers, and when it takes a worker for crashed. */
+final class InboxOptions
 {
     /**
      * @param float      $retention  seconds a handled message is remembered: one delivered again later than that has its
      *                               effect again. One inbox row per message and handler is kept for so long
      * @param float      $relayAfter seconds after which a committed message that its worker has not sent is sent by the
      *                               relay; it may then arrive twice, and is recognised by its id
-     * @param int<1,max> $crashes    how often a message may be delivered again, because whoever handled it went away
+     * @param int<1,max> $maxCrashes    how often a message may be delivered again, because whoever handled it went away
      *                               without an answer, before it is parked. Counted for all workers together
      */
     public function __construct(
         public readonly float $retention = 7 * 86_400.0,
         public readonly float $relayAfter = 3.0,
-        public readonly int $crashes = 5,
+        public readonly int $maxCrashes = 5,
     ) {
         if (!($retention >= 60.0)) {
             throw new \ValueError("The retention of handled messages must be at least 60 seconds, got {$retention}");
@@ -26,8 +26,8 @@ final class Recording
         if (!($relayAfter >= 0.1)) {
             throw new \ValueError("The relay must leave a worker at least 0.1 seconds to send by itself, got {$relayAfter}");
         }
-        if ($crashes < 1) {
-            throw new \ValueError("A message must be allowed at least 1 crash, got {$crashes}");
+        if ($maxCrashes < 1) {
+            throw new \ValueError("A message must be allowed at least 1 crash, got {$maxCrashes}");
         }
     }
 }

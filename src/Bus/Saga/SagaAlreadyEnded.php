@@ -8,4 +8,4 @@ use Weft\Bus\BusException;
 use Weft\Bus\Unrecoverable;
 
 /** A message is for a saga that has completed, failed or expired; see {@see Saga::$ended} and {@see Saga::$expired}. */
-final class SagaOver extends BusException implements Unrecoverable {}
+final class SagaAlreadyEnded extends BusException implements Unrecoverable {}

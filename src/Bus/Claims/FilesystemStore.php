@@ -8,7 +8,7 @@ use Weft\Bus\ClaimStore;
 use Weft\Bus\PublishFailed;
 
 /** A folder that all processes can reach, one file for each body, which the account alone may read (mode 0600). Reading and writing blocks the process for as long as the disk does. */
-final class FolderStore implements ClaimStore
+final class FilesystemStore implements ClaimStore
 {
     /** @throws \ValueError when it is no folder that can be written to */
     public function __construct(private readonly string $folder)
@@ -40,7 +40,7 @@ final class FolderStore implements ClaimStore
         return $body === false ? null : $body;
     }
 
-    public function forget(float $seconds): int
+    public function prune(float $seconds): int
     {
         $before = \time() - (int) $seconds;
         $deleted = 0;

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /** What a bus has done so far in this process. */
-final class Progress
+final class BusStats
 {
     /** Commands whose handler succeeded. */
     public int $commands = 0;
@@ -17,7 +17,7 @@ final class Progress
     public int $failed = 0;
 
     /** Failed messages that reached the dead-letter queue. */
-    public int $parked = 0;
+    public int $deadLettered = 0;
 
     /** Handlers that had nothing to do, because they have handled the message before. */
     public int $duplicates = 0;
@@ -35,7 +35,7 @@ final class Progress
     public int $inFlight = 0;
 
     /** Messages handled with success. */
-    public function handled(): int
+    public function succeeded(): int
     {
         return $this->commands + $this->events;
     }
