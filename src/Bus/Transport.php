@@ -58,6 +58,13 @@ interface Transport
      */
     public function depth(string $queue): int;
 
+    /**
+     * Whether any process consumes the queue. A process that has died counts until its unacknowledged messages are back in the queue.
+     *
+     * @throws UndefinedQueue
+     */
+    public function isConsumed(string $queue): bool;
+
     /** Closes the connections; consumers that are still open give their deliveries back. */
     public function close(): void;
 }

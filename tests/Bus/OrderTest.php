@@ -301,6 +301,38 @@ final class OrderTest extends BusTestCase
     }
 
     /** @dataProvider places */
+    public function testAConsumerThatTakesOverWaitsForTheMessagesThatTheOneBeforeStillHolds(string $place): void
+    {
+        $this->inRuntime(function () use ($place): void {
+            [$transport, $database] = $this->place($place);
+            $seen = [];
+            $bus = Bus::connect($transport, $database)->handlers(self::accounts(static function (object $message) use (&$seen): void {
+                $seen[] = $message->number;
+            }));
+            $bus->declare(self::QUEUE);
+            $bus->sendAll(\array_map(static fn(int $number): Deposit => new Deposit('a', $number), \range(1, 5)));
+            // As one whose lock has expired while it stalls, or whose end the broker has not noticed.
+            $before = $transport->consume(self::QUEUE, 1);
+            while ($before->next(1) === []) {
+                delay(0.01);
+            }
+            $consumer = async(static fn() => $bus->consume(self::QUEUE, signals: false));
+            delay(1.0);
+            self::assertSame([], $seen);
+            $before->close();
+            while (\count($seen) < 5) {
+                delay(0.01);
+            }
+            $bus->stop();
+            $consumer->await();
+
+            self::assertSame(\range(1, 5), $seen);
+            $bus->close();
+            $database->close();
+        });
+    }
+
+    /** @dataProvider places */
     public function testWhateverFailsEachKeyIsHandledInItsOrderAndNothingIsLost(string $place): void
     {
         $this->inRuntime(function () use ($place): void {

@@ -111,6 +111,18 @@ final class Memory implements DelayingTransport, TemporaryQueues
         return $this->queue($queue)->depth();
     }
 
+    public function isConsumed(string $queue): bool
+    {
+        $consumed = $this->queue($queue);
+        foreach ($this->consumers as $consumer) {
+            if ($consumer->consumes($consumed)) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
     public function close(): void
     {
         foreach ($this->consumers as $consumer) {

@@ -176,6 +176,18 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
         }
     }
 
+    public function isConsumed(string $queue): bool
+    {
+        $id = $this->queueId($queue);
+        try {
+            $this->store->releaseDead();
+
+            return $this->store->queues->isConsumed($id);
+        } catch (SqlException $exception) {
+            throw new TransportFailed("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        }
+    }
+
     public function sharesDatabase(Database $database): bool
     {
         return $this->store->sharesDatabase($database);

@@ -203,15 +203,12 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
 
     public function depth(string $queue): int
     {
-        try {
-            /** @var array{int, int} $state */
-            $state = Scheduler::await(($this->consuming ?? $this->connection)->queueState($queue));
-            $ready = $state[0];
-        } catch (AmqpException $exception) {
-            throw self::failed($queue, $exception);
-        }
+        return $this->state($queue)[0];
+    }
 
-        return $ready;
+    public function isConsumed(string $queue): bool
+    {
+        return $this->state($queue)[1] > 0;
     }
 
     public function close(): void
@@ -250,6 +247,17 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     public function delays(): DelayStore
     {
         return $this->delayQueues;
+    }
+
+    /** @return array{int, int} messages that are ready, and consumers */
+    private function state(string $queue): array
+    {
+        try {
+            /** @var array{int, int} */
+            return Scheduler::await(($this->consuming ?? $this->connection)->queueState($queue));
+        } catch (AmqpException $exception) {
+            throw self::failed($queue, $exception);
+        }
     }
 
     private function optionsOf(string $queue): RabbitMqQueue

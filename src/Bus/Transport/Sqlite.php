@@ -95,6 +95,11 @@ final class Sqlite implements DatabaseTransport, TemporaryQueues
         return $this->store->depth($this->store->queueId($queue));
     }
 
+    public function isConsumed(string $queue): bool
+    {
+        return $this->store->isConsumed($this->store->queueId($queue));
+    }
+
     public function sharesDatabase(Database $database): bool
     {
         return $this->store->sharesDatabase($database);

@@ -96,6 +96,11 @@ final class SpyTransport implements Transport
         return $this->inner->depth($queue);
     }
 
+    public function isConsumed(string $queue): bool
+    {
+        return $this->inner->isConsumed($queue);
+    }
+
     public function close(): void
     {
         $this->inner->close();

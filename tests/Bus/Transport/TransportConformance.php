@@ -458,6 +458,29 @@ abstract class TransportConformance extends TestCase
         });
     }
 
+    public function testAQueueIsConsumedUntilItsConsumersHaveClosed(): void
+    {
+        $this->on(function (Transport $transport): void {
+            $transport->declare($this->queue(), [$this->type('a')]);
+            $transport->declare($this->queue('other'), [$this->type('b')]);
+            $transport->publish([$this->message('a', '1'), $this->message('a', '2')]);
+            self::assertFalse($transport->isConsumed($this->queue()));
+            $consumers = [$transport->consume($this->queue(), 1), $transport->consume($this->queue(), 1)];
+            foreach ($consumers as $consumer) {
+                $this->take($consumer, 1);
+            }
+            foreach ($consumers as $consumer) {
+                self::assertTrue($transport->isConsumed($this->queue()));
+                self::assertFalse($transport->isConsumed($this->queue('other')));
+                $consumer->close();
+            }
+            while ($transport->isConsumed($this->queue())) {
+                delay(0.01);
+            }
+            self::assertSame(['1', '2'], $this->drain($transport));
+        });
+    }
+
     public function testClosingTwiceIsNothing(): void
     {
         $this->on(function (Transport $transport): void {

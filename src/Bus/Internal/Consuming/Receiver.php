@@ -195,7 +195,7 @@ final class Receiver
                 return null;
             }
 
-            return $standby->await($signals) ? $standby : null;
+            return $standby->await($signals, fn(): bool => $this->setup->transport->isConsumed($queue)) ? $standby : null;
         } finally {
             unset($this->standbys[\spl_object_id($standby)]);
         }

@@ -29,6 +29,11 @@ final class MemoryConsumer implements Consumer
         private readonly ?FaultInjector $faults = null,
     ) {}
 
+    public function consumes(MemoryQueue $queue): bool
+    {
+        return $this->queue === $queue;
+    }
+
     public function next(int $max, ?float $wait = null): array
     {
         $deadline = $wait === null ? null : Clock::monotonic() + (Clock::isVirtual() ? \min($wait, self::STANDSTILL) : $wait);

@@ -51,23 +51,67 @@ final class ActiveConsumerLock
         $this->owner = \substr((string) \gethostname(), 0, 30) . ' ' . (string) \getmypid() . ' ' . \bin2hex(\random_bytes(8));
     }
 
-    /** @return bool false when it was told to stop before */
-    public function await(bool $signals): bool
+    /**
+     * Acquires the lock and waits until the previous owner's consumer is gone. The lock alone is not enough: an owner that was killed
+     * or has stalled may still hold unacknowledged messages, and the broker would deliver the ones behind them first.
+     *
+     * @param \Closure(): bool $isConsumed whether the queue still has a consumer
+     * @return bool false when it was told to stop before
+     */
+    public function await(bool $signals, \Closure $isConsumed): bool
     {
         $watch = $signals ? detach(function (): void {
             signal(self::SIGTERM, self::SIGINT);
             $this->stop();
         }) : null;
         try {
-            while (!$this->stopping && $this->lock === null) {
-                $this->lock = $this->take();
-                $this->lock === null && delay(self::LOOK);
-            }
-
-            return $this->lock !== null;
+            do {
+                $this->acquire();
+            } while ($this->lock !== null && !$this->awaitPrevious($isConsumed));
+        } catch (\Throwable $thrown) {
+            $this->release();
+            throw $thrown;
         } finally {
             $watch?->cancel();
         }
+        if ($this->lock !== null && $this->stopping) {
+            $this->release();
+            $this->lock = null;
+        }
+
+        return $this->lock !== null;
+    }
+
+    private function acquire(): void
+    {
+        while (!$this->stopping && $this->lock === null) {
+            $this->lock = $this->take();
+            $this->lock === null && delay(self::LOOK);
+        }
+    }
+
+    /**
+     * @param \Closure(): bool $isConsumed
+     * @return bool false when the lock was lost meanwhile
+     */
+    private function awaitPrevious(\Closure $isConsumed): bool
+    {
+        $held = $this->hold(static function (): void {});
+        try {
+            while (!$this->stopping && !$this->wasLost && $isConsumed()) {
+                delay(self::LOOK);
+            }
+        } finally {
+            $held->cancel('the previous consumer is gone');
+        }
+        if ($this->wasLost) {
+            $this->lock = null;
+            $this->wasLost = false;
+
+            return false;
+        }
+
+        return true;
     }
 
     public function stop(): void

@@ -87,6 +87,12 @@ final class Queues
         return $this->ask('SELECT EXISTS (SELECT 1 FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL ORDER BY id LIMIT 1)', self::range($queue));
     }
 
+    /** Whether consumers are registered for the queue, in any process. */
+    public function isConsumed(int $queue): bool
+    {
+        return (bool) $this->database->execute('SELECT EXISTS (SELECT 1 FROM weft_consumers WHERE queue_id = ?)', [$queue])->value();
+    }
+
     public function depth(int $queue): int
     {
         return $this->ask('SELECT count(*) FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL', self::range($queue));

@@ -57,7 +57,7 @@ final class SqliteConsumer implements TransactionalConsumer
         $queueId = $store->queueId($queue);
         $lock = $store->file === '' ? null : Lock::create($store->file);
 
-        return new self($store, $queue, $queueId, $prefetch, $store->register($lock?->path ?? ''), $lock);
+        return new self($store, $queue, $queueId, $prefetch, $store->register($queueId, $lock?->path ?? ''), $lock);
     }
 
     public function next(int $max, ?float $wait = null): array

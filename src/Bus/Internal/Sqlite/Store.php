@@ -46,7 +46,7 @@ final class Store
         'CREATE TABLE IF NOT EXISTS weft_messages (
             id INTEGER PRIMARY KEY, type TEXT NOT NULL, redelivered INTEGER NOT NULL, headers TEXT NOT NULL, body BLOB NOT NULL)',
         'CREATE TABLE IF NOT EXISTS weft_consumers (
-            id INTEGER PRIMARY KEY AUTOINCREMENT, lock TEXT NOT NULL)',
+            id INTEGER PRIMARY KEY AUTOINCREMENT, queue_id INTEGER NOT NULL, lock TEXT NOT NULL)',
         'CREATE TABLE IF NOT EXISTS weft_claims (
             id INTEGER PRIMARY KEY AUTOINCREMENT, queue_id INTEGER NOT NULL, consumer_id INTEGER, batch INTEGER NOT NULL,
             first INTEGER NOT NULL, last INTEGER NOT NULL, redelivered INTEGER NOT NULL DEFAULT 0)',
@@ -340,9 +340,17 @@ final class Store
     }
 
     /** @param string $lock path of the file whose lock says that the consumer lives */
-    public function register(string $lock): int
+    public function register(int $queue, string $lock): int
     {
-        return $this->database->execute('INSERT INTO weft_consumers (lock) VALUES (?) RETURNING id', [$lock])->value();
+        return $this->database->execute('INSERT INTO weft_consumers (queue_id, lock) VALUES (?, ?) RETURNING id', [$queue, $lock])->value();
+    }
+
+    /** Whether consumers are registered for the queue, in any process; releases what dead ones held. */
+    public function isConsumed(int $queue): bool
+    {
+        $this->releaseAbandoned();
+
+        return (bool) $this->database->execute('SELECT EXISTS (SELECT 1 FROM weft_consumers WHERE queue_id = ?)', [$queue])->value();
     }
 
     /** Makes everything the consumer still holds available to others. */
