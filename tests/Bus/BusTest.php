@@ -756,7 +756,7 @@ final class BusTest extends BusTestCase
 
                 public function failed(string $type, \Throwable $error, bool $deadLettered): void
                 {
-                    $this->told[] = ['failed', $type, $error->getMessage(), $parked];
+                    $this->told[] = ['failed', $type, $error->getMessage(), $deadLettered];
                 }
             };
             $bus = Bus::connect('memory:', observer: $observer)->handlers(self::storing(function (StoreCustomer $command): void {

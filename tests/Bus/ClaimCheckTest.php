@@ -91,7 +91,7 @@ final class ClaimCheckTest extends BusTestCase
             $bus->declare(self::QUEUE);
             $id = $bus->send(self::customer(7));
             self::assertSame(0, $bus->prune());
-            self::assertSame(1, $claims->store->forget(-10.0));
+            self::assertSame(1, $claims->store->prune(-10.0));
             self::assertNull($claims->store->get($id));
             self::drain($bus);
 

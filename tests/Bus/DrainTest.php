@@ -224,7 +224,7 @@ final class DrainTest extends BusTestCase
     /** Attempts that count towards a crash. */
     private static function noted(Database $database): int
     {
-        return $database->execute('SELECT count(*) FROM weft_attempts')->value();
+        return $database->execute('SELECT count(*) FROM weft_redeliveries')->value();
     }
 
     private static function effects(Database $database, string $what): int

@@ -429,7 +429,7 @@ final class FlowTest extends BusTestCase
             }
 
             self::assertGreaterThan(0.98, \microtime(true) - $started, '6 calls at 5 a second');
-            self::assertLessThan(1_500_000, $database->execute('SELECT ahead FROM weft_paces')->value(), 'microseconds that turns are taken in advance');
+            self::assertLessThan(1_500_000, $database->execute('SELECT reserved_us FROM weft_rate_limits')->value(), 'microseconds that turns are taken in advance');
             async($bus->close(...))->await();
             try {
                 $consuming->await();
@@ -497,7 +497,7 @@ final class FlowTest extends BusTestCase
                 public function store(StoreCustomer $command): void {}
             });
             $bus->declare(self::QUEUE);
-            $database->execute('INSERT INTO weft_paces (name, ahead, seen) VALUES (?, 1000, ?)', ['gateway', \intdiv(\hrtime(true), 1_000) + 86_400_000_000]);
+            $database->execute('INSERT INTO weft_rate_limits (name, reserved_us, clock_us) VALUES (?, 1000, ?)', ['gateway', \intdiv(\hrtime(true), 1_000) + 86_400_000_000]);
             $bus->send(self::customer(1));
             $started = \microtime(true);
             self::drain($bus);

@@ -33,7 +33,7 @@ final class KilledConsumersTest extends BusTestCase
     /** @return iterable<string, array{string, string}> and a query for how many messages consumers hold */
     public static function databases(): iterable
     {
-        yield 'SQLite' => ['sqlite', 'SELECT count(*) FROM weft_claims'];
+        yield 'SQLite' => ['sqlite', 'SELECT count(*) FROM weft_claimed_ranges'];
         yield 'PostgreSQL' => ['postgres', 'SELECT count(consumer_id) FROM weft_messages'];
     }
 

@@ -74,7 +74,7 @@ final class MetricsTest extends TestCase
             $run->look();
         }
 
-        self::assertSame([], $missing, $page . $run->registerMessages());
+        self::assertSame([], $missing, $page . $run->messages());
         self::assertTrue(self::shows($page, 'weft_bus_delayed_messages', ['database' => "{$this->app->folder}/billing.db"], '0'), 'each database has a series of its own');
         foreach (\array_keys($expected) as $name) {
             self::assertMatchesRegularExpression('/^# HELP ' . \preg_replace('/_count$/', '', $name) . ' \S/m', $page);

@@ -234,6 +234,6 @@ class OutageTest extends BusTestCase
     /** Attempts that count towards a crash. */
     private static function noted(Database $database): int
     {
-        return $database->execute('SELECT count(*) FROM weft_attempts')->value();
+        return $database->execute('SELECT count(*) FROM weft_redeliveries')->value();
     }
 }

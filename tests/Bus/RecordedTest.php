@@ -351,7 +351,7 @@ class RecordedTest extends BusTestCase
             self::drain($bus);
             for ($id = 1; $id <= 12_000; $id += 1_000) {
                 $rows = \implode(', ', \array_map(static fn(int $id): string => "('{$id}', 1, 1, 1000)", \range($id, $id + 999)));
-                $database->execute("INSERT INTO weft_inbox (message_id, consumer, body, handled_at) VALUES {$rows}");
+                $database->execute("INSERT INTO weft_inbox (message_id, consumer, body_hash, handled_at) VALUES {$rows}");
             }
 
             self::assertSame(12_000, $bus->prune());

@@ -238,7 +238,7 @@ class RetryTest extends BusTestCase
 
     public function testRulesOfDelayGrowUpToTheirMaximumAndAreSpread(): void
     {
-        $retry = new Retry(delayed: 9, delay: 1.0, multiplier: 3.0, max: 20.0, jitter: 0.5);
+        $retry = new Retry(delayed: 9, delay: 1.0, multiplier: 3.0, maxDelay: 20.0, jitter: 0.5);
 
         self::assertSame([1.0, 3.0, 9.0, 20.0, 20.0], \array_map(static fn(int $round): float => $retry->delayFor($round, 0.5), [1, 2, 3, 4, 9]));
         self::assertSame([0.75, 1.25], [$retry->delayFor(1, 0.0), $retry->delayFor(1, 1.0)]);

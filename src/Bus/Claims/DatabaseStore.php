@@ -10,7 +10,7 @@ use Weft\Sql\Bytes;
 use Weft\Sql\Database;
 use Weft\Sql\Internal\Schema;
 
-/** A table `weft_bodies`, made when it is first needed. */
+/** A table `weft_claim_checks`, made when it is first needed. */
 final class DatabaseStore implements ClaimStore
 {
     private const ROWS = 500;
@@ -26,14 +26,14 @@ final class DatabaseStore implements ClaimStore
     public function put(string $id, string $body): void
     {
         $this->prepare();
-        $this->database->execute('INSERT INTO weft_bodies (id, kept_at, body) VALUES (?, ?, ?)', [$id, \time(), new Bytes($body)]);
+        $this->database->execute('INSERT INTO weft_claim_checks (id, kept_at, body) VALUES (?, ?, ?)', [$id, \time(), new Bytes($body)]);
     }
 
     public function get(string $id): ?string
     {
         $this->prepare();
 
-        return $this->database->execute('SELECT body FROM weft_bodies WHERE id = ?', [$id])->value();
+        return $this->database->execute('SELECT body FROM weft_claim_checks WHERE id = ?', [$id])->value();
     }
 
     public function prune(float $seconds): int
@@ -42,7 +42,7 @@ final class DatabaseStore implements ClaimStore
         $before = \time() - (int) $seconds;
         $deleted = 0;
         do {
-            $rows = $this->database->execute($this->dialect->deleteBelow('weft_bodies', 'id', 'kept_at', self::ROWS), [$before])->affected();
+            $rows = $this->database->execute($this->dialect->deleteBelow('weft_claim_checks', 'id', 'kept_at', self::ROWS), [$before])->affected();
             $deleted += $rows;
         } while ($rows === self::ROWS);
 
@@ -52,7 +52,7 @@ final class DatabaseStore implements ClaimStore
     private function prepare(): void
     {
         if (!$this->isReady) {
-            (new Schema($this->database))->table('weft_bodies', [
+            (new Schema($this->database))->table('weft_claim_checks', [
                 'id VARCHAR(64) NOT NULL PRIMARY KEY',
                 'kept_at BIGINT NOT NULL',
                 "body {$this->dialect->bytes()} NOT NULL",

@@ -35,7 +35,7 @@ final class DetailsTest extends TestCase
 
             $saga = $bus->bus()->sagas()->find('conversation', $id);
             self::assertSame([SagaStatus::Completed, '{"heard":["why","answer to why"]}'], [$saga?->status, $saga->state]);
-            $bus->saw(Answered::class)->once();
+            $bus->assertSent(Answered::class)->once();
         }, runs: 10, faults: new Faults(duplicate: 0.3, crash: 0.3));
     }
 
@@ -47,19 +47,19 @@ final class DetailsTest extends TestCase
             $bus->publish(new Opened(2));
             $bus->publish(new Tagged(1, 'red'));
             $bus->publish(new Tagged(1, 'red'));
-            $bus->parkedNothing();
+            $bus->assertNoDeadLetters();
             $bus->publish(new Found('red'));
             $bus->publish(new Tagged(2, 'red'));
-            $bus->parked(Tagged::class, because: SagaValueTaken::class)->once();
+            $bus->assertDeadLettered(Tagged::class, because: SagaValueTaken::class)->once();
             $bus->publish(new Ended(1));
-            $bus->retryParked();
-            $bus->parkedNothing();
+            $bus->retryDeadLetters();
+            $bus->assertNoDeadLetters();
             $bus->publish(new Found('red'));
             $bus->publish(new Tagged(2, 'red', off: true));
             $bus->publish(new Found('red'));
 
             self::assertSame(['1', '2'], $bus->database->execute('SELECT id FROM effects ORDER BY id')->column());
-            $bus->parked(Found::class)->once();
+            $bus->assertDeadLettered(Found::class)->once();
         });
     }
 
@@ -70,7 +70,7 @@ final class DetailsTest extends TestCase
             self::assertNull($bus->bus()->sagas()->find('case', '1')?->expiresAt);
             $bus->publish(new Ended(1));
             $bus->publish(new Ended(1));
-            $bus->parked(Ended::class, because: SagaAlreadyEnded::class)->once();
+            $bus->assertDeadLettered(Ended::class, because: SagaAlreadyEnded::class)->once();
 
             $bus->publish(new Opened(2));
             $bus->publish(new Ended(2, expires: '2026-01-01 01:00:00 UTC'));
@@ -80,7 +80,7 @@ final class DetailsTest extends TestCase
             $saga = $bus->bus()->sagas()->find('case', '2');
             self::assertSame([SagaStatus::Expired, '2026-01-01 01:00:00'], [$saga?->status, $saga->endedAt?->format('Y-m-d H:i:s')]);
             $bus->publish(new Tagged(2, 'late'));
-            $bus->parked(Tagged::class, because: SagaAlreadyEnded::class)->once();
+            $bus->assertDeadLettered(Tagged::class, because: SagaAlreadyEnded::class)->once();
         });
     }
 
@@ -90,7 +90,7 @@ final class DetailsTest extends TestCase
             $bus->publish(new Opened(1));
             $bus->publish(new Ended(1, twice: true));
 
-            $bus->parked(Ended::class, because: \Error::class)->once();
+            $bus->assertDeadLettered(Ended::class, because: \Error::class)->once();
             self::assertSame(SagaStatus::Active, $bus->bus()->sagas()->find('case', '1')?->status);
         });
     }
@@ -108,7 +108,7 @@ final class DetailsTest extends TestCase
             foreach ([1, 2, 3] as $number) {
                 $bus->publish(new Tagged($number, "tag {$number}"));
             }
-            $bus->parked(Tagged::class, because: SagaStateInvalid::class)->times(2);
+            $bus->assertDeadLettered(Tagged::class, because: SagaStateInvalid::class)->times(2);
             $bus->publish(new Found('tag 3'));
 
             $saga = $bus->bus()->sagas()->state('case', '3');
@@ -125,7 +125,7 @@ final class DetailsTest extends TestCase
             $bus->bus()->publish(new Asked('b'));
             $bus->run();
 
-            $bus->parked(Asked::class, because: SagaNotCorrelated::class)->once()->with(what: 'b');
+            $bus->assertDeadLettered(Asked::class, because: SagaNotCorrelated::class)->once()->with(what: 'b');
             self::assertNotNull($bus->bus()->sagas()->find(Fixtures\ByHeader::class, '7'));
         });
     }

@@ -91,7 +91,7 @@ final class RestartTest extends BusTestCase
     private static function state(Bus $bus, Database $database): string
     {
         $state = ['dead letters' => $bus->deadLetters('tickers')->count(), 'sagas' => $database->execute('SELECT status, version, count(*) AS c FROM weft_sagas GROUP BY status, version')->rows()];
-        foreach (['weft_delayed', 'weft_attempts', 'weft_messages', 'weft_claims', 'weft_consumers'] as $table) {
+        foreach (['weft_delayed', 'weft_redeliveries', 'weft_messages', 'weft_claimed_ranges', 'weft_consumers'] as $table) {
             try {
                 $state[$table] = $database->execute("SELECT count(*) FROM {$table}")->value();
             } catch (SqlException) {

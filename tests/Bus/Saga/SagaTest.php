@@ -200,7 +200,7 @@ final class SagaTest extends BusTestCase
             delay(0.01);
             self::assertSame(1, $bus->sagas()->prune(before: 0.0));
             self::assertSame(['3', '1'], $ids(null));
-            self::assertSame(0, $this->database($kind)->execute('SELECT count(*) FROM weft_saga_values')->value());
+            self::assertSame(0, $this->database($kind)->execute('SELECT count(*) FROM weft_saga_associations')->value());
             $bus->publish(new ParcelDelivered('parcel of 2'));
             self::drain($bus);
             self::assertSame([SagaNotFound::class], self::errors($bus));

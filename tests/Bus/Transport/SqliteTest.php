@@ -94,7 +94,7 @@ final class SqliteTest extends TransportConformance
 
             self::assertSame([0, 0, 0], \array_map(
                 static fn(string $table): int => $database->execute("SELECT count(*) FROM weft_{$table}")->value(),
-                ['messages', 'claims', 'consumers'],
+                ['messages', 'claimed_ranges', 'consumers'],
             ));
             self::assertSame([], \glob("{$this->folder}/customers.db-weft/*"));
             $database->close();

@@ -36,7 +36,7 @@ final class DatabaseOutage
     private const READ_ONLY = '25006';
 
     /** Deletes nothing, and is refused all the same where nothing may be changed. */
-    private const PROBE = "DELETE FROM weft_attempts WHERE message_id = ''";
+    private const PROBE = "DELETE FROM weft_redeliveries WHERE message_id = ''";
 
     private bool $probing = false;
     private readonly Wakeup $over;
@@ -67,7 +67,7 @@ final class DatabaseOutage
         } else {
             $this->probe($thrown, $worker, \min(self::LONGEST_PAUSE, self::FIRST_PAUSE * 2 ** ($times - 1)));
         }
-        if ($worker->isStopping() && !$this->replies()) {
+        if ($worker->isStopping() && !$this->isAvailable()) {
             throw new HandlingInterrupted('the worker was told to stop while the database was down');
         }
 
@@ -82,14 +82,14 @@ final class DatabaseOutage
             do {
                 delay($pause);
                 $pause = \min(self::LONGEST_PAUSE, 2 * $pause);
-            } while (!$worker->isStopping() && !$this->replies());
+            } while (!$worker->isStopping() && !$this->isAvailable());
         } finally {
             $this->probing = false;
             $this->over->notify();
         }
     }
 
-    private function answers(): bool
+    private function isAvailable(): bool
     {
         try {
             $this->database->execute(self::PROBE);

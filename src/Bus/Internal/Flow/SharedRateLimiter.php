@@ -102,13 +102,13 @@ final class SharedRateLimiter
      */
     private function reserve(Transaction $transaction, int $taken, int $burst): ?int
     {
-        $row = $transaction->execute("SELECT ahead, seen FROM weft_paces WHERE name = ?{$this->dialect->forUpdate()}", [$this->name])->first();
+        $row = $transaction->execute("SELECT reserved_us, clock_us FROM weft_rate_limits WHERE name = ?{$this->dialect->forUpdate()}", [$this->name])->first();
         if ($row === null) {
             return null;
         }
         $now = $this->now($transaction);
-        $first = \max($row['ahead'] - $this->clock->elapsed($row['seen'], $now, \hrtime(true) / 1e3), -$burst);
-        $transaction->execute('UPDATE weft_paces SET ahead = ?, seen = ? WHERE name = ?', [$first + $taken, $now, $this->name]);
+        $first = \max($row['reserved_us'] - $this->clock->elapsed($row['clock_us'], $now, \hrtime(true) / 1e3), -$burst);
+        $transaction->execute('UPDATE weft_rate_limits SET reserved_us = ?, clock_us = ? WHERE name = ?', [$first + $taken, $now, $this->name]);
 
         return $first;
     }
@@ -117,7 +117,7 @@ final class SharedRateLimiter
     private function begin(): void
     {
         try {
-            $this->database->execute('INSERT INTO weft_paces (name, ahead, seen) VALUES (?, 0, ?)', [$this->name, $this->now($this->database)]);
+            $this->database->execute('INSERT INTO weft_rate_limits (name, reserved_us, clock_us) VALUES (?, 0, ?)', [$this->name, $this->now($this->database)]);
         } catch (UniqueViolation) {
             // Another process was first.
         }

@@ -36,7 +36,7 @@ final class OrderedProcessor
     public readonly KeyQueues $keyQueues;
 
     /** @var array<string, string> the message that blocks each key */
-    private array $heads = [];
+    private array $blockedBy = [];
 
     private bool $known = false;
 
@@ -60,13 +60,13 @@ final class OrderedProcessor
     {
         $this->learn($worker);
         $id = Persistence::idOf($delivery->headers);
-        if (isset($this->heads[$key]) && $this->heads[$key] !== $id) {
+        if (isset($this->blockedBy[$key]) && $this->blockedBy[$key] !== $id) {
             $this->wait($delivery, $key, $worker);
 
             return;
         }
         $outcome = $this->turn($this->handling, $delivery, $key, $worker);
-        if ($outcome === Outcome::Succeeded && isset($this->heads[$key])) {
+        if ($outcome === Outcome::Succeeded && isset($this->blockedBy[$key])) {
             $this->insist($worker, fn() => $this->keys->release($this->queue, $key));
             $this->replay($key, $worker);
         }
@@ -93,7 +93,7 @@ final class OrderedProcessor
                 $waiting = $this->keys->waiting($this->queue, $key);
                 if ($waiting === []) {
                     $this->keys->forget($this->queue, $key);
-                    unset($this->heads[$key]);
+                    unset($this->blockedBy[$key]);
                 }
             });
             if ($waiting === []) {
@@ -128,7 +128,7 @@ final class OrderedProcessor
         $failing = function () use ($key, $delivery): void {
             $id = Persistence::idOf($delivery->headers);
             $this->keys->block($this->queue, $key, $id);
-            $this->heads[$key] = $id;
+            $this->blockedBy[$key] = $id;
         };
         while (true) {
             $outcome = $handling->run($delivery, $worker, $failing);
@@ -143,9 +143,9 @@ final class OrderedProcessor
     {
         if (!$this->known) {
             $this->insist($worker, function (): void {
-                $heads = \array_map(static fn(array $state): string => $state['head'], $this->keys->state($this->queue));
+                $blockedBy = \array_map(static fn(array $state): string => $state['message_id'], $this->keys->state($this->queue));
                 // Others may have learned it meanwhile, and more.
-                $this->heads = $this->known ? $this->heads : $heads;
+                $this->blockedBy = $this->known ? $this->blockedBy : $blockedBy;
                 $this->known = true;
             });
         }

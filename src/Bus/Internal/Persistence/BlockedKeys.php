@@ -25,55 +25,55 @@ final class BlockedKeys
 
     public function __construct(private readonly Database $database) {}
 
-    /** @param string $head id of the message that blocks it */
-    public function block(string $queue, string $key, string $head): void
+    /** @param string $messageId id of the message that blocks it */
+    public function block(string $queue, string $key, string $messageId): void
     {
-        $this->database->transaction(static function (Transaction $transaction) use ($queue, $key, $head): void {
-            $transaction->execute('DELETE FROM weft_keys WHERE queue = ? AND order_key = ?', [$queue, $key]);
-            $transaction->execute('INSERT INTO weft_keys (queue, order_key, head, blocked_at, released) VALUES (?, ?, ?, ?, 0)', [$queue, $key, $head, \time()]);
+        $this->database->transaction(static function (Transaction $transaction) use ($queue, $key, $messageId): void {
+            $transaction->execute('DELETE FROM weft_blocked_keys WHERE queue = ? AND order_key = ?', [$queue, $key]);
+            $transaction->execute('INSERT INTO weft_blocked_keys (queue, order_key, message_id, blocked_at, released) VALUES (?, ?, ?, ?, 0)', [$queue, $key, $messageId, \time()]);
         });
     }
 
     /** @return bool false when it was not blocked */
     public function release(string $queue, string $key): bool
     {
-        return $this->database->execute('UPDATE weft_keys SET released = 1 WHERE queue = ? AND order_key = ?', [$queue, $key])->affected() > 0;
+        return $this->database->execute('UPDATE weft_blocked_keys SET released = 1 WHERE queue = ? AND order_key = ?', [$queue, $key])->affected() > 0;
     }
 
     /** Nothing waits behind it any more. */
     public function forget(string $queue, string $key): void
     {
-        $this->database->execute('DELETE FROM weft_keys WHERE queue = ? AND order_key = ?', [$queue, $key]);
+        $this->database->execute('DELETE FROM weft_blocked_keys WHERE queue = ? AND order_key = ?', [$queue, $key]);
     }
 
     /** Whether any key of a queue is blocked. */
     public function anyOf(string $queue): bool
     {
-        return $this->database->execute('SELECT 1 FROM weft_keys WHERE queue = ? LIMIT 1', [$queue])->value() !== null;
+        return $this->database->execute('SELECT 1 FROM weft_blocked_keys WHERE queue = ? LIMIT 1', [$queue])->value() !== null;
     }
 
-    /** @return array<string, array{head: string, released: bool}> by key */
+    /** @return array<string, array{message_id: string, released: bool}> by key */
     public function state(string $queue): array
     {
         $state = [];
-        foreach ($this->database->execute('SELECT order_key, head, released FROM weft_keys WHERE queue = ?', [$queue])->rows() as $row) {
-            $state[$row['order_key']] = ['head' => $row['head'], 'released' => $row['released'] === 1];
+        foreach ($this->database->execute('SELECT order_key, message_id, released FROM weft_blocked_keys WHERE queue = ?', [$queue])->rows() as $row) {
+            $state[$row['order_key']] = ['message_id' => $row['message_id'], 'released' => $row['released'] === 1];
         }
 
-        /** @var array<string, array{head: string, released: bool}> */
+        /** @var array<string, array{message_id: string, released: bool}> */
         return $state;
     }
 
     /** @return list<BlockedKey> the longest blocked first */
     public function blocked(string $queue): array
     {
-        $rows = $this->database->execute('SELECT k.order_key, k.head, k.blocked_at, k.released,
-                (SELECT count(*) FROM weft_waiting w WHERE w.queue = k.queue AND w.order_key = k.order_key) AS waiting
-            FROM weft_keys k WHERE k.queue = ? ORDER BY k.blocked_at, k.order_key', [$queue])->rows();
+        $rows = $this->database->execute('SELECT k.order_key, k.message_id, k.blocked_at, k.released,
+                (SELECT count(*) FROM weft_blocked_messages w WHERE w.queue = k.queue AND w.order_key = k.order_key) AS waiting
+            FROM weft_blocked_keys k WHERE k.queue = ? ORDER BY k.blocked_at, k.order_key', [$queue])->rows();
 
         return \array_map(static fn(array $row): BlockedKey => new BlockedKey(
             $row['order_key'],
-            $row['head'],
+            $row['message_id'],
             new \DateTimeImmutable("@{$row['blocked_at']}"),
             $row['waiting'],
             $row['released'] === 1,
@@ -89,11 +89,11 @@ final class BlockedKeys
     {
         $id = Persistence::idOf($delivery->headers);
         try {
-            $this->database->execute('INSERT INTO weft_waiting (queue, order_key, message_id, type, headers, body) VALUES (?, ?, ?, ?, ?, ?)', [
+            $this->database->execute('INSERT INTO weft_blocked_messages (queue, order_key, message_id, type, headers, body) VALUES (?, ?, ?, ?, ?, ?)', [
                 $queue, $key, $id, $delivery->type, Headers::encode($delivery->headers), new Bytes($delivery->body),
             ]);
         } catch (UniqueViolation $violation) {
-            $body = $this->database->execute('SELECT body FROM weft_waiting WHERE queue = ? AND message_id = ?', [$queue, $id])->value();
+            $body = $this->database->execute('SELECT body FROM weft_blocked_messages WHERE queue = ? AND message_id = ?', [$queue, $id])->value();
             if ($body !== null && $body !== $delivery->body) {
                 throw new DuplicateMessageId("A message with the id {$id} and another body waits for the key {$key} already", $violation);
             }
@@ -104,10 +104,10 @@ final class BlockedKeys
     /** @return list<Delivery> the first that wait, with tags below 0: no broker gives such */
     public function waiting(string $queue, string $key): array
     {
-        $rows = $this->database->execute('SELECT place, type, headers, body FROM weft_waiting WHERE queue = ? AND order_key = ? ORDER BY place LIMIT ' . self::ROWS, [$queue, $key])->rows();
+        $rows = $this->database->execute('SELECT position, type, headers, body FROM weft_blocked_messages WHERE queue = ? AND order_key = ? ORDER BY position LIMIT ' . self::ROWS, [$queue, $key])->rows();
 
         return \array_map(static fn(array $row): Delivery => new Delivery(
-            -(int) $row['place'],
+            -(int) $row['position'],
             $row['type'],
             $row['body'],
             [Header::ORDER_KEY => $key] + Headers::decode($row['headers']),
@@ -117,6 +117,6 @@ final class BlockedKeys
 
     public function remove(Delivery $waiting): void
     {
-        $this->database->execute('DELETE FROM weft_waiting WHERE place = ?', [-$waiting->tag]);
+        $this->database->execute('DELETE FROM weft_blocked_messages WHERE position = ?', [-$waiting->tag]);
     }
 }

@@ -105,12 +105,12 @@ final class Dialect
         $id = 'VARCHAR(64)' . ($this->driver === self::POSTGRES ? ' COLLATE "C"' : '');
         $tables = [
             "weft_inbox (
-                message_id {$id} NOT NULL, consumer BIGINT NOT NULL, body BIGINT NOT NULL, handled_at BIGINT NOT NULL,
+                message_id {$id} NOT NULL, consumer BIGINT NOT NULL, body_hash BIGINT NOT NULL, handled_at BIGINT NOT NULL,
                 PRIMARY KEY (message_id, consumer)",
             "weft_outbox (
                 id {$id} NOT NULL PRIMARY KEY, type VARCHAR(200) NOT NULL, must_route SMALLINT NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL",
-            'weft_attempts (
-                message_id VARCHAR(64) NOT NULL, consumer BIGINT NOT NULL, attempts INT NOT NULL, noted_at BIGINT NOT NULL,
+            'weft_redeliveries (
+                message_id VARCHAR(64) NOT NULL, consumer BIGINT NOT NULL, redeliveries INT NOT NULL, updated_at BIGINT NOT NULL,
                 PRIMARY KEY (message_id, consumer)',
         ];
         $tables[] = "weft_delayed (
@@ -118,14 +118,14 @@ final class Dialect
                 must_route SMALLINT NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL";
         $tables[] = 'weft_schedules (
                 name VARCHAR(200) NOT NULL PRIMARY KEY, rule VARCHAR(200) NOT NULL, due BIGINT NOT NULL';
-        $tables[] = 'weft_keys (
-                queue VARCHAR(250) NOT NULL, order_key VARCHAR(200) NOT NULL, head VARCHAR(64) NOT NULL, blocked_at BIGINT NOT NULL,
+        $tables[] = 'weft_blocked_keys (
+                queue VARCHAR(250) NOT NULL, order_key VARCHAR(200) NOT NULL, message_id VARCHAR(64) NOT NULL, blocked_at BIGINT NOT NULL,
                 released SMALLINT NOT NULL, PRIMARY KEY (queue, order_key)';
-        $tables[] = "weft_waiting (
-                place {$this->counter()}, queue VARCHAR(250) NOT NULL, order_key VARCHAR(200) NOT NULL, message_id VARCHAR(64) NOT NULL,
+        $tables[] = "weft_blocked_messages (
+                position {$this->counter()}, queue VARCHAR(250) NOT NULL, order_key VARCHAR(200) NOT NULL, message_id VARCHAR(64) NOT NULL,
                 type VARCHAR(200) NOT NULL, headers TEXT NOT NULL, body {$bytes} NOT NULL, UNIQUE (queue, message_id)";
-        $tables[] = 'weft_paces (name VARCHAR(255) NOT NULL PRIMARY KEY, ahead BIGINT NOT NULL, seen BIGINT NOT NULL';
-        $indexes = ['weft_inbox' => 'handled_at', 'weft_attempts' => 'noted_at', 'weft_delayed' => 'due', 'weft_waiting' => 'queue, order_key, place'];
+        $tables[] = 'weft_rate_limits (name VARCHAR(255) NOT NULL PRIMARY KEY, reserved_us BIGINT NOT NULL, clock_us BIGINT NOT NULL';
+        $indexes = ['weft_inbox' => 'handled_at', 'weft_redeliveries' => 'updated_at', 'weft_delayed' => 'due', 'weft_blocked_messages' => 'queue, order_key, position'];
         $statements = $this->driver === self::POSTGRES ? ["SELECT pg_advisory_xact_lock(hashtext('weft tables'))"] : [];
         foreach ($tables as $table) {
             $name = (string) \strstr($table, ' ', true);

@@ -42,7 +42,7 @@ final class InboxBatch
                 $rows[] = [$id, $this->consumer, InboxEntry::fingerprint($delivery->body), $now];
             }
         }
-        self::insert($transaction, 'INSERT INTO weft_inbox (message_id, consumer, body, handled_at) VALUES ', $rows);
+        self::insert($transaction, 'INSERT INTO weft_inbox (message_id, consumer, body_hash, handled_at) VALUES ', $rows);
     }
 
     /** @param list<Outgoing> $messages */
@@ -71,8 +71,8 @@ final class InboxBatch
             return [];
         }
         [$among, $parameters] = $this->dialect->among('message_id', \array_values($ids));
-        $rows = $this->database->execute("SELECT message_id, body FROM weft_inbox WHERE consumer = ? AND {$among}", [$this->consumer, ...$parameters])->rows();
-        $bodies = \array_column($rows, 'body', 'message_id');
+        $rows = $this->database->execute("SELECT message_id, body_hash FROM weft_inbox WHERE consumer = ? AND {$among}", [$this->consumer, ...$parameters])->rows();
+        $bodies = \array_column($rows, 'body_hash', 'message_id');
         $handled = [];
         foreach ($ids as $key => $id) {
             if (isset($bodies[$id])) {

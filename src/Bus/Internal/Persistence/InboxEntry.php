@@ -24,8 +24,8 @@ use Weft\Sql\Transaction;
  */
 final class InboxEntry
 {
-    private const NOTE = 'INSERT INTO weft_inbox (message_id, consumer, body, handled_at) VALUES (?, ?, ?, ?)';
-    private const FIND = 'SELECT body FROM weft_inbox WHERE message_id = ? AND consumer = ?';
+    private const NOTE = 'INSERT INTO weft_inbox (message_id, consumer, body_hash, handled_at) VALUES (?, ?, ?, ?)';
+    private const FIND = 'SELECT body_hash FROM weft_inbox WHERE message_id = ? AND consumer = ?';
     private const SEND = 'INSERT INTO weft_outbox (id, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?)';
 
     /**

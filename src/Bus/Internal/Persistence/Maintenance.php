@@ -90,7 +90,7 @@ final class Maintenance
         $dialect = new Dialect($this->database);
         $before = \time() - (int) $this->options->retention;
         $deleted = 0;
-        foreach ([['weft_inbox', 'handled_at'], ['weft_attempts', 'noted_at']] as [$table, $column]) {
+        foreach ([['weft_inbox', 'handled_at'], ['weft_redeliveries', 'updated_at']] as [$table, $column]) {
             do {
                 $rows = $this->database->execute($dialect->deleteBelow($table, 'message_id, consumer', $column, self::PURGE_ROWS), [$before])->affected();
                 $deleted += $rows;

@@ -131,7 +131,7 @@ final class Persistence
             return 0;
         }
         $crashes = $this->redeliveries->note($id, $this->consumer($queue));
-        if ($crashes >= $this->options->crashes) {
+        if ($crashes >= $this->options->maxCrashes) {
             throw new CrashedTooOften("The workers that handled message {$id} of queue \"{$queue}\" went away {$crashes} times without an answer");
         }
 

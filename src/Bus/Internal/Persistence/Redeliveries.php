@@ -31,26 +31,26 @@ final class Redeliveries
     public function note(string $id, int $consumer): int
     {
         return $this->database->transaction(static function (Transaction $transaction) use ($id, $consumer): int {
-            $updated = $transaction->execute('UPDATE weft_attempts SET attempts = attempts + 1, noted_at = ? WHERE message_id = ? AND consumer = ?', [\time(), $id, $consumer]);
+            $updated = $transaction->execute('UPDATE weft_redeliveries SET redeliveries = redeliveries + 1, updated_at = ? WHERE message_id = ? AND consumer = ?', [\time(), $id, $consumer]);
             if ($updated->affected() === 0) {
-                $transaction->execute('INSERT INTO weft_attempts (message_id, consumer, attempts, noted_at) VALUES (?, ?, 1, ?)', [$id, $consumer, \time()]);
+                $transaction->execute('INSERT INTO weft_redeliveries (message_id, consumer, redeliveries, updated_at) VALUES (?, ?, 1, ?)', [$id, $consumer, \time()]);
 
                 return 1;
             }
 
-            return $transaction->execute('SELECT attempts FROM weft_attempts WHERE message_id = ? AND consumer = ?', [$id, $consumer])->value();
+            return $transaction->execute('SELECT redeliveries FROM weft_redeliveries WHERE message_id = ? AND consumer = ?', [$id, $consumer])->value();
         });
     }
 
     public function of(string $id, int $consumer): int
     {
-        return $this->database->execute('SELECT attempts FROM weft_attempts WHERE message_id = ? AND consumer = ?', [$id, $consumer])->value() ?? 0;
+        return $this->database->execute('SELECT redeliveries FROM weft_redeliveries WHERE message_id = ? AND consumer = ?', [$id, $consumer])->value() ?? 0;
     }
 
     public function forget(string $id, int $consumer): void
     {
         try {
-            $this->database->execute('DELETE FROM weft_attempts WHERE message_id = ? AND consumer = ?', [$id, $consumer]);
+            $this->database->execute('DELETE FROM weft_redeliveries WHERE message_id = ? AND consumer = ?', [$id, $consumer]);
         } catch (SqlException $exception) {
             // The row goes with the retention; until then it counts for a message that is not delivered again.
             $this->logger->warning('The attempts of message {id} could not be forgotten: {error}', ['id' => $id, 'error' => $exception->getMessage(), 'exception' => $exception]);

@@ -16,7 +16,7 @@ use Weft\Sql\Transaction;
  */
 final class Tables
 {
-    public const NAMES = ['weft_inbox', 'weft_outbox', 'weft_attempts', 'weft_delayed', 'weft_schedules', 'weft_keys', 'weft_waiting', 'weft_paces'];
+    public const NAMES = ['weft_inbox', 'weft_outbox', 'weft_redeliveries', 'weft_delayed', 'weft_schedules', 'weft_blocked_keys', 'weft_blocked_messages', 'weft_rate_limits'];
 
     /**
      * An account that may not make tables can use those that are there.

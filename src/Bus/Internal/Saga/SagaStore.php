@@ -14,7 +14,7 @@ use Weft\Sql\Internal\Schema;
 use Weft\Sql\UniqueViolation;
 
 /**
- * Sagas in `weft_sagas`, and the values that are associated with them in `weft_saga_values`.
+ * Sagas in `weft_sagas`, and the values that are associated with them in `weft_saga_associations`.
  *
  * A row is written with the version that was read in the condition, so that no change is made on a state that is over.
  *
@@ -41,7 +41,7 @@ final class SagaStore
             "ended_at {$time}",
             "reason {$schema->text()} NOT NULL",
             'PRIMARY KEY (saga, id)',
-        ], ['weft_sagas_started_at' => 'saga, started_at'])->table('weft_saga_values', [
+        ], ['weft_sagas_started_at' => 'saga, started_at'])->table('weft_saga_associations', [
             "saga {$schema->name(100)}",
             "name {$schema->name(100)}",
             "value {$schema->name(200)}",
@@ -54,7 +54,7 @@ final class SagaStore
     public function find(Connection $connection, string $saga, string $name, string $value): ?SagaRow
     {
         $row = $connection->execute(
-            'SELECT * FROM weft_sagas WHERE saga = ? AND id = COALESCE((SELECT id FROM weft_saga_values WHERE saga = ? AND name = ? AND value = ?), ?)',
+            'SELECT * FROM weft_sagas WHERE saga = ? AND id = COALESCE((SELECT id FROM weft_saga_associations WHERE saga = ? AND name = ? AND value = ?), ?)',
             [$saga, $saga, $name, $value, $value],
         )->first();
 
@@ -89,7 +89,7 @@ final class SagaStore
     /** @throws SagaValueTaken when it is another open saga's */
     public function associate(Connection $connection, SagaRow $row, string $name, string $value): void
     {
-        $holder = $connection->execute('SELECT id FROM weft_saga_values WHERE saga = ? AND name = ? AND value = ?', [$row->saga, $name, $value])->value();
+        $holder = $connection->execute('SELECT id FROM weft_saga_associations WHERE saga = ? AND name = ? AND value = ?', [$row->saga, $name, $value])->value();
         if ($holder === $row->id) {
             return;
         }
@@ -101,13 +101,13 @@ final class SagaStore
         if ($this->byId($connection, $row->saga, $holder)?->status()->isOpen()) {
             throw new SagaValueTaken("{$name} \"{$value}\" is associated with saga {$row->saga} \"{$holder}\", it cannot be with \"{$row->id}\" as well");
         }
-        $moved = $connection->execute('UPDATE weft_saga_values SET id = ? WHERE saga = ? AND name = ? AND value = ? AND id = ?', [$row->id, $row->saga, $name, $value, $holder]);
+        $moved = $connection->execute('UPDATE weft_saga_associations SET id = ? WHERE saga = ? AND name = ? AND value = ? AND id = ?', [$row->id, $row->saga, $name, $value, $holder]);
         $moved->affected() === 1 || throw self::raced($row, $name, $value);
     }
 
     public function dissociate(Connection $connection, SagaRow $row, string $name, string $value): void
     {
-        $connection->execute('DELETE FROM weft_saga_values WHERE saga = ? AND name = ? AND value = ? AND id = ?', [$row->saga, $name, $value, $row->id]);
+        $connection->execute('DELETE FROM weft_saga_associations WHERE saga = ? AND name = ? AND value = ? AND id = ?', [$row->saga, $name, $value, $row->id]);
     }
 
     /** @return list<SagaRow> newest first */
@@ -141,7 +141,7 @@ final class SagaStore
     {
         $over = "(ended_at < ? OR (status IN ('active', 'reopened') AND expires_at < ?))";
         $connection->execute(
-            "DELETE FROM weft_saga_values WHERE EXISTS (SELECT 1 FROM weft_sagas s WHERE s.saga = weft_saga_values.saga AND s.id = weft_saga_values.id AND {$over})",
+            "DELETE FROM weft_saga_associations WHERE EXISTS (SELECT 1 FROM weft_sagas s WHERE s.saga = weft_saga_associations.saga AND s.id = weft_saga_associations.id AND {$over})",
             [$before, $before],
         );
 
@@ -167,7 +167,7 @@ final class SagaStore
     private function add(Connection $connection, SagaRow $row, string $name, string $value): void
     {
         try {
-            $connection->execute('INSERT INTO weft_saga_values (saga, name, value, id) VALUES (?, ?, ?, ?)', [$row->saga, $name, $value, $row->id])->affected();
+            $connection->execute('INSERT INTO weft_saga_associations (saga, name, value, id) VALUES (?, ?, ?, ?)', [$row->saga, $name, $value, $row->id])->affected();
         } catch (UniqueViolation $first) {
             throw self::raced($row, $name, $value, $first);
         }

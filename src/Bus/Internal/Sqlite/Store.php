@@ -47,7 +47,7 @@ final class Store
             id INTEGER PRIMARY KEY, type TEXT NOT NULL, redelivered INTEGER NOT NULL, headers TEXT NOT NULL, body BLOB NOT NULL)',
         'CREATE TABLE IF NOT EXISTS weft_consumers (
             id INTEGER PRIMARY KEY AUTOINCREMENT, queue_id INTEGER NOT NULL, lock TEXT NOT NULL)',
-        'CREATE TABLE IF NOT EXISTS weft_claims (
+        'CREATE TABLE IF NOT EXISTS weft_claimed_ranges (
             id INTEGER PRIMARY KEY AUTOINCREMENT, queue_id INTEGER NOT NULL, consumer_id INTEGER, batch INTEGER NOT NULL,
             first INTEGER NOT NULL, last INTEGER NOT NULL, redelivered INTEGER NOT NULL DEFAULT 0)',
     ];
@@ -128,7 +128,7 @@ final class Store
                 $id = $transaction->execute('SELECT id FROM weft_queues WHERE name = ?', [$name])->value();
                 if ($id !== null) {
                     $transaction->execute('DELETE FROM weft_messages WHERE id BETWEEN ? AND ?', [$id << self::BITS, (($id + 1) << self::BITS) - 1]);
-                    $transaction->execute('DELETE FROM weft_claims WHERE queue_id = ?', [$id]);
+                    $transaction->execute('DELETE FROM weft_claimed_ranges WHERE queue_id = ?', [$id]);
                     $transaction->execute('DELETE FROM weft_bindings WHERE queue_id = ?', [$id]);
                     $transaction->execute('DELETE FROM weft_queues WHERE id = ?', [$id]);
                 }
@@ -149,7 +149,7 @@ final class Store
 
         return $this->database->execute('SELECT
             (SELECT count(*) FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . ')
-            + (SELECT count(*) FROM weft_claims c CROSS JOIN weft_messages m ON m.id BETWEEN c.first AND c.last
+            + (SELECT count(*) FROM weft_claimed_ranges c CROSS JOIN weft_messages m ON m.id BETWEEN c.first AND c.last
                WHERE c.queue_id = ? AND c.consumer_id IS NULL)', [$queue, $queue])->value();
     }
 
@@ -302,7 +302,7 @@ final class Store
     {
         return (bool) $this->database->execute(
             'SELECT
-            EXISTS (SELECT 1 FROM weft_claims WHERE queue_id = ? AND consumer_id IS NULL)
+            EXISTS (SELECT 1 FROM weft_claimed_ranges WHERE queue_id = ? AND consumer_id IS NULL)
             OR EXISTS (SELECT 1 FROM weft_messages m JOIN weft_queues q ON q.id = ? WHERE m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . ')',
             [$queue, $queue]
         )->value();
@@ -320,18 +320,18 @@ final class Store
     {
         $transaction = $this->database->begin();
         if ($finished !== []) {
-            $transaction->execute('DELETE FROM weft_claims WHERE id IN (SELECT value FROM json_each(?))', [\json_encode($finished)]);
+            $transaction->execute('DELETE FROM weft_claimed_ranges WHERE id IN (SELECT value FROM json_each(?))', [\json_encode($finished)]);
         }
-        $transaction->execute('UPDATE weft_claims SET consumer_id = ?, batch = ?
-            WHERE id = (SELECT id FROM weft_claims WHERE queue_id = ? AND consumer_id IS NULL ORDER BY first LIMIT 1)', [$consumer, $batch, $queue]);
-        $transaction->execute('INSERT INTO weft_claims (queue_id, consumer_id, batch, first, last)
+        $transaction->execute('UPDATE weft_claimed_ranges SET consumer_id = ?, batch = ?
+            WHERE id = (SELECT id FROM weft_claimed_ranges WHERE queue_id = ? AND consumer_id IS NULL ORDER BY first LIMIT 1)', [$consumer, $batch, $queue]);
+        $transaction->execute('INSERT INTO weft_claimed_ranges (queue_id, consumer_id, batch, first, last)
             SELECT ?, ?, ?, min(id), max(id) FROM (
                 SELECT m.id FROM weft_queues q CROSS JOIN weft_messages m ON m.id > q.taken AND m.id < (q.id + 1) << ' . self::BITS . '
                 WHERE q.id = ? ORDER BY m.id LIMIT ?) HAVING count(*) > 0', [$queue, $consumer, $batch, $queue, $max]);
-        $transaction->execute('UPDATE weft_queues SET taken = c.last FROM (SELECT max(last) AS last FROM weft_claims WHERE queue_id = ?) c
+        $transaction->execute('UPDATE weft_queues SET taken = c.last FROM (SELECT max(last) AS last FROM weft_claimed_ranges WHERE queue_id = ?) c
             WHERE id = ? AND taken < c.last', [$queue, $queue]);
         $claimed = $transaction->execute('SELECT m.id, m.type, max(m.redelivered, c.redelivered) AS redelivered, m.headers, m.body, c.id AS claim
-            FROM weft_claims c CROSS JOIN weft_messages m ON m.id BETWEEN c.first AND c.last
+            FROM weft_claimed_ranges c CROSS JOIN weft_messages m ON m.id BETWEEN c.first AND c.last
             WHERE c.consumer_id = ? AND c.batch = ? ORDER BY m.id', [$consumer, $batch]);
         $transaction->commit();
 
@@ -357,8 +357,8 @@ final class Store
     public function release(int $consumer): void
     {
         $this->database->transaction(static function (Transaction $transaction) use ($consumer): void {
-            $transaction->execute('UPDATE weft_claims SET consumer_id = NULL, redelivered = 1 WHERE consumer_id = ?', [$consumer]);
-            $transaction->execute('DELETE FROM weft_claims WHERE consumer_id IS NULL
+            $transaction->execute('UPDATE weft_claimed_ranges SET consumer_id = NULL, redelivered = 1 WHERE consumer_id = ?', [$consumer]);
+            $transaction->execute('DELETE FROM weft_claimed_ranges WHERE consumer_id IS NULL
                 AND NOT EXISTS (SELECT 1 FROM weft_messages m WHERE m.id BETWEEN first AND last)');
             $transaction->execute('DELETE FROM weft_consumers WHERE id = ?', [$consumer]);
         });
