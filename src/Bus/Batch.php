@@ -29,10 +29,10 @@ final class Batch
         public readonly float $window = 0.01,
     ) {
         if ($size < 1) {
-            throw new \ValueError("A batch has at least 1 item, got a size of {$size}");
+            throw new \ValueError("The size of a batch must be at least 1, got {$size}");
         }
         if (\is_nan($window) || $window < 0.0 || $window === \INF) {
-            throw new \ValueError("The window of a batch must not be negative or endless, got {$window} seconds");
+            throw new \ValueError("The window of a batch must be finite and at least 0 seconds, got {$window} seconds");
         }
     }
 }

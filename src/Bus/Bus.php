@@ -246,7 +246,7 @@ final class Bus
     public function request(object $message, ?string $reply = null, float $timeout = 30.0): mixed
     {
         if (\is_nan($timeout) || $timeout <= 0.0 || $timeout > 1e9) {
-            throw new \ValueError("The time-out of a request must be above 0 seconds, got {$timeout}");
+            throw new \ValueError("The timeout of a request must be above 0 seconds, got {$timeout}");
         }
         $reply === null || $this->setup->codec->of($reply);
 
@@ -278,9 +278,9 @@ final class Bus
     public function schedule(string $name, string $cron, \Closure $command, \DateTimeZone $zone = new \DateTimeZone('UTC')): static
     {
         if ($name === '' || \strlen($name) > 200) {
-            throw new \ValueError("The name of a schedule has 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
+            throw new \ValueError("The name of a schedule must have 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
         }
-        $this->setup->persistence ?? throw new \Error("The schedule \"{$name}\" needs a database that says whose turn it is: give Bus::connect() one");
+        $this->setup->persistence ?? throw new \Error("The schedule \"{$name}\" needs a database: pass one to Bus::connect()");
         $this->setup->persistence->schedules->add($name, new Cron($cron, $zone), $command);
 
         return $this;
@@ -468,7 +468,7 @@ final class Bus
         $this->setup->sagas->prepare(always: true);
 
         return new Sagas(
-            $this->setup->sagas->store ?? throw new \Error('Sagas are in a database: give Bus::connect() one'),
+            $this->setup->sagas->store ?? throw new \Error('Sagas need a database: pass one to Bus::connect()'),
             $this->setup->sagas->definitions,
             $this->sender,
         );

@@ -28,10 +28,10 @@ final class CircuitBreaker
         public readonly array $on = [],
     ) {
         if ($failures < 1) {
-            throw new \ValueError("A circuit breaker opens after at least 1 failure, got {$failures}");
+            throw new \ValueError("A circuit breaker must open after at least 1 failure, got {$failures}");
         }
         if (\is_nan($pause + $maxPause) || $pause <= 0.0 || $maxPause < $pause || $maxPause === \INF) {
-            throw new \ValueError("A circuit breaker pauses for more than 0 seconds and at most for its longest pause, got {$pause} and {$maxPause}");
+            throw new \ValueError("The pause of a circuit breaker must be above 0 seconds and at most maxPause, got {$pause} and {$maxPause}");
         }
     }
 }

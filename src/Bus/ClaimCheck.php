@@ -20,10 +20,10 @@ final class ClaimCheck
         public readonly float $retention = 2_592_000.0,
     ) {
         if ($threshold < 0) {
-            throw new \ValueError("Bodies are kept from 0 bytes on, got {$threshold}");
+            throw new \ValueError("The threshold of a claim check must be at least 0 bytes, got {$threshold}");
         }
         if (\is_nan($retention) || $retention <= 0.0) {
-            throw new \ValueError("Bodies are kept for more than 0 seconds, got {$retention}");
+            throw new \ValueError("The retention of a claim check must be above 0 seconds, got {$retention}");
         }
     }
 }

@@ -24,10 +24,10 @@ final class InboxOptions
             throw new \ValueError("The retention of handled messages must be at least 60 seconds, got {$retention}");
         }
         if (!($relayAfter >= 0.1)) {
-            throw new \ValueError("The relay must leave a worker at least 0.1 seconds to send by itself, got {$relayAfter}");
+            throw new \ValueError("relayAfter must be at least 0.1 seconds, got {$relayAfter}");
         }
         if ($maxCrashes < 1) {
-            throw new \ValueError("A message must be allowed at least 1 crash, got {$maxCrashes}");
+            throw new \ValueError("maxCrashes must be at least 1, got {$maxCrashes}");
         }
     }
 }

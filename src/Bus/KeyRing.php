@@ -27,7 +27,7 @@ final class KeyRing
         }
         foreach ($keys as $id => $key) {
             if (\preg_match('/^[\w.-]{1,64}$/D', (string) $id) !== 1) {
-                throw new \ValueError("The id of a key has 1 to 64 letters, digits, -, _ and ., got \"{$id}\"");
+                throw new \ValueError("The id of a key must have 1 to 64 letters, digits, -, _ and ., got \"{$id}\"");
             }
             if (!\is_string($key) || \strlen($key) !== \SODIUM_CRYPTO_AEAD_XCHACHA20POLY1305_IETF_KEYBYTES) {
                 throw new \ValueError("The key \"{$id}\" must be a string of 32 bytes");
@@ -59,6 +59,6 @@ final class KeyRing
     /** @return array<string, mixed> */
     public function __serialize(): array
     {
-        throw new \Error('A key ring is not to be serialised');
+        throw new \Error('A key ring cannot be serialised');
     }
 }

@@ -40,18 +40,18 @@ final class MessageDecodingFailed extends BusException
     /** @internal */
     public static function noVersion(string $class, string $found): self
     {
-        return new self($class, '$', 'the schema version "' . \mb_strcut(\mb_scrub($found, 'UTF-8'), 0, 50) . '" is none; they count from 1');
+        return new self($class, '$', 'the schema version "' . \mb_strcut(\mb_scrub($found, 'UTF-8'), 0, 50) . '" is not a number from 1');
     }
 
     /** @internal */
     public static function notUpcast(string $class, int $version, string $problem, ?\Throwable $previous = null): self
     {
-        return new self($class, '$', "schema version {$version} could not be brought to the next: {$problem}", $previous);
+        return new self($class, '$', "schema version {$version} could not be upcast to the next: {$problem}", $previous);
     }
 
     /** @internal */
     public static function newerSchema(string $class, int $known, string $found): self
     {
-        return new self($class, '$', "schema version {$found} is newer than {$known}, the newest known here");
+        return new self($class, '$', "schema version {$found} is newer than {$known}, the newest that this program knows");
     }
 }

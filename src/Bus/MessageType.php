@@ -22,10 +22,10 @@ final class MessageType
         public readonly int $version = 1,
     ) {
         if ($name === '' || \strlen($name) > 200) {
-            throw new \ValueError("The name of a message type has 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
+            throw new \ValueError("The name of a message type must have 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
         }
         if ($version < 1) {
-            throw new \ValueError("The version of message type \"{$name}\" counts from 1, got {$version}");
+            throw new \ValueError("The version of message type \"{$name}\" must be at least 1, got {$version}");
         }
     }
 }

@@ -28,13 +28,13 @@ final class RateLimit
         public readonly ?string $name = null,
     ) {
         if (\is_nan($perSecond) || $perSecond <= 0.0 || $perSecond > 1e6) {
-            throw new \ValueError("A rate limit is above 0 and at most 1,000,000 a second, got {$perSecond}");
+            throw new \ValueError("A rate limit must be above 0 and at most 1,000,000 per second, got {$perSecond}");
         }
         if ($burst < 1) {
-            throw new \ValueError("A rate limit has a burst of at least 1, got {$burst}");
+            throw new \ValueError("The burst of a rate limit must be at least 1, got {$burst}");
         }
         if ($name !== null && ($name === '' || \strlen($name) > 200)) {
-            throw new \ValueError("The name of a rate limit has 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
+            throw new \ValueError("The name of a rate limit must have 1 to 200 bytes, \"{$name}\" has " . \strlen($name));
         }
     }
 }

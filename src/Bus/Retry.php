@@ -40,14 +40,14 @@ final class Retry
         public readonly array $on = [],
     ) {
         if ($immediate < 0 || $delayed < 0) {
-            throw new \ValueError("Retries are counted from 0, got {$immediate} immediate and {$delayed} delayed");
+            throw new \ValueError("The numbers of retries must be at least 0, got {$immediate} immediate and {$delayed} delayed");
         }
         if (\is_nan($delay + $maxDelay + $multiplier + $jitter) || $delay < 0.0 || $maxDelay < 0.0 || $multiplier < 1.0 || $jitter < 0.0 || $jitter > 1.0) {
-            throw new \ValueError("A retry has a delay and a maximum of at least 0 seconds, a multiplier of at least 1 and a jitter of 0 to 1, got {$delay}, {$maxDelay}, {$multiplier} and {$jitter}");
+            throw new \ValueError("A retry must have a delay and maxDelay of at least 0 seconds, a multiplier of at least 1 and a jitter of 0 to 1, got {$delay}, {$maxDelay}, {$multiplier} and {$jitter}");
         }
         /** @var string $class */
         foreach ($on as $class) {
-            \is_a($class, \Throwable::class, true) || \interface_exists($class) || throw new \ValueError("A retry is on exceptions, and \"{$class}\" is none");
+            \is_a($class, \Throwable::class, true) || \interface_exists($class) || throw new \ValueError("Cannot retry on \"{$class}\": it is not an exception class");
         }
     }
 

@@ -20,7 +20,7 @@ final class Timeout
     public function __construct(public readonly float $seconds)
     {
         if (\is_nan($seconds) || $seconds <= 0.0) {
-            throw new \ValueError("The time-out of a handler must be above 0 seconds, got {$seconds}");
+            throw new \ValueError("The timeout of a handler must be above 0 seconds, got {$seconds}");
         }
     }
 }

@@ -10,6 +10,6 @@ final class UnroutableMessage extends BusException
     /** @internal */
     public static function of(string $type, string $broker, ?\Throwable $previous = null): self
     {
-        return new self("No queue in {$broker} is declared for commands of type \"{$type}\": the bus with their handler declares one by declare() or consume()", $previous);
+        return new self("No queue in {$broker} is declared for commands of type \"{$type}\"; declare() or consume() of the bus that handles them declares one", $previous);
     }
 }

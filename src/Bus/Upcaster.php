@@ -23,7 +23,7 @@ final class Upcaster
         public readonly int $from,
     ) {
         if ($from < 1) {
-            throw new \ValueError("An upcaster takes a version from 1 on, got {$from}");
+            throw new \ValueError("The version of an upcaster must be at least 1, got {$from}");
         }
     }
 }

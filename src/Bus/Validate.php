@@ -28,7 +28,7 @@ final class Validate
         public readonly array $groups = [],
     ) {
         if ($passOn && $event !== null) {
-            throw new \ValueError("An invalid message is passed on to the handler or answered with {$event}, not both");
+            throw new \ValueError("An invalid message is either passed to the handler or answered with {$event}, not both");
         }
         if ($event !== null && !\is_subclass_of($event, InvalidMessageEvent::class)) {
             throw new \ValueError("The event for invalid messages must implement " . InvalidMessageEvent::class . ", {$event} does not");

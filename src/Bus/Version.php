@@ -12,7 +12,7 @@ final class Version
     public function __construct(public readonly int $number)
     {
         if ($number < 1) {
-            throw new \ValueError("The version of a message class counts from 1, got {$number}");
+            throw new \ValueError("The version of a message class must be at least 1, got {$number}");
         }
     }
 }

@@ -21,10 +21,10 @@ final class AggregateRoot
         public readonly int $version = 1,
     ) {
         if ($name === '' || \strlen($name) > 60 || \str_contains($name, ':')) {
-            throw new \ValueError("The name of an aggregate has 1 to 60 bytes and no colon, got \"{$name}\"");
+            throw new \ValueError("The name of an aggregate must have 1 to 60 bytes and no colon, got \"{$name}\"");
         }
         if (($snapshotEvery ?? 1) < 1 || $version < 1) {
-            throw new \ValueError("Snapshots come every 1 or more events, of version 1 or more, got {$snapshotEvery} and {$version}");
+            throw new \ValueError("snapshotEvery and version must be at least 1, got {$snapshotEvery} and {$version}");
         }
     }
 }

@@ -40,7 +40,7 @@ final class Aggregates
      */
     public function load(Transaction $transaction, string $id): object
     {
-        return $this->find($transaction, $id) ?? throw new AggregateNotFound("No event of {$this->class->class} \"{$id}\" was ever recorded");
+        return $this->find($transaction, $id) ?? throw new AggregateNotFound("No event of {$this->class->class} \"{$id}\" is recorded");
     }
 
     /** @return T|null */
@@ -74,7 +74,7 @@ final class Aggregates
     public function save(Transaction $transaction, object $aggregate, ?Context $context = null): void
     {
         if ($aggregate::class !== $this->class->class) {
-            throw new \ValueError("These are the aggregates of {$this->class->class}, got one of " . $aggregate::class);
+            throw new \ValueError("Expected an aggregate of class {$this->class->class}, got " . $aggregate::class);
         }
         $history = History::of($aggregate);
         if ($history->recorded === []) {
@@ -105,7 +105,7 @@ final class Aggregates
     {
         $history = History::of($this->load($transaction, $id));
         if ($version < 0 || $version > $history->version) {
-            throw new \ValueError("{$this->class->class} \"{$id}\" is at version {$history->version} and cannot be taken back to {$version}");
+            throw new \ValueError("{$this->class->class} \"{$id}\" is at version {$history->version} and cannot be reverted to {$version}");
         }
         $stream = $this->class->stream($id);
         $this->store->append($transaction, $stream, $history->version, [new StreamReverted($stream, $version)], $context);
@@ -138,7 +138,7 @@ final class Aggregates
         try {
             $aggregate = $this->class->state->decode($snapshot['state']);
         } catch (MessageDecodingFailed $failed) {
-            throw new EventInvalid("The snapshot of stream \"{$stream}\" does not fit {$this->class->class}, whose #[AggregateRoot] must get another version: {$failed->getMessage()}", $failed);
+            throw new EventInvalid("The snapshot of stream \"{$stream}\" does not match {$this->class->class}; increase the version of its #[AggregateRoot]: {$failed->getMessage()}", $failed);
         }
         History::of($aggregate)->version = $snapshot['version'];
 

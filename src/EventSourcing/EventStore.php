@@ -78,7 +78,7 @@ final class EventStore
     public function append(Transaction $transaction, string $stream, int $expected, array $events, ?Context $context = null): int
     {
         if ($stream === '' || \strlen($stream) > 200 || $expected < 0) {
-            throw new \ValueError("A stream has a name of 1 to 200 bytes and a version from 0, got \"{$stream}\" and {$expected}");
+            throw new \ValueError("A stream must have a name of 1 to 200 bytes and a version of at least 0, got \"{$stream}\" and {$expected}");
         }
         if ($events === []) {
             return $expected;
@@ -93,7 +93,7 @@ final class EventStore
         try {
             $this->storage->append($transaction, $stream, $expected, $rows, (int) (Clock::now() * 1000));
         } catch (UniqueViolation $taken) {
-            throw new StreamConflict("Stream \"{$stream}\" was appended to since its version {$expected} was read", $taken);
+            throw new StreamConflict("Stream \"{$stream}\" has newer events than version {$expected}", $taken);
         }
         foreach ($events as $event) {
             $context?->publish($event);
@@ -133,7 +133,7 @@ final class EventStore
     public function read(int $after = 0, int $limit = 500): array
     {
         if ($limit < 1) {
-            throw new \ValueError("At least 1 event can be read, got {$limit}");
+            throw new \ValueError("The limit must be at least 1, got {$limit}");
         }
         $this->storage->prepare();
 
@@ -154,7 +154,7 @@ final class EventStore
     public function catchUp(string $projection, \Closure $apply, int $batch = 500): int
     {
         if ($projection === '' || \strlen($projection) > 200) {
-            throw new \ValueError("The name of a projection has 1 to 200 bytes, got \"{$projection}\"");
+            throw new \ValueError("The name of a projection must have 1 to 200 bytes, got \"{$projection}\"");
         }
         $total = 0;
         $this->storage->prepare();

@@ -16,7 +16,7 @@ final class UniqueIndex
         private readonly string $name,
     ) {
         if ($name === '' || \strlen($name) > 100) {
-            throw new \ValueError("The name of a unique index has 1 to 100 bytes, got \"{$name}\"");
+            throw new \ValueError("The name of a unique index must have 1 to 100 bytes, got \"{$name}\"");
         }
     }
 
@@ -31,7 +31,7 @@ final class UniqueIndex
     public function claim(Transaction $transaction, string $value, string $owner): void
     {
         if (!$this->store->storage()->claim($transaction, $this->name, self::checked($value), $owner)) {
-            throw new ValueTaken("\"{$value}\" of \"{$this->name}\" belongs to somebody else, \"{$owner}\" cannot have it");
+            throw new ValueTaken("\"{$value}\" of \"{$this->name}\" is already taken and not available to \"{$owner}\"");
         }
     }
 
@@ -48,6 +48,6 @@ final class UniqueIndex
 
     private static function checked(string $value): string
     {
-        return $value !== '' && \strlen($value) <= 200 ? $value : throw new \ValueError('A unique value has 1 to 200 bytes, got ' . \strlen($value));
+        return $value !== '' && \strlen($value) <= 200 ? $value : throw new \ValueError('A unique value must have 1 to 200 bytes, got ' . \strlen($value));
     }
 }

@@ -20,11 +20,11 @@ final class Faults
     ) {
         foreach ([$reorder, $duplicate, $crash] as $probability) {
             if (!($probability >= 0.0 && $probability <= 1.0)) {
-                throw new \ValueError("A probability is from 0 to 1, got {$probability}");
+                throw new \ValueError("A probability must be 0 to 1, got {$probability}");
             }
         }
         if ($crash > 0.9) {
-            throw new \ValueError("Workers that crash with a probability of {$crash} would get nothing done; at most 0.9");
+            throw new \ValueError("The probability of a crash must be at most 0.9, got {$crash}");
         }
     }
 

@@ -50,7 +50,7 @@ final class MessageAssertions
     {
         $found = \count($this->messages);
 
-        return $this->check($found === $count, "{$this->what} was to be {$this->verb} " . self::count($count) . ', it was ' . self::count($found));
+        return $this->check($found === $count, "Expected {$this->what} to be {$this->verb} " . self::count($count) . ', but it was ' . self::count($found));
     }
 
     /**
@@ -74,7 +74,7 @@ final class MessageAssertions
      */
     public function first(): object
     {
-        $this->check($this->messages !== [], "{$this->what} was to be {$this->verb}, it was not");
+        $this->check($this->messages !== [], "Expected {$this->what} to be {$this->verb}, but it was not");
 
         return $this->messages[0];
     }

@@ -30,7 +30,7 @@ final class Simulation
     public static function run(\Closure $scenario, int $runs = 1, Faults $faults = new Faults(), ?int $seed = null, float $deadline = 20.0, ?\Closure $database = null): void
     {
         if ($runs < 1) {
-            throw new \ValueError("A simulation has at least 1 run, got {$runs}");
+            throw new \ValueError("A simulation must have at least 1 run, got {$runs}");
         }
         $given = \getenv('WEFT_SEED');
         if (\is_string($given) && $given !== '') {
@@ -62,8 +62,8 @@ final class Simulation
 
     private static function failure(\Throwable $thrown, int $seed, int $run, int $runs): \Throwable
     {
-        $problem = $thrown instanceof TimeoutException ? "The scenario has not ended: {$thrown->getMessage()}" : $thrown->getMessage();
-        $message = "{$problem}\n\nThis was run {$run} of {$runs}, with the seed {$seed}. The same again: WEFT_SEED={$seed}";
+        $problem = $thrown instanceof TimeoutException ? "The scenario did not finish: {$thrown->getMessage()}" : $thrown->getMessage();
+        $message = "{$problem}\n\nRun {$run} of {$runs} failed with seed {$seed}. Reproduce it with WEFT_SEED={$seed}";
 
         return $thrown instanceof AssertionFailedError
             ? new AssertionFailedError($message, 0, $thrown)
@@ -72,6 +72,6 @@ final class Simulation
 
     private static function number(string $given): int
     {
-        return \preg_match('/^-?\d{1,18}$/', $given) === 1 ? (int) $given : throw new \ValueError("WEFT_SEED is a number, got \"{$given}\"");
+        return \preg_match('/^-?\d{1,18}$/', $given) === 1 ? (int) $given : throw new \ValueError("WEFT_SEED must be a number, got \"{$given}\"");
     }
 }

@@ -81,7 +81,7 @@ final class TestBus
     public function configure(?ContainerInterface $container = null, ?Retry $retry = null, ?LoggerInterface $logger = null): static
     {
         if ($this->bus !== null) {
-            throw new \Error('A TestBus is configured before its first use');
+            throw new \Error('configure() must be called before the first use of a TestBus');
         }
         $this->container = $container;
         $this->retry = $retry ?? $this->retry;
@@ -181,7 +181,7 @@ final class TestBus
             return;
         }
         $handled = $this->bus()->consume(self::QUEUE, concurrency: 1, prefetch: 10, stopWhenEmpty: true, limit: self::MOST, signals: false);
-        Assert::assertLessThan(self::MOST, $handled, self::MOST . " messages were handled and there is no end: the last ones are {$this->last(5)}");
+        Assert::assertLessThan(self::MOST, $handled, self::MOST . " messages were handled and more are ready, handlers seem to loop. The last messages: {$this->last(5)}");
     }
 
     /**
@@ -190,7 +190,7 @@ final class TestBus
     public function advance(float $seconds): void
     {
         if (!($seconds >= 0.0)) {
-            throw new \ValueError("The clock goes forward, got {$seconds} seconds");
+            throw new \ValueError("The clock can only be advanced, got {$seconds} seconds");
         }
         $this->run();
         $end = Clock::now() + $seconds;
@@ -230,7 +230,7 @@ final class TestBus
             }
         }
 
-        $left = $this->broker->published === [] ? 'Nothing has left.' : "What has left: {$this->last(20)}.";
+        $left = $this->broker->published === [] ? 'No messages were sent.' : "Sent messages: {$this->last(20)}.";
 
         return new MessageAssertions($class, \array_values($messages), $this->letters() === [] ? $left : "{$left}\n{$this->describeLetters()}", 'sent');
     }
@@ -297,7 +297,7 @@ final class TestBus
     {
         $letters = \array_map(static fn(DeadLetter $letter): string => "{$letter->type}: {$letter->errorClass()}: {$letter->errorMessage()}", $this->letters());
 
-        return $letters === [] ? 'Nothing is parked.' : "What is parked:\n  " . \implode("\n  ", $letters);
+        return $letters === [] ? 'There are no dead letters.' : "Dead letters:\n  " . \implode("\n  ", $letters);
     }
 
     private function last(int $count): string

@@ -369,7 +369,7 @@ final class BatchTest extends BusTestCase
         }
         self::assertSame([
             'store() takes batches, so its first parameter must be an array, the list of BatchItem',
-            'store() takes batches and asks for a Context; each BatchItem has its own',
+            'store() takes batches and a Context; each BatchItem has a context of its own',
         ], $refused);
 
         $bus->handlers(self::batching(static fn() => null, CustomerStored::class, event: true));

@@ -637,7 +637,7 @@ final class BusTest extends BusTestCase
             self::drain($bus);
 
             $this->expectException(\Error::class);
-            $this->expectExceptionMessage('handler that has ended cannot send ' . CustomerStored::class);
+            $this->expectExceptionMessage('has returned and cannot send ' . CustomerStored::class);
             $kept->publish(new CustomerStored('7'));
         });
     }

@@ -74,7 +74,7 @@ final class CrashTest extends BusTestCase
             self::assertSame([CrashedTooOften::class], \array_map(static fn(DeadLetter $letter): ?string => $letter->errorClass(), $letters));
             [$letter] = $letters;
             self::assertStringContainsString('"id":"crash"', $letter->body);
-            self::assertStringContainsString('went away ' . self::CRASHES . ' times', $letter->errorMessage());
+            self::assertStringContainsString('was handled ' . self::CRASHES . ' times by workers that ended', $letter->errorMessage());
             self::assertSame(self::CRASHES, $deaths);
             self::assertSame(299, self::effects($database), 'each neighbour once');
             $bus->close();

@@ -358,7 +358,7 @@ class DelayTest extends BusTestCase
                 $bus->publish(new CustomerStored('1'), delay: 1.0);
                 self::fail('it was put off');
             } catch (\Error $error) {
-                self::assertStringContainsString('give Bus::connect() a Database', $error->getMessage());
+                self::assertStringContainsString('pass a Database to Bus::connect()', $error->getMessage());
             } finally {
                 $bus->close();
             }

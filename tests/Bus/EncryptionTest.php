@@ -212,8 +212,8 @@ final class EncryptionTest extends BusTestCase
         $key = KeyRing::generate();
         foreach (
             [
-            'is #[Encrypted]: give Bus::connect() a KeyRing' => static fn() => Bus::connect('memory:')->registerMessages(PayByCard::class),
-            'which is encrypted; a key travels in plain text' => static fn() => Bus::connect('memory:', keys: self::ring('a'))->registerMessages(OrderedBySecret::class),
+            'is #[Encrypted] and needs a key ring: pass a KeyRing to Bus::connect()' => static fn() => Bus::connect('memory:')->registerMessages(PayByCard::class),
+            'which is encrypted; a key must not be encrypted' => static fn() => Bus::connect('memory:', keys: self::ring('a'))->registerMessages(OrderedBySecret::class),
             'The current key "b" is not in the ring' => static fn() => new KeyRing('b', ['a' => $key]),
             'The key "a" must be a string of 32 bytes' => static fn() => new KeyRing('a', ['a' => 'short']),
             'The id of a key has 1 to 64' => static fn() => new KeyRing('a:b', ['a:b' => $key]),

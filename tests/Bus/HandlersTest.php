@@ -134,7 +134,7 @@ final class HandlersTest extends BusTestCase
         yield 'no database' => [new class {
             #[CommandHandler]
             public function handle(StoreCustomer $command, Transaction $transaction): void {}
-        }, '::handle() asks for a Transaction, but the bus was connected without a database'];
+        }, '::handle() has a Transaction parameter, but the bus was connected without a database'];
         yield 'a misspelt attribute' => [new class {
             #[CommandHandler, Timout(5.0)]
             public function handle(StoreCustomer $command): void {}

@@ -140,10 +140,10 @@ final class LadderTest extends BusTestCase
                 $bus->cancel($id);
                 self::fail('cancelled');
             } catch (NotCancellable $refused) {
-                self::assertStringContainsString("{$id} cannot be taken back", $refused->getMessage());
+                self::assertStringContainsString("{$id} cannot be cancelled", $refused->getMessage());
             }
             $this->expectException(\ValueError::class);
-            $this->expectExceptionMessage('for 4294967 seconds at most, got 49999');
+            $this->expectExceptionMessage('by at most 4294967 seconds, got 49999');
             try {
                 $bus->publish(new CustomerStored('1'), delay: 5_000_000.0);
             } finally {

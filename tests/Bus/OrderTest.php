@@ -464,7 +464,7 @@ final class OrderTest extends BusTestCase
                 delay(0.005);
             }
             $database->execute("UPDATE weft_locks SET owner = 'another', expires_at = unixepoch('subsec') + 3600 WHERE name = 'queue customers'");
-            while (!$logger->hasRecord('error', 'Another process may consume the queue')) {
+            while (!$logger->hasRecord('error', 'The lock of the ordered queue was lost')) {
                 delay(0.01);
             }
             while ($bus->stats()->inFlight > 0) {
@@ -549,7 +549,7 @@ final class OrderTest extends BusTestCase
     public function testMoreThanOneConsumerCanHaveIsRefusedWhereThereIsAnOrder(): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('of which a consumer takes 65535 at most, got a prefetch of 65536');
+        $this->expectExceptionMessage('for which the prefetch is at most 65535, got 65536');
         Bus::connect('memory:', Database::connect($this->dsn()))->handlers(self::accounts(static fn() => null))->consume(self::QUEUE, prefetch: 65_536);
     }
 
@@ -581,7 +581,7 @@ final class OrderTest extends BusTestCase
                 $bus->consume(self::QUEUE, stopWhenEmpty: true);
                 self::fail('there is no database');
             } catch (\Error $error) {
-                self::assertSame('Queue "customers" has messages marked #[OrderedBy], which need a database: give Bus::connect() one', $error->getMessage());
+                self::assertSame('Queue "customers" has messages marked #[OrderedBy], which need a database: pass one to Bus::connect()', $error->getMessage());
             }
             $this->expectException(InvalidMessageClass::class);
             $this->expectExceptionMessage('#[OrderedBy] names the property $price of type float; a key is a string, an int or a backed enum');

@@ -217,7 +217,7 @@ final class RabbitMqBusTest extends BusTestCase
             $bus = Bus::connect(RabbitMq::connect($this->host->in(self::setting('AMQP_URL')), queue: RabbitMqQueue::stream()));
             try {
                 $this->expectException(\ValueError::class);
-                $this->expectExceptionMessage('The prefetch of the stream "customers" is at most 65535, got 65536');
+                $this->expectExceptionMessage('The prefetch of the stream "customers" must be at most 65535, got 65536');
                 $bus->consume(self::QUEUE, prefetch: 65_536);
             } finally {
                 $bus->close();
@@ -311,7 +311,7 @@ final class RabbitMqBusTest extends BusTestCase
 
     public static function unreachable(): iterable
     {
-        yield 'server down' => ['~//.*@([^:]+):\d+~', '//weft:secret@$1:1', '/^Cannot open the broker RabbitMQ: cannot connect to \S+:1: .*refused/is'];
+        yield 'server down' => ['~//.*@([^:]+):\d+~', '//weft:secret@$1:1', '/^Cannot connect to RabbitMQ: cannot connect to \S+:1: .*refused/is'];
         yield 'wrong password' => ['~//(\w+):\w+@~', '//$1:secret@', '/refused|authentication/i'];
         yield 'no such virtual host' => ['~/[^/]*$~', '/nowhere', '/nowhere/'];
         yield 'bad port' => ['~//.*$~', '//weft:secret@localhost:99999', '/port/i'];

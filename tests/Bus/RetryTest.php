@@ -250,7 +250,7 @@ class RetryTest extends BusTestCase
         new Retry(on: [\Throwable::class, \Weft\Bus\Recoverable::class, \DomainException::class]);
 
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('A retry is on exceptions, and "App\GatewayDwon" is none');
+        $this->expectExceptionMessage('Cannot retry on "App\GatewayDwon": it is not an exception class');
 
         new Retry(on: ['App\GatewayDwon']);
     }

@@ -209,7 +209,7 @@ final class SchemaTest extends BusTestCase
         ];
         yield 'an upcaster that is gone' => [$message($now, 3, [1, 2]), ['upcasters' => false], ['customer.moved: the upcaster from version 1 and 2 is gone'], []];
         yield 'a version that went down' => [$message($now, 4, [1, 2, 3]), [], ['customer.moved: version 4 has become 3', 'customer.moved: the upcaster from version 3 is gone'], []];
-        yield 'a message that is gone' => [$message($now, 3, [1, 2]) + ['customer.left' => ['class' => 'Left', 'version' => 1, 'upcasts' => [], 'fields' => []]], [], ['customer.left: is gone; messages of it may be on their way'], []];
+        yield 'a message that is gone' => [$message($now, 3, [1, 2]) + ['customer.left' => ['class' => 'Left', 'version' => 1, 'upcasts' => [], 'fields' => []]], [], ['customer.left: was removed; messages of this type may be in flight'], []];
         yield 'a message that is new' => [[], [], [], ['customer.moved: is new']];
     }
 

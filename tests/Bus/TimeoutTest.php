@@ -160,7 +160,7 @@ final class TimeoutTest extends BusTestCase
     /** @dataProvider impossible */
     public function testATimeOutMustBeAboveZero(float $seconds): void
     {
-        $this->expectExceptionMessage('The time-out of a handler must be above 0 seconds, got ');
+        $this->expectExceptionMessage('The timeout of a handler must be above 0 seconds, got ');
         $this->expectException(\ValueError::class);
         Bus::connect('memory:', timeout: $seconds);
     }

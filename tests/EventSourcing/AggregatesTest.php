@@ -75,7 +75,7 @@ final class AggregatesTest extends EventSourcingTestCase
             $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $other));
             self::fail('saved');
         } catch (StreamConflict $conflict) {
-            self::assertStringContainsString('"account:1" was appended to since its version 1', $conflict->getMessage());
+            self::assertStringContainsString('"account:1" has newer events than version 1', $conflict->getMessage());
         }
         self::assertSame([AccountOpened::class, 1], self::contents($this->store($kind)->stream('account:1')));
     }

@@ -14,7 +14,7 @@ final class FilesystemStore implements ClaimStore
     public function __construct(private readonly string $folder)
     {
         if (!\is_dir($folder) || !\is_writable($folder)) {
-            throw new \ValueError("\"{$folder}\" is not a folder that can be written to");
+            throw new \ValueError("\"{$folder}\" is not a writable directory");
         }
     }
 
@@ -29,7 +29,7 @@ final class FilesystemStore implements ClaimStore
         $file === false || \fclose($file);
         if (!$isSafe || !\rename($temporary, $path)) {
             @\unlink($temporary);
-            throw new PublishFailed("The body {$id} of " . \strlen($body) . " bytes cannot be kept in {$this->folder}: " . (\error_get_last()['message'] ?? 'no reason given'));
+            throw new PublishFailed("The body {$id} of " . \strlen($body) . " bytes cannot be stored in {$this->folder}: " . (\error_get_last()['message'] ?? 'no reason given'));
         }
     }
 

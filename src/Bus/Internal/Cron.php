@@ -46,7 +46,7 @@ final class Cron
     {
         $next = $this->fields->isAtFixedTimes ? $this->fixedAfter($time) : $this->fittingAfter($time);
 
-        return $next ?? throw new \ValueError("The schedule \"{$this->rule}\" never comes");
+        return $next ?? throw new \ValueError("The schedule \"{$this->rule}\" never fires");
     }
 
     /** Of the days that fit the first time that is later. What is on the wall on a day is at most a day away from its midnight in UTC. */

@@ -61,14 +61,14 @@ final class CronFields
         self::load();
         $text = \implode(' ', \preg_split('/\s+/', \trim($expression)) ?: []);
         if (\strtolower($text) === '@reboot') {
-            throw new \ValueError('A schedule has times, and "@reboot" is none: send the command when the program starts');
+            throw new \ValueError('"@reboot" is not a time: send the command when the program starts');
         }
         if (\str_starts_with($text, '@') && !isset(CronExpression::MAPPINGS[\strtolower($text)])) {
-            throw new \ValueError("The schedule \"{$expression}\" is none of " . \implode(', ', \array_keys(CronExpression::MAPPINGS)) . ', and no five fields');
+            throw new \ValueError("The schedule \"{$expression}\" is not one of " . \implode(', ', \array_keys(CronExpression::MAPPINGS)) . ' and does not have five fields');
         }
         $fields = \explode(' ', CronExpression::MAPPINGS[\strtolower($text)] ?? $text);
         if (\count($fields) !== 5) {
-            throw new \ValueError("A schedule has five fields (minute, hour, day, month, weekday), \"{$expression}\" has " . \count($fields));
+            throw new \ValueError("A schedule must have five fields (minute, hour, day, month, weekday), \"{$expression}\" has " . \count($fields));
         }
         $parts = [];
         foreach ($fields as $index => $field) {

@@ -28,8 +28,8 @@ final class Dsn
             'sqlite' => Sqlite::connect($dsn, $database),
             'memory' => new Memory(),
             // Only the scheme is repeated: the rest may hold a password.
-            false => throw new \ValueError('The DSN of a bus starts with amqp:, amqps:, postgres:, sqlite: or memory:, got one without a scheme'),
-            default => throw new \ValueError('The DSN of a bus starts with amqp:, amqps:, postgres:, sqlite: or memory:, got ' . $scheme . ':'),
+            false => throw new \ValueError('The DSN of a bus must start with amqp:, amqps:, postgres:, sqlite: or memory:, got one without a scheme'),
+            default => throw new \ValueError('The DSN of a bus must start with amqp:, amqps:, postgres:, sqlite: or memory:, got ' . $scheme . ':'),
         };
     }
 }

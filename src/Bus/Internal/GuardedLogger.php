@@ -34,7 +34,7 @@ final class GuardedLogger extends AbstractLogger
             throw $cancelled;
         } catch (\Throwable $thrown) {
             $error = $context['error'] ?? '';
-            $text = "Weft: the logger of the bus failed: {$thrown->getMessage()}; it was told of: {$message}" . (\is_string($error) && $error !== '' ? ": {$error}" : '');
+            $text = "Weft: the logger of the bus failed: {$thrown->getMessage()}; the message was: {$message}" . (\is_string($error) && $error !== '' ? ": {$error}" : '');
             \error_log(Printable::line(Printable::cut($text, self::BYTES)));
         }
     }

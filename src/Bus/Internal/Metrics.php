@@ -19,11 +19,11 @@ final class Metrics
     private const OTHER = 'other';
 
     private const HELP = [
-        'succeeded' => 'Messages handled with success.',
-        'failed' => 'Messages whose handling failed, each time.',
-        'retried' => 'Failed messages that come back later.',
-        'dead_lettered' => 'Failed messages that became dead letters.',
-        'redelivered' => 'Deliveries that the broker had delivered before.',
+        'succeeded' => 'Messages that all handlers processed successfully.',
+        'failed' => 'Failed attempts to handle a message.',
+        'retried' => 'Failed messages scheduled for a delayed retry.',
+        'dead_lettered' => 'Failed messages moved to the dead-letter queue.',
+        'redelivered' => 'Deliveries that the broker marked as redelivered.',
     ];
 
     /** @var array<string, Histogram> by type; the process has one of each, whichever bus it is */
@@ -55,7 +55,7 @@ final class Metrics
     {
         $this->count('succeeded', $type);
         $known = $this->known($type);
-        self::$seconds[$known] ??= new Histogram('weft_bus_handler_seconds', 'Time from the beginning of a message\'s handling to its acknowledgement.', ['type' => $known]);
+        self::$seconds[$known] ??= new Histogram('weft_bus_handler_seconds', 'Time from the start of handling a message to its acknowledgement.', ['type' => $known]);
         self::$seconds[$known]->record($seconds);
     }
 

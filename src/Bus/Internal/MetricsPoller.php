@@ -52,13 +52,13 @@ final class MetricsPoller
         } catch (CancelledException $cancelled) {
             throw $cancelled;
         } catch (\Throwable $thrown) {
-            $this->logger->debug('A metric of the bus cannot be looked up: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
+            $this->logger->debug('A metric of the bus could not be read: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
         }
     }
 
     private function depth(string $queue): void
     {
-        Native\setGauge('weft_bus_queue_messages', 'Messages ready in a queue.', ['queue' => $queue], (float) $this->transport->depth($queue));
+        Native\setGauge('weft_bus_queue_messages', 'Messages in a queue that are ready for delivery.', ['queue' => $queue], (float) $this->transport->depth($queue));
     }
 
     private function backlog(): void
@@ -68,9 +68,9 @@ final class MetricsPoller
         }
         $labels = ['database' => $this->persistence->database->name()];
         [$outbox, $oldest, $delayed] = $this->persistence->outboxSizes();
-        Native\setGauge('weft_bus_outbox_messages', 'Messages in the outbox, up to 100,000.', $labels, (float) $outbox);
+        Native\setGauge('weft_bus_outbox_messages', 'Messages in the outbox, counted up to 100,000.', $labels, (float) $outbox);
         Native\setGauge('weft_bus_outbox_oldest_seconds', 'Age of the oldest message in the outbox; 0 when it is empty.', $labels, $oldest);
-        Native\setGauge('weft_bus_delayed_messages', 'Messages that are to leave later, up to 100,000.', $labels, (float) $delayed);
+        Native\setGauge('weft_bus_delayed_messages', 'Delayed messages, counted up to 100,000.', $labels, (float) $delayed);
     }
 
     private function connections(): void
@@ -83,7 +83,7 @@ final class MetricsPoller
                 continue;
             }
             foreach (self::STATES as $state) {
-                Native\setGauge('weft_bus_connection', 'State of a connection to the broker: 1 for the one it has.', ['purpose' => $purpose, 'state' => $state], (float) ($status[0] === $state));
+                Native\setGauge('weft_bus_connection', 'State of a connection to the broker: 1 for the current state, 0 for the others.', ['purpose' => $purpose, 'state' => $state], (float) ($status[0] === $state));
             }
         }
     }

@@ -50,7 +50,7 @@ final class UnknownAttribute
             $name = $attribute->getName();
             $meant = self::isOurs($name, $class->getNamespaceName()) && !\class_exists($name) ? self::meant($name) : null;
             if ($meant !== null) {
-                return "is marked with #[{$name}], and there is no such class; is it #[{$meant}], misspelt or without a use statement?";
+                return "is marked with #[{$name}], which is not a class. Is #[{$meant}] meant? Check the spelling and the use statements";
             }
         }
 

@@ -42,16 +42,16 @@ final class Saga
         public readonly int $version = 1,
     ) {
         if ($name === '' || \strlen($name ?? '') > 100) {
-            throw new \ValueError("The name of a saga has 1 to 100 bytes, \"{$name}\" has " . \strlen($name ?? ''));
+            throw new \ValueError("The name of a saga must have 1 to 100 bytes, \"{$name}\" has " . \strlen($name ?? ''));
         }
         if ($expires !== null && !($expires > 0.0 && $expires < 1e10)) {
-            throw new \ValueError("A saga expires after more than 0 seconds or, with null, never; got {$expires}");
+            throw new \ValueError("The expiry of a saga must be above 0 seconds, or null for never; got {$expires}");
         }
         if ($version < 1) {
-            throw new \ValueError("The version of a saga counts from 1, got {$version}");
+            throw new \ValueError("The version of a saga must be at least 1, got {$version}");
         }
         if ($ended === UnmatchedPolicy::Retry || $expired === UnmatchedPolicy::Retry) {
-            throw new \ValueError('A saga that has ended or expired does not begin again by waiting: its messages are parked or ignored');
+            throw new \ValueError('Messages for a saga that has ended or expired cannot be retried: choose DeadLetter or Ignore');
         }
     }
 }

@@ -160,18 +160,18 @@ final class SagaContext
     private function end(SagaStatus $status, string $reason): void
     {
         if ($this->row->endedAt !== null) {
-            throw new \Error("Saga {$this->row->saga} \"{$this->row->id}\" has {$this->row->status->value} in this method already");
+            throw new \Error("Saga {$this->row->saga} \"{$this->row->id}\" has already {$this->row->status->value}");
         }
         $this->row->end($status, \mb_scrub($reason, 'UTF-8'));
     }
 
     private static function name(string $name): string
     {
-        return $name !== '' && \strlen($name) <= 100 ? $name : throw new \ValueError("A value is associated under a name of 1 to 100 bytes, got \"{$name}\"");
+        return $name !== '' && \strlen($name) <= 100 ? $name : throw new \ValueError("The name of an associated value must have 1 to 100 bytes, got \"{$name}\"");
     }
 
     private static function text(mixed $value): string
     {
-        return Correlation::text($value) ?? throw new \ValueError('A value that is associated with a saga has 1 to ' . Correlation::BYTES . ' bytes of UTF-8');
+        return Correlation::text($value) ?? throw new \ValueError('An associated value must have 1 to ' . Correlation::BYTES . ' bytes of UTF-8');
     }
 }

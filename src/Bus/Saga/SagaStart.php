@@ -27,7 +27,7 @@ final class SagaStart
         public readonly UnmatchedPolicy $existing = UnmatchedPolicy::DeadLetter,
     ) {
         if ($existing === UnmatchedPolicy::Retry) {
-            throw new \ValueError('A saga that is there does not go away by waiting: the message that would start it again is parked or ignored');
+            throw new \ValueError('A message that would start an existing saga cannot be retried: choose DeadLetter or Ignore');
         }
     }
 }

@@ -52,7 +52,7 @@ final class Sagas
     public function list(?string $saga = null, ?SagaStatus $status = null, int $limit = 100): array
     {
         if ($limit < 1) {
-            throw new \ValueError("At least 1 saga can be listed, got {$limit}");
+            throw new \ValueError("The limit must be at least 1, got {$limit}");
         }
         $rows = $this->store->list($saga === null ? null : $this->name($saga), $status, $limit);
 
@@ -74,7 +74,7 @@ final class Sagas
         $definition = $this->definition($saga);
         $row = $this->row($saga, $id);
         if ($row->status()->isOpen()) {
-            throw new SagaNotEnded("Saga {$row->saga} \"{$id}\" is {$row->status()->value}, only one that has ended is reopened");
+            throw new SagaNotEnded("Saga {$row->saga} \"{$id}\" is {$row->status()->value}, only a saga that has ended can be reopened");
         }
         $row->reopen($expires ?? $definition->options->expires);
         $this->store->save($this->store->database, $row);
@@ -99,12 +99,12 @@ final class Sagas
     private function row(string $saga, string $id): SagaRow
     {
         return $this->store->byId($this->store->database, $this->name($saga), $id)
-            ?? throw new SagaNotFound("Saga {$this->name($saga)} \"{$id}\" was never started or is forgotten");
+            ?? throw new SagaNotFound("Saga {$this->name($saga)} \"{$id}\" was not started or has been deleted");
     }
 
     private function definition(string $saga): SagaDefinition
     {
-        return $this->definitions[$saga] ?? throw new \ValueError("No saga {$saga} is registered with this bus" . ($this->definitions === [] ? '' : '; there are ' . \implode(', ', \array_keys($this->definitions))));
+        return $this->definitions[$saga] ?? throw new \ValueError("No saga {$saga} is registered with this bus" . ($this->definitions === [] ? '' : '; registered are ' . \implode(', ', \array_keys($this->definitions))));
     }
 
     private function name(string $saga): string

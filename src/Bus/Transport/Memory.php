@@ -86,7 +86,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
             $lost = $queues === [] && $message->mustRoute ? $message : $lost;
         }
         if ($lost !== null) {
-            throw UnroutableMessage::of($lost->type, 'this memory broker');
+            throw UnroutableMessage::of($lost->type, 'this in-memory broker');
         }
     }
 
@@ -138,6 +138,6 @@ final class Memory implements DelayingTransport, TemporaryQueues
 
     private function queue(string $name): MemoryQueue
     {
-        return $this->queues[$name] ?? throw new UndefinedQueue("Queue \"{$name}\" is not declared in this memory broker");
+        return $this->queues[$name] ?? throw new UndefinedQueue("Queue \"{$name}\" is not declared in this in-memory broker");
     }
 }

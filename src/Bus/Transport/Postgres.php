@@ -94,7 +94,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     public static function on(Database $database): self
     {
         if ($database->driver() !== Driver::Postgres) {
-            throw new \ValueError("The PostgreSQL transport needs a PostgreSQL database, got one of {$database->driver()->name}");
+            throw new \ValueError("The PostgreSQL transport needs a PostgreSQL database, got {$database->driver()->name}");
         }
         /** @var int $size */
         $size = $database->stats()['size'] ?? self::LEAST_CONNECTIONS;
@@ -239,7 +239,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
         try {
             Schema::ensure($database);
         } catch (SqlException $exception) {
-            throw new TransportFailed("Cannot open the broker in PostgreSQL: {$exception->getMessage()}", $exception);
+            throw new TransportFailed("Cannot connect to the broker in PostgreSQL: {$exception->getMessage()}", $exception);
         }
 
         return new Store($database);

@@ -158,7 +158,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
             return $this->consumer($queue, $prefetch, $arrival);
         }
         if ($this->optionsOf($queue)->isStream()) {
-            throw new \ValueError("The prefetch of the stream \"{$queue}\" is at most " . self::MOST . ", got {$prefetch}");
+            throw new \ValueError("The prefetch of the stream \"{$queue}\" must be at most " . self::MOST . ", got {$prefetch}");
         }
         $consumers = [];
         try {
@@ -306,7 +306,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         } catch (InvalidDsn $invalid) {
             throw $invalid;
         } catch (AmqpException $exception) {
-            throw new TransportFailed("Cannot open the broker RabbitMQ: {$exception->getMessage()}", $exception);
+            throw new TransportFailed("Cannot connect to RabbitMQ: {$exception->getMessage()}", $exception);
         }
     }
 

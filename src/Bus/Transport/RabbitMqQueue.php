@@ -37,7 +37,7 @@ final class RabbitMqQueue
     public static function classic(int $priorities = 0, bool $singleActiveConsumer = false, array $arguments = []): self
     {
         if ($priorities < 0 || $priorities > 9) {
-            throw new \ValueError("Priorities of a queue go up to 9 at most, got {$priorities}");
+            throw new \ValueError("The highest priority of a queue must be 0 to 9, got {$priorities}");
         }
         $own = ($priorities === 0 ? [] : ['x-max-priority' => $priorities]) + self::single($singleActiveConsumer);
 
@@ -56,7 +56,7 @@ final class RabbitMqQueue
     public static function quorum(bool $singleActiveConsumer = false, ?int $replicas = null, array $arguments = []): self
     {
         if ($replicas !== null && $replicas < 1) {
-            throw new \ValueError("A quorum queue has at least 1 replica, got {$replicas}");
+            throw new \ValueError("A quorum queue must have at least 1 replica, got {$replicas}");
         }
         $common = ['x-queue-type' => 'quorum', 'x-delivery-limit' => self::NO_DELIVERY_LIMIT]
             + ($replicas === null ? [] : ['x-quorum-initial-group-size' => $replicas]);
@@ -80,10 +80,10 @@ final class RabbitMqQueue
     public static function stream(string|int|\DateTimeInterface $offset = 'next', ?int $maxBytes = null, ?float $maxAge = null, array $arguments = []): self
     {
         if (\is_string($offset) && !\in_array($offset, ['first', 'last', 'next'], true)) {
-            throw new \ValueError("A stream is read from first, last or next, an offset or a time, got \"{$offset}\"");
+            throw new \ValueError("The offset of a stream must be first, last, next, a number or a time, got \"{$offset}\"");
         }
         if (($maxBytes ?? 1) < 1 || ($maxAge !== null && !($maxAge >= 1.0 && $maxAge < 1e10))) {
-            throw new \ValueError('A stream keeps at least 1 byte and 1 second, got ' . ($maxBytes ?? 'no') . ' bytes and ' . ($maxAge ?? 'no') . ' seconds');
+            throw new \ValueError('A stream must keep at least 1 byte and 1 second, got ' . ($maxBytes ?? 'no') . ' bytes and ' . ($maxAge ?? 'no') . ' seconds');
         }
         $own = ($maxBytes === null ? [] : ['x-max-length-bytes' => $maxBytes]) + ($maxAge === null ? [] : ['x-max-age' => (int) \ceil($maxAge) . 's']);
 
@@ -125,7 +125,7 @@ final class RabbitMqQueue
     private static function other(array $arguments): array
     {
         if (isset($arguments['x-queue-type'])) {
-            throw new \ValueError('The type of a queue is said by RabbitMqQueue::classic(), quorum() and stream(), not by an argument');
+            throw new \ValueError('The type of a queue is set by RabbitMqQueue::classic(), quorum() and stream(), not by an argument');
         }
 
         return $arguments;

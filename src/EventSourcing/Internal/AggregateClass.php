@@ -37,11 +37,11 @@ final class AggregateClass
         $reflection = \class_exists($class) ? new \ReflectionClass($class) : throw new InvalidAggregate("Class {$class} does not exist");
         $attribute = $reflection->getAttributes(AggregateRoot::class)[0] ?? null;
         if ($attribute === null || !\in_array(RecordsEvents::class, self::traits($reflection), true)) {
-            throw new InvalidAggregate("Class {$class} is no aggregate: it needs the attribute #[AggregateRoot] and the trait RecordsEvents");
+            throw new InvalidAggregate("Class {$class} is not an aggregate: it needs the attribute #[AggregateRoot] and the trait RecordsEvents");
         }
         $this->options = $attribute->newInstance();
         if (!$reflection->hasProperty($this->options->id)) {
-            throw new InvalidAggregate("Aggregate {$class} has no property \${$this->options->id}, which is to hold its id");
+            throw new InvalidAggregate("Aggregate {$class} has no property \${$this->options->id}, which must hold its id");
         }
         $id = $this->options->id;
         $this->id = \Closure::bind(static fn(object $aggregate): mixed => $aggregate->$id ?? null, null, $reflection->getProperty($id)->class);
@@ -77,7 +77,7 @@ final class AggregateClass
     {
         $id = ($this->id)($aggregate);
         if (!\is_string($id) && !\is_int($id) && !$id instanceof \Stringable) {
-            throw new \Error("Aggregate {$this->class} has no id in \${$this->options->id}: its first event has to set it");
+            throw new \Error("Aggregate {$this->class} has no id in \${$this->options->id}: its first event must set it");
         }
 
         return $this->stream((string) $id);
@@ -86,7 +86,7 @@ final class AggregateClass
     public function stream(string $id): string
     {
         if ($id === '' || \strlen($id) > 139) {
-            throw new \ValueError("The id of an aggregate has 1 to 139 bytes, \"{$id}\" of {$this->class} has " . \strlen($id));
+            throw new \ValueError("The id of an aggregate must have 1 to 139 bytes, \"{$id}\" of {$this->class} has " . \strlen($id));
         }
 
         return "{$this->options->name}:{$id}";
@@ -106,11 +106,11 @@ final class AggregateClass
             }
             $type = $method->getNumberOfParameters() === 1 ? $method->getParameters()[0]->getType() : null;
             if (!$type instanceof \ReflectionNamedType || $type->isBuiltin() || $method->isStatic()) {
-                throw new InvalidAggregate("Method {$method->class}::{$method->name}() cannot apply an event: it is static or has not exactly one parameter of an event's class");
+                throw new InvalidAggregate("Method {$method->class}::{$method->name}() cannot apply an event: it must not be static and must have one parameter of an event class");
             }
             $event = $type->getName();
             if (isset($appliers[$event])) {
-                throw new InvalidAggregate("Two methods of {$reflection->name} apply {$event}, {$method->name}() is one");
+                throw new InvalidAggregate("Two methods of {$reflection->name} apply {$event}; {$method->name}() is one of them");
             }
             $name = $method->name;
             /** @var \Closure(object, object): void $applier */

@@ -32,7 +32,7 @@ final class Events
     public function read(array $row): RecordedEvent
     {
         $what = "Event {$row['version']} of stream \"{$row['stream']}\"";
-        $class = $this->codec->ofType($row['type']) ?? throw new UnknownEvent("{$what} is of type \"{$row['type']}\", of which no class is known: name it to the EventStore");
+        $class = $this->codec->ofType($row['type']) ?? throw new UnknownEvent("{$what} is of type \"{$row['type']}\", which has no known class: pass its class to the EventStore");
         if ($row['schema_version'] > $class->version) {
             throw new UnknownEvent("{$what} is of version {$row['schema_version']} of \"{$row['type']}\", {$class->class} is version {$class->version}");
         }
@@ -41,7 +41,7 @@ final class Events
                 ? null
                 : /** @param array<string, mixed> $data */ fn(array $data): array => $this->upcasters->bring($class, $data, $row['schema_version']));
         } catch (MessageDecodingFailed $failed) {
-            throw new EventInvalid("{$what}, version {$row['schema_version']} of \"{$row['type']}\", does not fit {$class->class}: {$failed->getMessage()}", $failed);
+            throw new EventInvalid("{$what}, version {$row['schema_version']} of \"{$row['type']}\", does not match {$class->class}: {$failed->getMessage()}", $failed);
         }
 
         return new RecordedEvent(

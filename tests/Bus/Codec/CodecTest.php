@@ -241,7 +241,7 @@ final class CodecTest extends TestCase
 
     public static function notMessages(): iterable
     {
-        yield 'no class' => ['Missing\Thing', 'there is no such class'];
+        yield 'no class' => ['Missing\Thing', 'the class does not exist'];
         yield 'interface' => [\Countable::class, 'interface'];
         yield 'abstract' => [Document::class, 'abstract'];
         yield 'enum' => [Currency::class, 'enum'];
@@ -263,7 +263,7 @@ final class CodecTest extends TestCase
             'HoldsMissing' => ['/** @var list<Missing> */ public array $value;', 'Weft\Tests\Bus\Codec\Declared\Missing'],
             'Misspelt' => ['#[Encripted] public string $value;', 'property $value is marked with #[Weft\Tests\Bus\Codec\Declared\Encripted], and there is no such class; is it #[Weft\Bus\Encrypted]'],
             'Destructed' => ['public function __destruct() {}', 'destructor'],
-            'ExtendsInternal' => ['public string $value;', 'extends ArrayObject, a class of PHP itself', 'extends \ArrayObject'],
+            'ExtendsInternal' => ['public string $value;', 'extends ArrayObject, an internal class of PHP', 'extends \ArrayObject'],
             'Shadow' => ['private string $origin;', 'property $origin is private in ' . Document::class . ' and declared again', 'extends \\' . Document::class],
             ] as $name => $case
         ) {

@@ -45,7 +45,7 @@ final class RegistrationTest extends TestCase
         yield 'no correlation' => [FindsNothing::class, 'FindsNothing::start() needs one property or one header'];
         yield 'no property' => [FindsNoProperty::class, 'finds its saga by the property $number, which ' . OrderPlaced::class . ' does not have'];
         yield 'a private method' => [Hidden::class, 'Hidden::start() is not public'];
-        yield 'an unknown parameter' => [AsksForMore::class, 'asks for $heap (SplHeap), and nothing provides it; provided are SagaContext, Context, Transaction, Database'];
+        yield 'an unknown parameter' => [AsksForMore::class, 'asks for $heap (SplHeap), which cannot be resolved; available are SagaContext, Context, Transaction, Database'];
         yield 'state that is no JSON' => [HoldsAClosure::class, 'property $closure', InvalidMessageClass::class];
     }
 

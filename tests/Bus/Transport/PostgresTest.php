@@ -176,7 +176,7 @@ final class PostgresTest extends TransportConformance
                 $database->transaction(static fn($transaction) => $lost->enlist($transaction, $enlisted, []));
                 self::fail('settled');
             } catch (SqlException $exception) {
-                self::assertStringContainsString('another consumer has the message', $exception->getMessage());
+                self::assertStringContainsString('the message belongs to another consumer', $exception->getMessage());
             }
             $gone->close();
 
@@ -272,7 +272,7 @@ final class PostgresTest extends TransportConformance
             Postgres::on(Database::connect('sqlite::memory:'));
             self::fail('taken');
         } catch (\ValueError $error) {
-            self::assertStringContainsString('needs a PostgreSQL database, got one of Sqlite', $error->getMessage());
+            self::assertStringContainsString('needs a PostgreSQL database, got Sqlite', $error->getMessage());
         }
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage('needs a pool of at least 3 connections, got one of 2');
@@ -283,7 +283,7 @@ final class PostgresTest extends TransportConformance
     public function testAServerThatIsNotThereIsNamed(): void
     {
         $this->expectException(TransportFailed::class);
-        $this->expectExceptionMessageMatches('/Cannot open the broker in PostgreSQL: .*127\.0\.0\.1:1/');
+        $this->expectExceptionMessageMatches('/Cannot connect to the broker in PostgreSQL: .*127\.0\.0\.1:1/');
 
         Postgres::connect('postgres://nobody@127.0.0.1:1/nothing');
     }

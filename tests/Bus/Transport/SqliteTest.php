@@ -104,7 +104,7 @@ final class SqliteTest extends TransportConformance
     public function testADatabaseOfAnotherKindIsRefused(): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('needs an SQLite database, got one of Postgres');
+        $this->expectExceptionMessage('needs an SQLite database, got Postgres');
 
         Sqlite::on(Database::connect('postgres://nobody@localhost/nothing'));
     }

@@ -156,7 +156,7 @@ final class BatchDispatcher
                 $this->setup->stats->duplicates++;
             } else {
                 $id = $deliveries[$key]->headers[Header::MESSAGE_ID] ?? '';
-                $failed[] = [$deliveries[$key], new HandlingFailure(new DuplicateMessageId("A message with the id {$id} and another body was handled before"), [$handler->name])];
+                $failed[] = [$deliveries[$key], new HandlingFailure(new DuplicateMessageId("A message with the id {$id} and a different body was handled before"), [$handler->name])];
             }
         }
 

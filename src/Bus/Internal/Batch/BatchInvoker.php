@@ -85,7 +85,7 @@ final class BatchInvoker
         try {
             $this->call($handler, $settled, $transaction, $limit);
             if (!$transaction->isOpen()) {
-                throw new TransactionFinished("{$handler->name}() committed or rolled back the Transaction it was given; the bus does");
+                throw new TransactionFinished("{$handler->name}() committed or rolled back its Transaction; the bus ends the transactions of handlers");
             }
             $this->note($transaction, $settled, $entries);
         } catch (\Throwable $thrown) {

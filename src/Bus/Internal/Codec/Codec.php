@@ -59,12 +59,12 @@ final class Codec
         $attribute = $reflection->getAttributes(MessageType::class)[0] ?? null;
         $version = ($reflection->getAttributes(Version::class)[0] ?? null)?->newInstance()->number;
         if ($attribute !== null && $version !== null) {
-            throw InvalidMessageClass::because($class, 'it has both #[MessageType] and #[Version]; the version belongs to the type');
+            throw InvalidMessageClass::because($class, 'it has both #[MessageType] and #[Version]; set the version in #[MessageType]');
         }
         $type = $attribute?->newInstance() ?? new MessageType($class, $version ?? 1);
         $known = $this->byType[$type->name] ?? null;
         if ($known !== null) {
-            throw InvalidMessageClass::because($class, "its type name \"{$type->name}\" is taken by {$known->class}");
+            throw InvalidMessageClass::because($class, "its type name \"{$type->name}\" is used by {$known->class}");
         }
 
         return $this->byClass[$class] = $this->byType[$type->name] = new MessageClass($class, $type->name, $type->version, $shape, $this->compiler->binding, DeliveryPolicy::of($reflection, $type->name));

@@ -55,15 +55,15 @@ final class Compiler
     private static function reflect(string $class): \ReflectionClass
     {
         if (!\class_exists($class) && !\interface_exists($class)) {
-            throw InvalidMessageClass::because($class, 'there is no such class');
+            throw InvalidMessageClass::because($class, 'the class does not exist');
         }
         $reflection = new \ReflectionClass($class);
         $problem = match (true) {
-            $reflection->isInterface() => 'it is an interface, and nothing says which class to make',
-            $reflection->isEnum() => 'an enum can be a property of a message, not a message',
-            $reflection->isAbstract() => 'it is abstract, and nothing says which class to make',
-            $reflection->isAnonymous() => 'an anonymous class has no name to travel under',
-            $reflection->isInternal() => 'it is a class of PHP itself',
+            $reflection->isInterface() => 'it is an interface, which cannot be instantiated',
+            $reflection->isEnum() => 'it is an enum; an enum can only be a property of a message',
+            $reflection->isAbstract() => 'it is abstract and cannot be instantiated',
+            $reflection->isAnonymous() => 'it is an anonymous class and has no type name',
+            $reflection->isInternal() => 'it is an internal class of PHP',
             $reflection->hasMethod('__destruct') => 'it has a destructor',
             ($unknown = UnknownAttribute::on($reflection)) !== null => "it {$unknown}",
             default => null,
@@ -78,7 +78,7 @@ final class Compiler
         $lineage = [];
         for ($ancestor = $class; $ancestor !== false; $ancestor = $ancestor->getParentClass()) {
             $lineage[] = $ancestor->isInternal()
-                ? throw InvalidMessageClass::because($class->name, "it extends {$ancestor->name}, a class of PHP itself")
+                ? throw InvalidMessageClass::because($class->name, "it extends {$ancestor->name}, an internal class of PHP")
                 : $ancestor;
         }
 
@@ -117,7 +117,7 @@ final class Compiler
         }
         $encrypted = ($property->getAttributes(Encrypted::class)[0] ?? null)?->newInstance();
         if ($encrypted !== null) {
-            $type = new EncryptedValue($type, $property->name, $this->keys ?? throw InvalidMessageClass::property($class, $property->name, 'is #[Encrypted]: give Bus::connect() a KeyRing'), $encrypted->acceptPlain, $this->binding);
+            $type = new EncryptedValue($type, $property->name, $this->keys ?? throw InvalidMessageClass::property($class, $property->name, 'is #[Encrypted] and needs a key ring: pass a KeyRing to Bus::connect()'), $encrypted->acceptPlain, $this->binding);
         }
         $default = $parameter?->isDefaultValueAvailable() ? static fn(): mixed => $parameter->getDefaultValue() : null;
 
@@ -165,9 +165,9 @@ final class Compiler
             'parent' => $this->instance((string) ($scope->getParentClass() ?: null)?->name),
             'datetimeimmutable', 'datetimeinterface' => new DateTime(),
             'datetime' => throw new UnsupportedType('is a mutable DateTime; use DateTimeImmutable'),
-            'array' => throw new UnsupportedType('is or contains a plain array; say what it holds with @var list<T> or array<string, T>'),
+            'array' => throw new UnsupportedType('is or contains a plain array; declare its elements with @var list<T> or array<string, T>'),
             'closure', 'callable', 'iterable', 'object', 'resource', 'null', 'false', 'true', 'never', 'void'
-                => throw new UnsupportedType("has the type {$name}, which JSON cannot carry both ways"),
+                => throw new UnsupportedType("has the type {$name}, which cannot be encoded as JSON and decoded again"),
             default => \enum_exists($name) ? self::enumeration($name) : $this->instance($name),
         };
     }
@@ -176,7 +176,7 @@ final class Compiler
     {
         return \is_subclass_of($enum, \BackedEnum::class)
             ? new Enumeration($enum)
-            : throw new UnsupportedType("has the enum {$enum}, which has no backing values");
+            : throw new UnsupportedType("has the enum {$enum}, which is not backed");
     }
 
     private function instance(string $class): Instance
@@ -187,7 +187,7 @@ final class Compiler
                 $this->shape($class);
             }
         } catch (InvalidMessageClass $invalid) {
-            throw new UnsupportedType("leads to an error: {$invalid->getMessage()}");
+            throw new UnsupportedType("contains a class that cannot be encoded: {$invalid->getMessage()}");
         }
 
         return new Instance($class, $this);
@@ -196,7 +196,7 @@ final class Compiler
     private function collection(?string $documented, \ReflectionClass $scope): Type
     {
         return $documented === null
-            ? throw new UnsupportedType('is a plain array; say what it holds with @var list<T> or array<string, T>')
+            ? throw new UnsupportedType('is a plain array; declare its elements with @var list<T> or array<string, T>')
             : $this->docType(\trim($documented), $scope);
     }
 

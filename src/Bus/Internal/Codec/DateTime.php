@@ -20,7 +20,7 @@ final class DateTime implements Type
             throw Mismatch::of($this->name(), $value);
         }
         if (\preg_match(self::PATTERN, $value, $part) !== 1) {
-            throw Mismatch::described($this->name(), 'a string that is none');
+            throw Mismatch::described($this->name(), 'a string in another format');
         }
         $format = ($part[1] ?? '') === '' ? 'Y-m-d\TH:i:sP' : self::FORMAT;
         $time = \DateTimeImmutable::createFromFormat($format, $value);

@@ -105,7 +105,7 @@ final class DeliveryPolicy
             throw InvalidMessageClass::because($class->name, "#[{$name}] names the property \${$property}, which it does not have");
         }
         if ($class->getProperty($property)->getAttributes(Encrypted::class) !== []) {
-            throw InvalidMessageClass::because($class->name, "#[{$name}] names the property \${$property}, which is encrypted; a key travels in plain text");
+            throw InvalidMessageClass::because($class->name, "#[{$name}] names the property \${$property}, which is encrypted; a key must not be encrypted");
         }
         $type = $class->getProperty($property)->getType();
         $fits = $type instanceof \ReflectionNamedType

@@ -26,7 +26,7 @@ final class Enumeration implements Type
         }
 
         return $this->enum::tryFrom($value)
-            ?? throw Mismatch::described($this->name(), 'a ' . \get_debug_type($value) . ' that is none of its cases');
+            ?? throw Mismatch::described($this->name(), 'a ' . \get_debug_type($value) . ' that is not one of its cases');
     }
 
     public function encode(mixed $value): mixed

@@ -58,7 +58,7 @@ final class Mismatch extends \Exception
             $value === null => 'null',
             \is_bool($value) => 'bool',
             \is_int($value) => 'int',
-            \is_float($value) => \is_finite($value) && \abs($value) < 9.2e18 ? 'float' : 'a number outside of int64',
+            \is_float($value) => \is_finite($value) && \abs($value) < 9.2e18 ? 'float' : 'a number out of the range of int64',
             \is_string($value) => 'string',
             \is_array($value) => \array_is_list($value) && $value !== [] ? 'list' : ($value === [] ? 'empty list or object' : 'object'),
             default => \get_debug_type($value),

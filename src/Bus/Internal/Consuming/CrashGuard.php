@@ -73,9 +73,9 @@ final class CrashGuard
                 return $question();
             } catch (SqlException $exception) {
                 if (!$this->outage->wait($exception, $times, $worker)) {
-                    $this->logger->error('Attempts of queue {queue} cannot be counted, a message goes back to it: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
+                    $this->logger->error('Redeliveries of queue {queue} cannot be counted, the message is requeued: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
                     delay(self::PAUSE);
-                    throw new HandlingInterrupted("Attempts cannot be counted: {$exception->getMessage()}", previous: $exception);
+                    throw new HandlingInterrupted("Redeliveries cannot be counted: {$exception->getMessage()}", previous: $exception);
                 }
             }
         }

@@ -68,7 +68,7 @@ final class DatabaseOutage
             $this->probe($thrown, $worker, \min(self::LONGEST_PAUSE, self::FIRST_PAUSE * 2 ** ($times - 1)));
         }
         if ($worker->isStopping() && !$this->isAvailable()) {
-            throw new HandlingInterrupted('the worker was told to stop while the database was down');
+            throw new HandlingInterrupted('the worker was stopped while the database was unavailable');
         }
 
         return true;
@@ -77,7 +77,7 @@ final class DatabaseOutage
     private function probe(\Throwable $thrown, Worker $worker, float $pause): void
     {
         $this->probing = true;
-        $this->logger->warning('The database is not to be had, handlers wait: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
+        $this->logger->warning('Database unavailable; handlers are paused: {error}', ['error' => $thrown->getMessage(), 'exception' => $thrown]);
         try {
             do {
                 delay($pause);

@@ -267,7 +267,7 @@ final class DeliveryProcessor
 
             return true;
         } catch (\Throwable $thrown) {
-            $this->logger->log(LogLevel::CRITICAL, 'Message {type} {id} could not be parked and goes back to the queue: {error}', [
+            $this->logger->log(LogLevel::CRITICAL, 'Message {type} {id} could not be dead-lettered and is requeued: {error}', [
                 'type' => $delivery->type,
                 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
                 'error' => $thrown->getMessage(),

@@ -75,7 +75,7 @@ final class Dispatcher
         }
         $this->stats->events++;
         if (isset($delivery->headers[Header::REPLY_TO])) {
-            $this->setup->replies->send($delivery, $this->setup->replies->ofFailure($delivery, new NoHandler("\"{$delivery->type}\" is an event here, which nobody answers")));
+            $this->setup->replies->send($delivery, $this->setup->replies->ofFailure($delivery, new NoHandler("\"{$delivery->type}\" is an event here; only commands and queries are answered")));
         }
 
         return $handled;
@@ -93,7 +93,7 @@ final class Dispatcher
         $names = \array_filter(\explode(', ', $delivery->headers[Header::FAILED_HANDLER]));
         $missing = \array_diff($names, \array_map(static fn(Handler $handler): string => $handler->name, $handlers));
         if ($missing !== []) {
-            throw new NoHandler('The message comes back for ' . \implode(', ', $missing) . ", which no longer listens to \"{$delivery->type}\"");
+            throw new NoHandler('The message is retried for ' . \implode(', ', $missing) . ", which no longer handles \"{$delivery->type}\"");
         }
 
         return $names === [] ? $handlers : \array_values(\array_filter($handlers, static fn(Handler $handler): bool => \in_array($handler->name, $names, true)));
@@ -105,7 +105,7 @@ final class Dispatcher
         match (true) {
             ($delivery->headers[Header::KIND] ?? null) === MessageKind::Command->value => throw new NoHandler("No handler for command \"{$delivery->type}\""),
             $this->setup->codec->ofType($delivery->type) === null
-                => throw new UnknownMessageType("No handler and no message class of type \"{$delivery->type}\" is known"),
+                => throw new UnknownMessageType("No handler and no message class is registered for type \"{$delivery->type}\""),
             default => $this->consumer->ack($delivery),
         };
 
@@ -227,7 +227,7 @@ final class Dispatcher
                 // The transaction that would have acknowledged it was undone.
                 $enlist?->ack($delivery);
                 $reply = isset($delivery->headers[Header::REPLY_TO])
-                    ? $this->setup->replies->ofFailure($delivery, new AlreadyHandled('it was handled before, and replies are not kept'))
+                    ? $this->setup->replies->ofFailure($delivery, new AlreadyHandled('it was already handled, and replies are not stored'))
                     : null;
 
                 return [];
@@ -275,7 +275,7 @@ final class Dispatcher
                 throw $exception;
             }
             // They are in the outbox, and the handler has done its part.
-            $this->setup->logger->error('{count} messages stay in the outbox: {error}', ['count' => \count($messages), 'error' => $exception->getMessage(), 'exception' => $exception]);
+            $this->setup->logger->error('{count} messages could not be published and stay in the outbox: {error}', ['count' => \count($messages), 'error' => $exception->getMessage(), 'exception' => $exception]);
         }
     }
 }

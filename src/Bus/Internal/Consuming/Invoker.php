@@ -141,7 +141,7 @@ final class Invoker
             $returned = ($handler->invoke)($message, $context, $transaction);
             $handler->kind !== MessageKind::Event && $context->wantsReply() && $this->encodeReply($outbox, $context, $returned);
             if (!$transaction->isOpen()) {
-                throw new TransactionFinished("{$handler->name}() committed or rolled back the Transaction it was given; the bus does");
+                throw new TransactionFinished("{$handler->name}() committed or rolled back its Transaction; the bus ends the transactions of handlers");
             }
             $last === null || $last($transaction);
         } catch (\Throwable $thrown) {

@@ -68,7 +68,7 @@ final class Receiver
     public function declare(string $queue): void
     {
         if ($queue === '' || \strlen($queue) > 250 || \preg_match('/^[^\x00]*$/Du', $queue) !== 1) {
-            throw new \ValueError('The name of a queue has 1 to 250 bytes of UTF-8 without NUL, got "' . \mb_scrub($queue, 'UTF-8') . '" of ' . \strlen($queue));
+            throw new \ValueError('A queue name must have 1 to 250 bytes of UTF-8 without NUL, got "' . \mb_scrub($queue, 'UTF-8') . '" of ' . \strlen($queue));
         }
         $this->setup->transport->declare($queue, $this->setup->handlers->types());
         $this->setup->persistence?->prepare();
@@ -94,7 +94,7 @@ final class Receiver
     {
         $run = fn(): int => $this->work($queue, $options);
         if ($this->setup->handlers->types() === []) {
-            $this->setup->logger->warning('Queue {queue} is consumed by a bus without handlers, so every message is parked: register them with Bus::handlers()', ['queue' => $queue]);
+            $this->setup->logger->warning('Queue {queue} is consumed without handlers, every message is dead-lettered: register handlers with Bus::handlers()', ['queue' => $queue]);
         }
 
         return current() === null ? run($run) : $run();
@@ -172,9 +172,9 @@ final class Receiver
     /** Consumes a queue whose messages are in order, whenever no other process does. */
     private function inTurn(string $queue, ConsumeOptions $options, int $stops): int
     {
-        $persistence = $this->setup->persistence ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: give Bus::connect() one");
+        $persistence = $this->setup->persistence ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: pass one to Bus::connect()");
         if ($options->prefetch > self::IN_ORDER) {
-            throw new \ValueError("Queue \"{$queue}\" has messages marked #[OrderedBy], of which a consumer takes " . self::IN_ORDER . " at most, got a prefetch of {$options->prefetch}");
+            throw new \ValueError("Queue \"{$queue}\" has messages marked #[OrderedBy], for which the prefetch is at most " . self::IN_ORDER . ", got {$options->prefetch}");
         }
         $handled = 0;
         do {
@@ -256,7 +256,7 @@ final class Receiver
         } catch (CancelledException $cancelled) {
             throw $cancelled;
         } catch (\Throwable $thrown) {
-            \error_log('Weft: the logger failed, connections are no longer logged: ' . Printable::line(Printable::cut($thrown->getMessage(), 8_192)));
+            \error_log('Weft: the logger failed, connection events are no longer logged: ' . Printable::line(Printable::cut($thrown->getMessage(), 8_192)));
         }
     }
 

@@ -122,7 +122,7 @@ final class Worker
         $this->limit?->cancel();
         $this->limit = detach(function () use ($grace): void {
             delay((float) $grace);
-            $this->tasks === [] || $this->logger->warning('Messages of queue {queue} still in flight after a grace of {seconds} seconds: {count}; they are cancelled and go back to the queue', [
+            $this->tasks === [] || $this->logger->warning('{count} messages of queue {queue} are still in flight after the grace period of {seconds} seconds; they are cancelled and requeued', [
                 'count' => \count($this->tasks),
                 'queue' => $this->queue,
                 'seconds' => $grace,
@@ -318,7 +318,7 @@ final class Worker
     {
         $this->forced = true;
         foreach ($this->tasks as $tag => $task) {
-            $task->cancel('the bus was told to stop at once');
+            $task->cancel('the bus was stopped immediately');
             if ($task->done()) {
                 // It had not started, and so does not take itself off the list.
                 unset($this->tasks[$tag]);

@@ -59,7 +59,7 @@ final class BreakerState
         if ($this->probe === $tag) {
             $this->until = $this->probe = null;
             $this->pause = $this->rule->pause;
-            $this->logger->notice('Queue {queue} is consumed again', ['queue' => $this->queue]);
+            $this->logger->notice('Circuit breaker of queue {queue} closes: a message succeeded', ['queue' => $this->queue]);
         }
     }
 
@@ -92,7 +92,7 @@ final class BreakerState
     {
         $this->probe = null;
         $this->until = self::now() + $this->pause;
-        $this->logger->error('Queue {queue} is not consumed for {seconds} seconds after {count} failures in a row: {error}', [
+        $this->logger->error('Circuit breaker of queue {queue} opens for {seconds} seconds after {count} consecutive failures: {error}', [
             'queue' => $this->queue,
             'seconds' => $this->pause,
             'count' => $this->inARow,

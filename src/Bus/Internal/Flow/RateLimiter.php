@@ -55,7 +55,7 @@ final class RateLimiter
     private function sharedOf(string $name, RateLimit $limit): SharedRateLimiter
     {
         return $this->shared[$name] ??= new SharedRateLimiter(
-            $this->database ?? throw new \Error("The rate limit \"{$name}\" is shared, which needs a database: give Bus::connect() one"),
+            $this->database ?? throw new \Error("The rate limit \"{$name}\" is shared and needs a database: pass one to Bus::connect()"),
             // A handler of a class without a name has one that no column takes.
             Identifier::fit($name, self::NAME_BYTES),
             $limit,

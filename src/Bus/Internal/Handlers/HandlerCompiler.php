@@ -69,7 +69,7 @@ final class HandlerCompiler
         $parameters = \array_values($method->getParameters());
         $batch = $method->getAttributes(Batch::class) !== [];
         if ($batch && $kind === MessageKind::Query) {
-            throw Parameters::invalid($method, 'takes batches and is a query handler; each query has an answer of its own');
+            throw Parameters::invalid($method, 'takes batches and is a query handler; a query handler takes one query');
         }
         $message = $batch ? self::batchOf($method, $parameters) : Parameters::message($method);
         $arguments = $this->parameters->others($method, [Context::class, Transaction::class]);
@@ -126,7 +126,7 @@ final class HandlerCompiler
     private static function batchInvoker(\ReflectionMethod $method, object $service, array $arguments): \Closure
     {
         if (\in_array(Context::class, $arguments, true)) {
-            throw Parameters::invalid($method, 'takes batches and asks for a Context; each BatchItem has its own');
+            throw Parameters::invalid($method, 'takes batches and a Context; each BatchItem has a context of its own');
         }
         $call = $method->getClosure($service);
 

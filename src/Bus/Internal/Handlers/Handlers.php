@@ -45,7 +45,7 @@ final class Handlers
         $first = $this->byType[$type][0] ?? null;
         if ($first !== null && $first->kind !== $handler->kind) {
             throw new DuplicateHandler("{$handler->message->class} is both {$first->kind->value} for {$first->name}() and "
-                . "{$handler->kind->value} for {$handler->name}(); a message is one or the other");
+                . "{$handler->kind->value} for {$handler->name}(); a message is either a command, a query or an event");
         }
         $name = \ucfirst($handler->kind->value);
         if ($first !== null && $handler->kind !== MessageKind::Event) {
@@ -57,7 +57,7 @@ final class Handlers
         }
         $isOrdered = $handler->message->policy?->isOrdered() ?? false;
         if ($isOrdered && $handler->attributes->batch !== null) {
-            throw new InvalidHandler("Handler {$handler->name}() takes batches of {$handler->message->class}, which are handled in order, one after the other");
+            throw new InvalidHandler("Handler {$handler->name}() takes batches of {$handler->message->class}, which are ordered and handled one at a time");
         }
         $this->byType[$type][] = $handler;
         $handler->message->handler ??= $handler;

@@ -31,7 +31,7 @@ final class Parameters
             !$method->isPublic() => 'is not public',
             $method->isStatic() => 'is static',
             $method->isAbstract() => 'is abstract',
-            $method->isGenerator() => 'is a generator: it would return before it has run',
+            $method->isGenerator() => 'is a generator, which would return before its body runs',
             default => null,
         };
         if ($problem !== null) {
@@ -52,7 +52,7 @@ final class Parameters
         $problem = match (true) {
             $parameters === [] => 'has no parameter for the message',
             $type === null => "has no type for its message \${$parameters[0]->name}",
-            !$type instanceof \ReflectionNamedType => "has the type {$type} for its message; one handler takes one class",
+            !$type instanceof \ReflectionNamedType => "has the type {$type} for its message; a handler takes one class",
             $type->isBuiltin(), $type->allowsNull() => "has the type {$type} for its message, which must be a class",
             $parameters[0]->isPassedByReference(), $parameters[0]->isVariadic() => 'takes its message by reference or as a variadic',
             default => null,
@@ -127,7 +127,7 @@ final class Parameters
 
         return match (true) {
             $class === Transaction::class && $database === null
-                => throw self::invalid($method, 'asks for a Transaction, but the bus was connected without a database'),
+                => throw self::invalid($method, 'has a Transaction parameter, but the bus was connected without a database'),
             \in_array($class, $given, true) => $class,
             $class === Database::class && $database !== null => static fn(): Database => $database,
             $container !== null && $container->has($class) => static fn(): mixed => $container->get($class),
@@ -151,9 +151,9 @@ final class Parameters
         $type = $parameter->getType() ?? 'no type';
         $names = \array_map(static fn(string $class): string => \substr((string) \strrchr($class, '\\'), 1), $given);
         $known = \implode(', ', $names) . ', Database, LoggerInterface and ' . ($this->container !== null
-            ? 'the services of the container, which has none of this name'
+            ? 'the services of the container, which has no service of this name'
             : 'the services of a container, but the bus was connected without one');
 
-        return "asks for \${$parameter->name} ({$type}), and nothing provides it; provided are {$known}";
+        return "has the parameter \${$parameter->name} ({$type}), which cannot be resolved; available are {$known}";
     }
 }

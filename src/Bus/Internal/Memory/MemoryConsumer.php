@@ -77,7 +77,7 @@ final class MemoryConsumer implements Consumer
 
     public function deadLetter(Delivery $delivery, array $headers): void
     {
-        $dead = $this->dead ?? throw new PublishFailed('A dead-letter queue has no dead-letter queue of its own');
+        $dead = $this->dead ?? throw new PublishFailed('A message in a dead-letter queue cannot be dead-lettered');
         if ($this->settle($delivery)) {
             $dead->push($delivery->type, $delivery->body, $headers);
         }

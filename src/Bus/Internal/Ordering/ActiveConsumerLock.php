@@ -130,7 +130,7 @@ final class ActiveConsumerLock
             try {
                 $this->lock?->keep();
             } catch (LockLost $exception) {
-                $this->logger->error('Another process may consume the queue: {error}', ['error' => $exception->getMessage(), 'exception' => $exception]);
+                $this->logger->error('The lock of the ordered queue was lost, consuming stops: {error}', ['error' => $exception->getMessage(), 'exception' => $exception]);
                 $this->wasLost = true;
                 $lost();
             }
@@ -158,7 +158,7 @@ final class ActiveConsumerLock
         try {
             $fence = $this->store->acquire($this->name, $this->owner, self::SECONDS);
         } catch (SqlException $exception) {
-            $this->logger->warning('Whether it is this process\'s turn to consume cannot be looked up: {error}', ['error' => $exception->getMessage(), 'exception' => $exception]);
+            $this->logger->warning('The lock of the ordered queue could not be acquired: {error}', ['error' => $exception->getMessage(), 'exception' => $exception]);
 
             return null;
         }

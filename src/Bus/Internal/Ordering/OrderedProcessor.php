@@ -117,7 +117,7 @@ final class OrderedProcessor
                     $released && $worker->replay((string) $key);
                 }
             } catch (SqlException $exception) {
-                $this->logger->warning('Released keys of queue {queue} cannot be looked up: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
+                $this->logger->warning('The released keys of queue {queue} could not be read: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
             }
         }
     }
@@ -167,7 +167,7 @@ final class OrderedProcessor
                 if ($worker->isStopping()) {
                     throw new OrderUnknown($exception->getMessage(), previous: $exception);
                 }
-                $this->logger->error('The order of queue {queue} waits for the database: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
+                $this->logger->error('Ordered messages of queue {queue} wait for the database: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
                 delay(self::PAUSE);
             }
         }

@@ -95,7 +95,7 @@ final class BlockedKeys
         } catch (UniqueViolation $violation) {
             $body = $this->database->execute('SELECT body FROM weft_blocked_messages WHERE queue = ? AND message_id = ?', [$queue, $id])->value();
             if ($body !== null && $body !== $delivery->body) {
-                throw new DuplicateMessageId("A message with the id {$id} and another body waits for the key {$key} already", $violation);
+                throw new DuplicateMessageId("A message with the id {$id} and a different body already waits for the key {$key}", $violation);
             }
             // Its acknowledgement was lost.
         }

@@ -70,7 +70,7 @@ final class DeferredDelete
                 shield(fn() => $this->erase($keys));
             }
         } catch (SqlException $exception) {
-            $this->logger->warning('{count} rows of {table} could not be deleted, the relay does: {error}', [
+            $this->logger->warning('{count} rows of {table} could not be deleted, the relay deletes them: {error}', [
                 'count' => \count($keys),
                 'table' => $this->table,
                 'error' => $exception->getMessage(),

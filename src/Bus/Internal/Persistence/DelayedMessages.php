@@ -41,7 +41,7 @@ final class DelayedMessages implements DelayStore
         Transport $transport,
         LoggerInterface $logger,
     ) {
-        $this->earlier = new Wakeup('a message that is put off');
+        $this->earlier = new Wakeup('a delayed message');
         $this->replace = (new Dialect($database))->replace('weft_delayed', self::COLUMNS);
         $this->publisher = new TablePublisher($database, $transport, $logger, 'weft_delayed', cancellable: true);
     }

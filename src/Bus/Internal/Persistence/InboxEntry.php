@@ -93,7 +93,7 @@ final class InboxEntry
             return false;
         }
         if ($handled !== null && $handled !== self::fingerprint($this->delivery->body)) {
-            throw new DuplicateMessageId("A message with the id {$this->id} and another body was handled before");
+            throw new DuplicateMessageId("A message with the id {$this->id} and a different body was handled before");
         }
 
         return $handled !== null;

@@ -112,7 +112,7 @@ final class Maintenance
                 throw $cancelled;
             } catch (\Throwable $thrown) {
                 // Whatever it is: without it nothing would be sent any more, and nobody would know.
-                $this->logger->warning('The {name} of the bus has failed and tries again: {error}', ['name' => $name, 'error' => $thrown->getMessage(), 'exception' => $thrown]);
+                $this->logger->warning('The background task "{name}" of the bus failed and is retried: {error}', ['name' => $name, 'error' => $thrown->getMessage(), 'exception' => $thrown]);
                 delay($pause);
                 $pause = \min(self::LONGEST_PAUSE, 2 * $pause);
             }

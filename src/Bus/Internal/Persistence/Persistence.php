@@ -132,7 +132,7 @@ final class Persistence
         }
         $crashes = $this->redeliveries->note($id, $this->consumer($queue));
         if ($crashes >= $this->options->maxCrashes) {
-            throw new CrashedTooOften("The workers that handled message {$id} of queue \"{$queue}\" went away {$crashes} times without an answer");
+            throw new CrashedTooOften("Message {$id} of queue \"{$queue}\" was handled {$crashes} times by workers that ended before they acknowledged it");
         }
 
         return $crashes;

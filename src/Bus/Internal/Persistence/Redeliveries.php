@@ -53,7 +53,7 @@ final class Redeliveries
             $this->database->execute('DELETE FROM weft_redeliveries WHERE message_id = ? AND consumer = ?', [$id, $consumer]);
         } catch (SqlException $exception) {
             // The row goes with the retention; until then it counts for a message that is not delivered again.
-            $this->logger->warning('The attempts of message {id} could not be forgotten: {error}', ['id' => $id, 'error' => $exception->getMessage(), 'exception' => $exception]);
+            $this->logger->warning('The redelivery count of message {id} could not be deleted: {error}', ['id' => $id, 'error' => $exception->getMessage(), 'exception' => $exception]);
         }
     }
 }

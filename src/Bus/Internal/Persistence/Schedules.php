@@ -93,7 +93,7 @@ final class Schedules
             throw $exception;
         } catch (\Throwable $thrown) {
             // Its command could not be made. Others must not wait for that.
-            $this->logger->error('The schedule "{name}" makes no command and is tried again in {seconds} seconds: {error}', [
+            $this->logger->error('The command of schedule "{name}" could not be created, next attempt in {seconds} seconds: {error}', [
                 'name' => $name,
                 'seconds' => self::PAUSE,
                 'error' => $thrown->getMessage(),

@@ -66,7 +66,7 @@ final class TablePublisher
         try {
             return shield(fn(): array => timeout(self::LIMIT, fn(): array => $this->take($condition, $parameters)));
         } catch (TimeoutException $late) {
-            throw new PublishFailed(\sprintf('Messages of %s were not taken within %d seconds; they stay there', $this->table, self::LIMIT), $late);
+            throw new PublishFailed(\sprintf('Messages of %s could not be published within %d seconds; they stay in the table', $this->table, self::LIMIT), $late);
         }
     }
 
@@ -147,7 +147,7 @@ final class TablePublisher
                 throw $failed;
             }
             if (\count($rows) === 1) {
-                $this->logger->error('Message {id} of type {type} waits in {table}: {error}', [
+                $this->logger->error('Message {id} of type {type} could not be published and stays in {table}: {error}', [
                     'id' => $rows[0]['id'],
                     'type' => $rows[0]['type'],
                     'table' => $this->table,

@@ -56,13 +56,13 @@ final class LivenessMonitor
                 $had = $this->presence->session();
                 $this->presence->check();
                 if ($had !== 0 && $this->presence->session() === 0) {
-                    $this->notices->warn('The connection that says that consumers live was lost: what they had may be delivered to others');
+                    $this->notices->warn('The liveness connection was lost: unacknowledged messages may be delivered to other consumers');
                 }
                 if ($this->store->releaseDead() > 0) {
                     $this->arrivals->announce();
                 }
             } catch (SqlException $exception) {
-                DatabaseOutage::isOne($exception) || $this->notices->warn('Dead consumers cannot be looked for: {error}', ['error' => $exception->getMessage()]);
+                DatabaseOutage::isOne($exception) || $this->notices->warn('Dead consumers could not be detected: {error}', ['error' => $exception->getMessage()]);
             }
             // At random, so that the processes do not look all at once.
             delay(Jitter::around(self::INTERVAL, 0.25));

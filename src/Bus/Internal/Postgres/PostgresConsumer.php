@@ -117,7 +117,7 @@ final class PostgresConsumer implements TransactionalConsumer
             [$id, $consumer] = $this->unsettled[$delivery->tag] ?? self::NOBODYS;
             $this->store->move($consumer, $id, $dead, $headers);
         } catch (SqlException | UndefinedQueue $exception) {
-            throw new PublishFailed("Cannot park a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
+            throw new PublishFailed("Cannot dead-letter a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
         }
         $this->forget($delivery);
     }
@@ -141,7 +141,7 @@ final class PostgresConsumer implements TransactionalConsumer
         [$id, $consumer] = $this->unsettled[$delivery->tag] ?? self::NOBODYS;
         $this->store->settleIn($transaction, $consumer, $id);
         if ($this->closed) {
-            throw new PublishFailed("The consumer of \"{$this->queueName}\" was closed while it handled a message, which went back to the queue");
+            throw new PublishFailed("The consumer of \"{$this->queueName}\" was closed while it handled a message, which was requeued");
         }
     }
 
@@ -208,7 +208,7 @@ final class PostgresConsumer implements TransactionalConsumer
         }
         if ($this->away) {
             [$this->away, $this->pause] = [false, self::FIRST_PAUSE];
-            $this->notices->notice('PostgreSQL is back, queue "{queue}" is consumed again', ['queue' => $this->queueName]);
+            $this->notices->notice('PostgreSQL is available again, queue "{queue}" is consumed', ['queue' => $this->queueName]);
         }
 
         return $deliveries;
@@ -248,7 +248,7 @@ final class PostgresConsumer implements TransactionalConsumer
     {
         if (!$this->away) {
             $this->away = true;
-            $this->notices->warn('PostgreSQL is away, queue "{queue}" waits: {error}', ['queue' => $this->queueName, 'error' => $exception->getMessage()]);
+            $this->notices->warn('PostgreSQL unavailable; queue "{queue}" is paused: {error}', ['queue' => $this->queueName, 'error' => $exception->getMessage()]);
         } else {
             $this->pause = \min(self::LONGEST_PAUSE, 2 * $this->pause);
         }

@@ -56,7 +56,7 @@ final class Store
      * that another has had. A text that is no number is the one way to raise an error with a text of our own.
      */
     private const SETTLE = "WITH gone AS (DELETE FROM weft_messages WHERE id = ? AND consumer_id = ?::int RETURNING 1)
-        SELECT CASE count(*) WHEN 1 THEN 0 ELSE ('another consumer has the message, rows: ' || count(*))::int END FROM gone";
+        SELECT CASE count(*) WHEN 1 THEN 0 ELSE ('the message belongs to another consumer, rows: ' || count(*))::int END FROM gone";
 
     /**
      * How a transaction begins that need not survive a crash of the server. Few rows are looked for by their key, however many the

@@ -97,14 +97,14 @@ final class DelayQueues implements DelayStore
     /** @throws NotCancellable always */
     public function cancel(string $messageId): bool
     {
-        throw new NotCancellable("Message {$messageId} cannot be taken back: without a database what is put off waits in queues of RabbitMQ. Give Bus::connect() a Database");
+        throw new NotCancellable("Message {$messageId} cannot be cancelled: without a database delayed messages wait in queues of RabbitMQ. Pass a Database to Bus::connect()");
     }
 
     private function enter(Outgoing $message, float $seconds, string $target): void
     {
         $units = \max(1, (int) \ceil($seconds / self::UNIT));
         if ($units >= self::BASE ** self::LEVELS) {
-            throw new \ValueError("Without a database a message can be put off for " . (int) (self::BASE ** self::LEVELS * self::UNIT) . " seconds at most, got {$seconds}");
+            throw new \ValueError("Without a database a message can be delayed by at most " . (int) (self::BASE ** self::LEVELS * self::UNIT) . " seconds, got {$seconds}");
         }
         $digits = \decoct($units);
         $this->isDeclared || $this->turn->synchronized($this->declare(...));
@@ -137,8 +137,8 @@ final class DelayQueues implements DelayStore
             shield(fn() => Scheduler::await($this->connection->declare($exchanges, $queues, $bindings)));
         } catch (AmqpException $exception) {
             throw $exception instanceof Refused && $exception->getCode() === self::PRECONDITION_FAILED
-                ? new TopologyConflict("The queues in which messages wait exist with other arguments: {$exception->getMessage()}", $exception)
-                : new PublishFailed("Cannot make the queues in which messages wait: {$exception->getMessage()}", $exception);
+                ? new TopologyConflict("The delay queues exist with other arguments: {$exception->getMessage()}", $exception)
+                : new PublishFailed("Cannot declare the delay queues: {$exception->getMessage()}", $exception);
         }
         $this->isDeclared = true;
     }

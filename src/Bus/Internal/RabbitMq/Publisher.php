@@ -56,7 +56,7 @@ final class Publisher
         try {
             \is_array($messages) && \count($messages) === 1 ? $this->one($messages[0]) : $this->batch($messages);
         } catch (Unroutable $unroutable) {
-            throw new UnroutableMessage("No queue is declared for a command; the bus with its handler declares one by declare() or consume(): {$unroutable->getMessage()}", $unroutable);
+            throw new UnroutableMessage("No queue is declared for this command; declare() or consume() of the bus that handles it declares one: {$unroutable->getMessage()}", $unroutable);
         } catch (AmqpException | UsageError $exception) {
             throw self::failed('', $exception);
         }

@@ -166,7 +166,7 @@ final class RabbitMqConsumer implements RemoteConsumer
         try {
             $this->publisher->publishTo(DeadLetters::queueOf($this->queue), [$letter], $delivery->extra);
         } catch (UndefinedQueue $undefined) {
-            throw new PublishFailed("Cannot park a message of \"{$this->queue}\": {$undefined->getMessage()}", $undefined);
+            throw new PublishFailed("Cannot dead-letter a message of \"{$this->queue}\": {$undefined->getMessage()}", $undefined);
         }
     }
 

@@ -59,7 +59,7 @@ final class Replies
     {
         $message = $thrown instanceof PublicFailure
             ? $thrown->getMessage()
-            : 'its reason is in the log of the handler, with the id ' . ($delivery->headers[Header::MESSAGE_ID] ?? '');
+            : 'the log of the handler has the reason, with the id ' . ($delivery->headers[Header::MESSAGE_ID] ?? '');
 
         return new Outgoing(self::ERROR, '', [
             Header::REPLY_TO_MESSAGE => $delivery->headers[Header::MESSAGE_ID] ?? '',
@@ -73,7 +73,7 @@ final class Replies
     {
         if (!\str_starts_with($delivery->headers[Header::REPLY_TO], self::QUEUES)) {
             // Whoever may send to this queue could else have anything put into any other.
-            $this->logger->warning('Message {id} asks for a reply to the queue {queue}, which is none for replies', [
+            $this->logger->warning('Message {id} requests a reply to {queue}, which is not a reply queue', [
                 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
                 'queue' => $delivery->headers[Header::REPLY_TO],
             ]);
@@ -83,7 +83,7 @@ final class Replies
         try {
             $this->transport->put($delivery->headers[Header::REPLY_TO], [$reply]);
         } catch (UndefinedQueue) {
-            $this->logger->debug('Nobody waits any more for the reply to message {id}', ['id' => $delivery->headers[Header::MESSAGE_ID] ?? '']);
+            $this->logger->debug('The reply to message {id} is discarded: its requester has stopped waiting', ['id' => $delivery->headers[Header::MESSAGE_ID] ?? '']);
         } catch (BusException $exception) {
             $this->logger->warning('The reply to message {id} could not be sent: {error}', [
                 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',

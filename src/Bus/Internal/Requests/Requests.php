@@ -65,7 +65,7 @@ final class Requests
 
     public function close(): void
     {
-        $this->fail(new RequestFailed('The bus was closed before the reply came'));
+        $this->fail(new RequestFailed('The bus was closed before the reply arrived'));
         $this->listening?->cancel('the bus is closed');
         $this->consumer?->close();
         if ($this->queue !== null && $this->setup->transport instanceof TemporaryQueues) {
@@ -88,7 +88,7 @@ final class Requests
                 // Somebody else's, and earlier.
                 throw $expired;
             }
-            throw new RequestTimedOut("No reply to {$request} came within {$timeout} seconds{$missing}", $expired);
+            throw new RequestTimedOut("No reply to {$request} arrived within {$timeout} seconds{$missing}", $expired);
         }
     }
 
@@ -124,7 +124,7 @@ final class Requests
         }
 
         return $pending->reply === null
-            ? throw new RequestTimedOut("No reply to {$outgoing->type} {$id} came within {$timeout} seconds")
+            ? throw new RequestTimedOut("No reply to {$outgoing->type} {$id} arrived within {$timeout} seconds")
             : $this->decoded($pending->reply, $outgoing->type);
     }
 
@@ -138,11 +138,11 @@ final class Requests
             return \json_decode($reply->body, true);
         }
         $class = $this->setup->codec->ofType($reply->type)
-            ?? throw new RequestFailed("{$request} was answered with a {$reply->type}, which is not known here: name it in request(…, reply: …) or Bus::registerMessages()");
+            ?? throw new RequestFailed("{$request} was answered with {$reply->type}, which is not registered: pass its class to request(…, reply: …) or Bus::registerMessages()");
         try {
             return $this->setup->decoder->decode($class, $reply);
         } catch (\Throwable $thrown) {
-            throw new RequestFailed("The reply to {$request} cannot be read: {$thrown->getMessage()}", previous: $thrown);
+            throw new RequestFailed("The reply to {$request} cannot be decoded: {$thrown->getMessage()}", previous: $thrown);
         }
     }
 

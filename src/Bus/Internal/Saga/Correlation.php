@@ -43,7 +43,7 @@ final class Correlation
     public function of(object $message, Context $context): string
     {
         return $this->key($message, $context->headers())
-            ?? throw new SagaNotCorrelated("{$this->name} of " . $message::class . " {$context->messageId()} says which saga of {$context->handler()}() it is for, and is not a text or number of 1 to " . self::BYTES . ' bytes');
+            ?? throw new SagaNotCorrelated("{$this->name} of " . $message::class . " {$context->messageId()} identifies the saga for {$context->handler()}() and must be a string or number of 1 to " . self::BYTES . ' bytes');
     }
 
     /**

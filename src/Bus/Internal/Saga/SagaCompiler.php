@@ -66,7 +66,7 @@ final class SagaCompiler
             }
         }
         if (!$starts) {
-            throw new InvalidHandler("Saga {$class} has no method marked with #[SagaStart]: nothing could start it");
+            throw new InvalidHandler("Saga {$class} has no method marked with #[SagaStart]");
         }
         foreach ($definition->options->publishEvents ? [SagaStarted::class, SagaEnded::class, SagaReopened::class] : [] as $event) {
             $this->codec->of($event);
@@ -102,12 +102,12 @@ final class SagaCompiler
         $name = $options?->name ?? $class;
         $problem = match (true) {
             $reflection === null => 'does not exist',
-            $options === null => 'is not marked with #[Saga]; an object with handlers is registered itself, not by its class',
-            $this->store === null => 'needs a database for its state: give Bus::connect() one',
-            ($reflection->getConstructor()?->getNumberOfRequiredParameters() ?? 0) > 0 => 'has a constructor that needs arguments; what its methods need, they ask for by parameter',
+            $options === null => 'is not marked with #[Saga]; register handlers as objects, sagas by class name',
+            $this->store === null => 'needs a database for its state: pass one to Bus::connect()',
+            ($reflection->getConstructor()?->getNumberOfRequiredParameters() ?? 0) > 0 => 'has a constructor with required arguments; use parameters of its methods instead',
             isset($this->definitions[$class]) => 'is registered twice',
-            isset($this->definitions[$name]) => "has the name \"{$name}\" of another saga",
-            \strlen($name) > 100 => 'has a name of more than 100 bytes: give it one with #[Saga(name: …)]',
+            isset($this->definitions[$name]) => "has the same name \"{$name}\" as another saga",
+            \strlen($name) > 100 => 'has a class name of more than 100 bytes: set a name with #[Saga(name: …)]',
             default => null,
         };
         if ($problem !== null) {
@@ -179,10 +179,10 @@ final class SagaCompiler
         }
         [$by, $header] = $mark->by === null && $mark->header === null ? [$options->by, $options->header] : [$mark->by, $mark->header];
         if (($by === null) === ($header === null)) {
-            throw Parameters::invalid($method, 'needs one property or one header that says which saga a message is for: give #[' . \substr((string) \strrchr($mark::class, '\\'), 1) . '] or #[Saga] by: or header:');
+            throw Parameters::invalid($method, 'needs one property or one header that identifies the saga: set by: or header: of #[' . \substr((string) \strrchr($mark::class, '\\'), 1) . '] or #[Saga]');
         }
         if ($by !== null && !\property_exists($message, $by)) {
-            throw Parameters::invalid($method, "finds its saga by the property \${$by}, which {$message} does not have");
+            throw Parameters::invalid($method, "correlates by the property \${$by}, which {$message} does not have");
         }
 
         return $by !== null ? Correlation::byProperty($message, $by) : Correlation::byHeader((string) $header);

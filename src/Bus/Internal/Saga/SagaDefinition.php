@@ -37,12 +37,12 @@ final class SagaDefinition
             return new ($this->state->class)();
         }
         if ($row->schema > $this->state->version) {
-            throw new SagaStateInvalid("Saga {$row->saga} \"{$row->id}\" was stored by version {$row->schema} of {$this->state->class}, here it is version {$this->state->version}");
+            throw new SagaStateInvalid("Saga {$row->saga} \"{$row->id}\" was stored by version {$row->schema} of {$this->state->class}, the class is now version {$this->state->version}");
         }
         try {
             return $this->state->decode($row->state);
         } catch (MessageDecodingFailed $failed) {
-            throw new SagaStateInvalid("The state of saga {$row->saga} \"{$row->id}\" does not fit its class any more: {$failed->getMessage()}", $failed);
+            throw new SagaStateInvalid("The state of saga {$row->saga} \"{$row->id}\" no longer matches its class: {$failed->getMessage()}", $failed);
         }
     }
 

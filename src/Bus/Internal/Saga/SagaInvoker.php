@@ -62,14 +62,14 @@ final class SagaInvoker
         $message = "message {$context->messageId()} of type {$context->type()}";
         if ($this->role->times) {
             // The usual end of a time-out that was not needed.
-            return self::ignore($context, "{$name} is over, its time-out has no effect: {$message}", LogLevel::DEBUG);
+            return self::ignore($context, "{$name} has ended, its timeout has no effect: {$message}", LogLevel::DEBUG);
         }
 
         return match (true) {
-            $row === null => self::refuse($this->role->missing, $context, "{$name} was never started or is forgotten, and gets {$message}", SagaNotFound::class),
-            !$this->role->joinExisting => self::refuse($this->role->existing, $context, "{$name} is {$status?->value} already, and is to be started by {$message}", SagaExists::class),
-            $status === SagaStatus::Expired => self::refuse($this->definition->options->expired, $context, "{$name} has expired on {$row->record()->endedAt?->format('Y-m-d H:i:s')} UTC, and gets {$message}", SagaAlreadyEnded::class),
-            default => self::refuse($this->definition->options->ended, $context, "{$name} has {$status?->value}" . ($row->reason === '' ? '' : " ({$row->reason})") . ", and gets {$message}", SagaAlreadyEnded::class),
+            $row === null => self::refuse($this->role->missing, $context, "{$name} was not started or has been deleted, and received {$message}", SagaNotFound::class),
+            !$this->role->joinExisting => self::refuse($this->role->existing, $context, "{$name} is {$status?->value} already and cannot be started again by {$message}", SagaExists::class),
+            $status === SagaStatus::Expired => self::refuse($this->definition->options->expired, $context, "{$name} has expired on {$row->record()->endedAt?->format('Y-m-d H:i:s')} UTC and received {$message}", SagaAlreadyEnded::class),
+            default => self::refuse($this->definition->options->ended, $context, "{$name} has {$status?->value}" . ($row->reason === '' ? '' : " ({$row->reason})") . " and received {$message}", SagaAlreadyEnded::class),
         };
     }
 

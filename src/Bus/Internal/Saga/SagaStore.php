@@ -99,7 +99,7 @@ final class SagaStore
             return;
         }
         if ($this->byId($connection, $row->saga, $holder)?->status()->isOpen()) {
-            throw new SagaValueTaken("{$name} \"{$value}\" is associated with saga {$row->saga} \"{$holder}\", it cannot be with \"{$row->id}\" as well");
+            throw new SagaValueTaken("{$name} \"{$value}\" is associated with saga {$row->saga} \"{$holder}\" and cannot be associated with \"{$row->id}\"");
         }
         $moved = $connection->execute('UPDATE weft_saga_associations SET id = ? WHERE saga = ? AND name = ? AND value = ? AND id = ?', [$row->id, $row->saga, $name, $value, $holder]);
         $moved->affected() === 1 || throw self::raced($row, $name, $value);

@@ -23,10 +23,10 @@ final class Comparison
         foreach ($old->messages as $type => $message) {
             isset($new->messages[$type])
                 ? $this->message((string) $type, $message, $new->messages[$type])
-                : $this->breaking[] = "{$type}: is gone; messages of it may be on their way";
+                : $this->breaking[] = "{$type}: was removed; messages of this type may be in flight";
         }
         foreach (\array_diff_key($new->messages, $old->messages) as $type => $message) {
-            $this->compatible[] = "{$type}: is new";
+            $this->compatible[] = "{$type}: was added";
         }
     }
 
@@ -39,10 +39,10 @@ final class Comparison
         $breaking = $compatible = [];
         self::fields('$', $old['fields'], $new['fields'], $breaking, $compatible);
         if ($new['version'] < $old['version']) {
-            $this->breaking[] = "{$type}: version {$old['version']} has become {$new['version']}";
+            $this->breaking[] = "{$type}: version {$old['version']} was changed to {$new['version']}";
         } elseif ($new['version'] > $old['version']) {
             $missing = \array_diff(\range($old['version'], $new['version'] - 1), $new['upcasts'] ?? []);
-            $changes = [...$breaking, ...$compatible, "version {$old['version']} has become {$new['version']}"];
+            $changes = [...$breaking, ...$compatible, "version {$old['version']} was changed to {$new['version']}"];
             if ($breaking !== [] && $missing !== []) {
                 $this->breaking[] = "{$type}: " . \implode('; ', $breaking) . '; no upcaster takes version ' . \implode(' and ', $missing);
             } else {
@@ -55,7 +55,7 @@ final class Comparison
         \array_push($this->compatible, ...self::prefixed($type, $compatible));
         $lost = \array_diff($old['upcasts'] ?? [], $new['upcasts'] ?? []);
         if ($lost !== []) {
-            $this->breaking[] = "{$type}: the upcaster from version " . \implode(' and ', $lost) . ' is gone';
+            $this->breaking[] = "{$type}: the upcaster from version " . \implode(' and ', $lost) . ' was removed';
         }
     }
 
@@ -70,16 +70,16 @@ final class Comparison
         foreach ($old as $name => $field) {
             $at = "{$path}.{$name}";
             if (!isset($new[$name])) {
-                $breaking[] = "{$at} (" . self::text($field['type']) . ') is gone';
+                $breaking[] = "{$at} (" . self::text($field['type']) . ') was removed';
                 continue;
             }
             self::type($at, $field['type'], $new[$name]['type'], $breaking, $compatible);
             if ($field['optional'] && !$new[$name]['optional']) {
-                $breaking[] = "{$at} has no default any more";
+                $breaking[] = "{$at} no longer has a default";
             }
         }
         foreach (\array_diff_key($new, $old) as $name => $field) {
-            $text = "{$path}.{$name} (" . self::text($field['type']) . ') is new';
+            $text = "{$path}.{$name} (" . self::text($field['type']) . ') was added';
             $field['optional'] ? $compatible[] = $text : $breaking[] = "{$text} and has no default";
         }
     }

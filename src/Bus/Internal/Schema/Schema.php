@@ -38,7 +38,7 @@ final class Schema
     {
         $data = \json_decode($json, true);
         if (!\is_array($data) || ($data['weft-schema'] ?? null) !== 1 || !\is_array($data['messages'] ?? null)) {
-            throw new \ValueError('it is not one that weft schema:check has written');
+            throw new \ValueError('it was not written by weft schema:check');
         }
 
         /** @var array<string, array{class: string, version: int, fields: array<string, array{type: mixed, optional: bool}>, upcasts: list<int>}> $messages */

@@ -76,7 +76,7 @@ final class Upcasters
             !$method->isPublic() || $method->isStatic() => 'must be public and not static',
             $method->getNumberOfRequiredParameters() !== 1 || (string) $parameter?->getType() !== 'array' => 'must take the body as its one parameter, an array',
             $upcaster->from >= $class->version => "takes version {$upcaster->from} of {$class->class}, which is at version {$class->version}",
-            isset($this->steps[$class->type][$upcaster->from]) => "takes version {$upcaster->from} of {$class->class}, as another one does",
+            isset($this->steps[$class->type][$upcaster->from]) => "takes version {$upcaster->from} of {$class->class}, for which an upcaster is already registered",
             default => null,
         };
         if ($problem !== null) {

@@ -44,11 +44,11 @@ final class BodyStore
     public function load(string $class, array $headers, string $ticket): string
     {
         $id = $headers[Header::CLAIM];
-        $check = $this->check ?? throw MessageDecodingFailed::claimed($class, 'its body is kept elsewhere: give Bus::connect() the ClaimCheck of its sender');
+        $check = $this->check ?? throw MessageDecodingFailed::claimed($class, 'its body is in a claim-check store: pass the sender's ClaimCheck to Bus::connect()');
         $body = $check->store->get($id) ?? throw new ClaimLost("The body {$id} of a {$class} is not in the store");
         $expected = \json_decode($ticket, true)['sha256'] ?? null;
         if ($expected !== \hash('sha256', $body)) {
-            throw new ClaimLost("The body {$id} of a {$class} in the store is not the one that was put there");
+            throw new ClaimLost("The body {$id} of a {$class} in the store does not match the hash in the message");
         }
 
         return $body;

@@ -21,10 +21,10 @@ final class Due
     public static function of(?float $delay, ?\DateTimeInterface $at): ?float
     {
         if ($delay !== null && $at !== null) {
-            throw new \ValueError('A message leaves after a delay or at a time, not both');
+            throw new \ValueError('A message has either a delay or a time, not both');
         }
         if ($delay !== null && (\is_nan($delay) || $delay < 0.0 || $delay >= 1e10)) {
-            throw new \ValueError("A delay must not be negative or endless, got {$delay} seconds");
+            throw new \ValueError("A delay must be finite and at least 0 seconds, got {$delay} seconds");
         }
         $due = $at !== null ? (float) $at->format('U.u') : ($delay === null ? null : Clock::now() + $delay);
 
@@ -33,6 +33,6 @@ final class Due
 
     public static function nowhere(object $message): \Error
     {
-        return new \Error('The bus has nowhere to keep ' . $message::class . ' until it is due: give Bus::connect() a Database');
+        return new \Error('Delayed messages need a database; ' . $message::class . ' cannot be stored: pass a Database to Bus::connect()');
     }
 }

@@ -74,9 +74,9 @@ final class EnvelopeFactory
     /** It would reach nobody, and of an event nobody would be told. */
     private static function confused(Handler $handler, MessageKind $kind): \Error
     {
-        $what = "{$handler->message->class} is " . ($handler->kind === MessageKind::Event ? 'an event, listened to by' : "a {$handler->kind->value}, handled by") . " {$handler->name}()";
+        $what = "{$handler->message->class} is " . ($handler->kind === MessageKind::Event ? 'an event, handled by' : "a {$handler->kind->value}, handled by") . " {$handler->name}()";
 
-        return new \Error($what . ($kind === MessageKind::Event ? ': it is sent with send() or request(), not published' : ': it is published with publish(), not sent'));
+        return new \Error($what . ($kind === MessageKind::Event ? ': use send() or request() instead of publish()' : ': use publish() instead of send()'));
     }
 
     /** @return array<string, string> */

@@ -44,8 +44,8 @@ final class HandlerOutbox
     public function add(MessageKind $kind, object $message, Context $cause, ?float $due = null, array $headers = []): string
     {
         if (!$this->isOpen) {
-            throw new \Error('The Context of a handler that has ended cannot send ' . $message::class
-                . '; what the handler starts must end before it returns');
+            throw new \Error('The handler of this Context has returned and cannot send ' . $message::class
+                . '; tasks that it starts must finish before it returns');
         }
         $outgoing = $this->envelopes->wrap($kind, $message, $cause, $headers, $due);
         if ($due !== null) {

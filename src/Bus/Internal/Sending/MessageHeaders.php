@@ -29,11 +29,11 @@ final class MessageHeaders
     {
         foreach ($headers as $name => $value) {
             if (!\is_string($name) || !\is_string($value) || $name === '' || \strlen($name) > 128 || \in_array($name, self::reserved(), true) || \str_starts_with($name, 'weft-')) {
-                throw new \ValueError("A header has a name of 1 to 128 bytes that is not one of the bus's own and a string as value, got \"{$name}\" with " . \get_debug_type($value));
+                throw new \ValueError("A header must have a name of 1 to 128 bytes that is not reserved for the bus and a string value, got \"{$name}\" with " . \get_debug_type($value));
             }
         }
         if ($headers !== [] && ($bytes = \strlen(\implode('', \array_keys($headers)) . \implode('', $headers))) > self::BYTES) {
-            throw new \ValueError('The headers of a message have at most ' . self::BYTES . " bytes together, got {$bytes}");
+            throw new \ValueError('The headers of a message must have at most ' . self::BYTES . " bytes in total, got {$bytes}");
         }
         if ($priority !== null) {
             $headers[Header::PRIORITY] = (string) self::priority($priority);
@@ -47,14 +47,14 @@ final class MessageHeaders
 
     public static function priority(int $priority): int
     {
-        return $priority >= 0 && $priority <= 9 ? $priority : throw new \ValueError("A priority is 0 to 9, got {$priority}");
+        return $priority >= 0 && $priority <= 9 ? $priority : throw new \ValueError("A priority must be 0 to 9, got {$priority}");
     }
 
     public static function lifetime(float $seconds): float
     {
         return !\is_nan($seconds) && $seconds > 0.0 && $seconds < 1e10
             ? $seconds
-            : throw new \ValueError("A message expires after more than 0 seconds, got {$seconds}");
+            : throw new \ValueError("The expiry of a message must be above 0 seconds, got {$seconds}");
     }
 
     /** @return list<string> */

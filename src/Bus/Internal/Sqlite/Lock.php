@@ -22,11 +22,11 @@ final class Lock
     {
         $folder = "{$database}-weft";
         if (!@\mkdir($folder) && !\is_dir($folder)) {
-            throw new \RuntimeException("Cannot make the folder {$folder} for the lock files of consumers: " . (\error_get_last()['message'] ?? ''));
+            throw new \RuntimeException("Cannot create the directory {$folder} for the lock files of consumers: " . (\error_get_last()['message'] ?? ''));
         }
 
         return self::tryOpen("{$folder}/consumer-" . \bin2hex(\random_bytes(8)), 'xe')
-            ?? throw new \RuntimeException("Cannot make a lock file in {$folder}: " . (\error_get_last()['message'] ?? ''));
+            ?? throw new \RuntimeException("Cannot create a lock file in {$folder}: " . (\error_get_last()['message'] ?? ''));
     }
 
     /** Whether the process that made the lock is gone. */

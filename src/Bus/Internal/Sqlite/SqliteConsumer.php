@@ -102,7 +102,7 @@ final class SqliteConsumer implements TransactionalConsumer
         try {
             $this->store->move($delivery->tag, DeadLetters::queueOf($this->queueName), $headers, redelivered: false);
         } catch (SqlException | UndefinedQueue $exception) {
-            throw new PublishFailed("Cannot park a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
+            throw new PublishFailed("Cannot dead-letter a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
         }
         $this->forget($delivery);
     }
@@ -121,7 +121,7 @@ final class SqliteConsumer implements TransactionalConsumer
     {
         $this->store->settleIn($transaction, $delivery, $publish);
         if ($this->closed) {
-            throw new PublishFailed("The consumer of \"{$this->queueName}\" was closed while it handled a message, which went back to the queue");
+            throw new PublishFailed("The consumer of \"{$this->queueName}\" was closed while it handled a message, which was requeued");
         }
     }
 

@@ -82,7 +82,7 @@ final class Store
     public static function open(Database $database): self
     {
         if ($database->driver() !== Driver::Sqlite) {
-            throw new \ValueError("The SQLite transport needs an SQLite database, got one of {$database->driver()->name}");
+            throw new \ValueError("The SQLite transport needs an SQLite database, got {$database->driver()->name}");
         }
         $database->transaction(static function (Transaction $transaction): void {
             foreach (self::SCHEMA as $statement) {

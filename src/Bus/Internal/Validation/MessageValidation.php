@@ -27,7 +27,7 @@ final class MessageValidation
     public static function of(Validate $rule, ?Validator $validator, string $handler): self
     {
         $validator ??= SymfonyValidator::isInstalled() ? new SymfonyValidator() : throw new InvalidHandler(
-            "Handler {$handler}() has its messages validated, and there is nothing that does: install symfony/validator or give Bus::connect() a Validator",
+            "Handler {$handler}() has #[Validate], but no validator is available: install symfony/validator or pass a Validator to Bus::connect()",
         );
 
         return new self($rule, $validator);
