@@ -256,7 +256,7 @@ final class TestBus
             }
         }
 
-        return new MessageAssertions($class . ($because === null ? '' : " with {$because}"), $messages, $this->describeLetters(), 'parked');
+        return new MessageAssertions($class . ($because === null ? '' : " with {$because}"), $messages, $this->describeLetters(), 'dead-lettered');
     }
 
     /**

@@ -142,7 +142,7 @@ final class ClaimCheckTest extends BusTestCase
             self::drain($receiver);
             [$letter] = $receiver->deadLetters(self::QUEUE)->peek();
             self::assertSame(MessageDecodingFailed::class, $letter->errorClass());
-            self::assertStringContainsString('its body is in a claim-check store: pass the sender's ClaimCheck to Bus::connect()', $letter->errorMessage());
+            self::assertStringContainsString('its body is in a claim-check store: pass the ClaimCheck of its sender to Bus::connect()', $letter->errorMessage());
 
             $full = new class implements ClaimStore {
                 public function put(string $id, string $body): void

@@ -146,7 +146,6 @@ final class ShopTest extends TestCase
             if ($answer !== false && \preg_match('{^HTTP/\S+ (\d+)}', $http_response_header[0] ?? '', $status) === 1) {
                 return [(int) $status[1], \implode("\n", $http_response_header), $answer];
             }
-            $this->shop->look();
         } while ($retry && \microtime(true) < $deadline);
 
         return [0, '', ''];

@@ -58,7 +58,7 @@ final class TestBusTest extends TestCase
     public function testAMessageThatIsMissedIsToldWithWhatWasParkedInstead(): void
     {
         $this->expectException(AssertionFailedError::class);
-        $this->expectExceptionMessageMatches('/CustomerStored was to be sent once, it was never\. Sent messages: .*StoreCustomer\.\nDead letters:\n  .*StoreCustomer: Weft.Sql.SyntaxError: .*near "UPDATE"/s');
+        $this->expectExceptionMessageMatches('/CustomerStored to be sent once, but it was never\. Sent messages: .*StoreCustomer\.\nDead letters:\n  .*StoreCustomer: Weft.Sql.SyntaxError: .*near "UPDATE"/s');
 
         Simulation::run(static function (TestBus $bus): void {
             $bus->handlers(new class {
@@ -140,11 +140,11 @@ final class TestBusTest extends TestCase
     public function testWhatIsNotAsExpectedSaysWhatThereWasInstead(): void
     {
         $cases = [
-            'was to be sent never, it was once' => static fn(TestBus $bus) => $bus->assertSent(CustomerStored::class)->never(),
+            'to be sent never, but it was once' => static fn(TestBus $bus) => $bus->assertSent(CustomerStored::class)->never(),
             'No ' . CustomerStored::class . ' that was sent has id "8"' => static fn(TestBus $bus) => $bus->assertSent(CustomerStored::class)->with(id: '8'),
-            'was to be sent 2 times, it was once' => static fn(TestBus $bus) => $bus->assertSent(StoreCustomer::class)->times(2),
-            'was to be sent, it was not' => static fn(TestBus $bus) => $bus->assertSent(ForgetCustomer::class)->first(),
-            'was to be parked once, it was never. There are no dead letters.' => static fn(TestBus $bus) => $bus->assertDeadLettered(StoreCustomer::class)->once(),
+            'to be sent 2 times, but it was once' => static fn(TestBus $bus) => $bus->assertSent(StoreCustomer::class)->times(2),
+            'to be sent, but it was not' => static fn(TestBus $bus) => $bus->assertSent(ForgetCustomer::class)->first(),
+            'to be dead-lettered once, but it was never. There are no dead letters.' => static fn(TestBus $bus) => $bus->assertDeadLettered(StoreCustomer::class)->once(),
         ];
         foreach ($cases as $message => $expectation) {
             try {
