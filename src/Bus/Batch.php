@@ -5,23 +5,22 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * Beside {@see CommandHandler} or {@see EventListener}: the method takes many messages of one class at a time, as an array of
- * {@see BatchItem}, and instead of the context further parameters as any handler does. Its Transaction is that of all items:
- * what they do, that they were handled and what they send is committed once.
+ * Beside {@see CommandHandler} or {@see EventListener}: the method handles many messages of one class per call. Its first parameter
+ * is an array of {@see BatchItem}; further parameters are those of any handler except {@see Context}. A Transaction parameter is
+ * shared by all items: their effects, their inbox rows and what they send commit together.
  *
- * An item that the handler fails ({@see BatchItem::fail()}) goes its way alone, to a retry or the dead letters, and the others
- * count as handled. When the method throws, nothing has happened; it is called again for each half of the batch, until the
- * items at fault are alone. The time-out is that of a call; {@see Middleware} does not run. It has to be the only
- * handler of its message in a bus.
+ * An item that the handler fails ({@see BatchItem::fail()}) is retried or dead-lettered alone; the other items succeed. When the
+ * method throws, the transaction is rolled back and the method is called again with each half of the batch, until the items that
+ * fail are alone. The timeout applies to one call. {@see Middleware} does not run. A batch handler must be the only handler of its
+ * message class.
  */
 #[\Attribute(\Attribute::TARGET_METHOD)]
 final class Batch
 {
     /**
      * @param class-string $of     the class of the messages
-     * @param int<1, max>  $size   most items; the prefetch should be at least twice as much, since only messages that are here
-     *                             can be batched
-     * @param float        $window most seconds the first item waits for the others
+     * @param int<1, max>  $size   items per call at most; set the prefetch to at least twice as much
+     * @param float        $window seconds that the first item waits for more
      */
     public function __construct(
         public readonly string $of,

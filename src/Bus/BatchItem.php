@@ -14,10 +14,10 @@ final class BatchItem
     private ?\Throwable $failure = null;
 
     /**
-     * @internal made by the bus
+     * @internal created by the bus
      *
      * @param T       $message
-     * @param Context $context of this message: what is sent through it leaves only if this item succeeds
+     * @param Context $context of this message: what is sent through it is published only if this item succeeds
      */
     public function __construct(
         public readonly object $message,
@@ -25,16 +25,15 @@ final class BatchItem
     ) {}
 
     /**
-     * Says that this item was not handled: it is retried or parked as if it alone had failed so. What the handler has done for
-     * it in the transaction is the handler's to undo; done behind a savepoint ({@see \Weft\Sql\Transaction::transaction()})
-     * it is undone by throwing there.
+     * Marks this item as failed: it is retried or dead-lettered as if it had failed alone. The handler must undo what it has done for the
+     * item in the shared transaction. Inside a savepoint ({@see \Weft\Sql\Transaction::transaction()}) throwing undoes it.
      */
     public function fail(\Throwable $why): void
     {
         $this->failure = $why;
     }
 
-    /** Why it was not handled; null as long as nobody has said so. */
+    /** Why the item failed; null if it did not. */
     public function failure(): ?\Throwable
     {
         return $this->failure;

@@ -23,10 +23,17 @@ use Weft\Log\StreamLogger;
 use Weft\Sql\Database;
 
 /**
- * Sends commands to the one handler each has, publishes events to whoever listens, and runs the handlers of a queue.
+ * Sends commands, publishes events and runs the handlers of a queue.
  *
- * Messages are plain objects; handlers are marked methods of plain objects, see {@see CommandHandler} and
- * {@see EventListener}. Delivery is at least once.
+ * A command has exactly one handler, an event any number of listeners. Messages are plain objects; handlers are public methods
+ * marked with {@see CommandHandler}, {@see EventListener} or {@see QueryHandler}. Delivery is at least once; with a database each
+ * effect inside a handler's transaction happens exactly once, see {@see DeliveryGuarantee}.
+ *
+ * ```php
+ * $bus = Bus::connect('amqp://localhost', $database)->handlers(new Customers());
+ * $bus->send(new StoreCustomer('7', 'Zoë'));
+ * $bus->consume('customers');
+ * ```
  */
 final class Bus
 {
@@ -42,23 +49,25 @@ final class Bus
     }
 
     /**
+     * Connects to the broker.
+     *
      * @param string|Transport        $transport `amqp://user:password@host:5672/vhost`, `amqps://…`,
      *                                           `postgres://user:password@host:5432/database`, `sqlite:path.db`,
      *                                           `memory:`, or a transport with options of its own
-     * @param Database|null           $database  where handlers with a Transaction parameter run theirs, and where is
-     *                                           noted what was handled and sent; when the messages are in the same
-     *                                           PostgreSQL database or SQLite file, they commit together with them
-     * @param DeliveryGuarantee              $guarantee when what handlers publish leaves
-     * @param Retry                   $retry     how messages are tried again whose failure may pass by itself
-     * @param InboxOptions               $inbox how long is remembered what was handled
-     * @param float|null              $timeout   most seconds of a handler without a {@see Timeout} of its own; null for no limit
-     * @param LoggerInterface|null    $logger    told of every failure and of connections; by default lines on stderr
-     * @param Validator|null          $validator of messages whose handlers ask for it, see {@see Validate}; null for symfony/validator
-     * @param ClaimCheck|null         $claims    where large bodies are kept
-     * @param KeyRing|null            $keys      for properties marked {@see Encrypted}
-     * @param ContainerInterface|null $container provides further parameters of handlers, by type
+     * @param Database|null           $database  runs the transactions of handlers and stores inbox, outbox, delayed messages and
+     *                                           sagas. When the messages are in the same PostgreSQL database or SQLite file,
+     *                                           effects and acknowledgements commit together
+     * @param DeliveryGuarantee       $guarantee what a crash may lose or repeat; see its cases
+     * @param Retry                   $retry     retries of failures that are marked {@see Recoverable} or known to be transient
+     * @param InboxOptions            $inbox     how long handled messages are remembered
+     * @param float|null              $timeout   seconds a handler without a {@see Timeout} may run; null for no limit
+     * @param LoggerInterface|null    $logger    receives failures and connection events; default: lines on stderr
+     * @param Validator|null          $validator validates messages whose handlers have {@see Validate}; null uses symfony/validator
+     * @param ClaimCheck|null         $claims    stores large bodies outside the broker
+     * @param KeyRing|null            $keys      encrypts properties marked {@see Encrypted}
+     * @param ContainerInterface|null $container resolves further parameters of handlers by type
      *
-     * @throws \ValueError     when the DSN is none, or the time-out not above 0
+     * @throws \ValueError     when the DSN is invalid or the timeout is not above 0
      * @throws TransportFailed when the broker cannot be reached
      */
     public static function connect(
@@ -81,11 +90,11 @@ final class Bus
     }
 
     /**
-     * Registers every marked method of the objects, and of saga classes, which are given by their names, see {@see Saga\Saga}.
+     * Registers every marked method of the objects. Saga classes are registered by class name, see {@see Saga\Saga}.
      *
-     * @throws InvalidHandler      when a method cannot be a handler, or a class no saga; names it and the parameter
+     * @throws InvalidHandler      when a method cannot be a handler or a class cannot be a saga; names it and the parameter
      * @throws DuplicateHandler    when a command would have two handlers; names both
-     * @throws InvalidMessageClass when a message cannot be coded; names the property
+     * @throws InvalidMessageClass when a message class cannot be encoded; names the property
      */
     public function handlers(object|string ...$services): static
     {
@@ -98,10 +107,7 @@ final class Bus
         return $this;
     }
 
-    /**
-     * Runs these around every handler, those registered later too: the first is the outermost. See {@see Middleware} for where
-     * they stand; without any a message pays nothing.
-     */
+    /** Adds middleware around every handler, including handlers registered later. The first middleware is the outermost one. */
     public function middleware(Middleware ...$middlewares): static
     {
         $this->setup->handlers->surround(...$middlewares);
@@ -112,7 +118,7 @@ final class Bus
     /**
      * Registers every method marked with {@see Upcaster} of the objects.
      *
-     * @throws InvalidUpcaster when a method cannot be one, or takes a version that another one takes or that is not an old one
+     * @throws InvalidUpcaster when a method cannot be an upcaster, or its version is already registered or not older than the class
      */
     public function upcasters(object ...$services): static
     {
@@ -124,9 +130,9 @@ final class Bus
     /**
      * Compares the message classes of the handlers and of {@see registerMessages()} with a lock file, as `weft schema:check` does.
      *
-     * @param string|null $lock contents of the file; null compares with nothing
+     * @param string|null $lock contents of the file; null for no comparison
      *
-     * @throws \ValueError when it is no such file
+     * @throws \ValueError when the contents are not a lock file
      */
     public function compareSchema(?string $lock): SchemaChange
     {
@@ -137,8 +143,8 @@ final class Bus
     }
 
     /**
-     * Makes message classes known that have no handler here: their events are acknowledged instead of parked as unknown,
-     * and what JSON cannot carry is found now instead of when one is sent.
+     * Registers message classes that have no handler here. Their events are acknowledged instead of dead-lettered as unknown, and
+     * properties that cannot be encoded are reported now instead of when a message is sent.
      *
      * @param class-string ...$classes
      * @throws InvalidMessageClass
@@ -153,8 +159,8 @@ final class Bus
     }
 
     /**
-     * Makes the queue, its dead-letter queue and a binding for each message type that has a handler here, and with a database
-     * the bus's own tables `weft_*`, where they are missing.
+     * Creates what is missing: the queue, its dead-letter queue, a binding for each message type that has a handler here, and with a
+     * database the tables `weft_*`.
      *
      * @param string $queue 1 to 250 bytes of UTF-8 without NUL
      */
@@ -164,9 +170,9 @@ final class Bus
     }
 
     /**
-     * What {@see declare()} would make or find there already.
+     * Lists what {@see declare()} would create or find.
      *
-     * @return list<string> a line each
+     * @return list<string> one line each
      */
     public function plan(string $queue): array
     {
@@ -174,24 +180,23 @@ final class Bus
     }
 
     /**
-     * Sends a command; returns when the broker has it. Inside a handler it is {@see Context::send()}: it leaves when the
-     * handler's effects are certain.
+     * Sends a command and returns when the broker has confirmed it. Inside a handler it behaves as {@see Context::send()}: the command
+     * is published after the handler's transaction has committed.
      *
-     * A message that is to leave later waits in the database and returns when it is safe there. Workers of any process that
-     * consume with the same database send it when it is due, about 0.25 seconds later at most; without one it waits until
-     * there is one. The time is the wall clock's.
+     * A delayed command is stored in the database; the call returns when it is stored. Any process that consumes with the same database
+     * publishes it when it is due, at most about 0.25 seconds late. Delays follow the wall clock.
      *
-     * @param float|null              $delay seconds before it leaves, to the millisecond
-     * @param \DateTimeInterface|null $at    when it leaves, instead of a delay; a time that is over means now
+     * @param float|null              $delay    seconds until the command is published, rounded to milliseconds
+     * @param \DateTimeInterface|null $at       when the command is published, instead of a delay; a past time means now
      * @param int<0, 9>|null          $priority see {@see Priority}
-     * @param float|null              $expires  seconds from when it leaves after which nobody needs it, see {@see Expires}
-     * @param array<string, string>   $headers  of the application; names that begin with `weft-` are the bus's
-     * @return string the message's id, for {@see cancel()}
+     * @param float|null              $expires  seconds after publishing until the message is dropped unhandled, see {@see Expires}
+     * @param array<string, string>   $headers  of the application; names that begin with `weft-` are reserved
+     * @return string the message id, for {@see cancel()}
      *
-     * @throws UnroutableMessage     when no queue is declared for it; not when it leaves later, then it waits for one
-     * @throws PublishFailed         when the broker refused it or cannot be reached
+     * @throws UnroutableMessage     when no queue is declared for the command; a delayed command waits for one instead
+     * @throws PublishFailed         when the broker refuses the message or cannot be reached
      * @throws MessageEncodingFailed
-     * @throws \Weft\Sql\SqlException when it is to leave later and cannot be stored
+     * @throws \Weft\Sql\SqlException when a delayed command cannot be stored
      */
     public function send(
         object $command,
@@ -207,13 +212,13 @@ final class Bus
     }
 
     /**
-     * Publishes an event; returns when the broker has it. Inside a handler it is {@see Context::publish()}: it leaves
-     * when the handler's effects are certain. The other parameters are those of {@see send()}.
+     * Publishes an event and returns when the broker has confirmed it. Inside a handler it behaves as {@see Context::publish()}: the
+     * event is published after the handler's transaction has committed. For the parameters see {@see send()}.
      *
      * @param array<string, string> $headers
-     * @return string the message's id
+     * @return string the message id
      *
-     * @throws PublishFailed         when the broker refused it or cannot be reached
+     * @throws PublishFailed         when the broker refuses the message or cannot be reached
      * @throws MessageEncodingFailed
      */
     public function publish(
@@ -230,14 +235,15 @@ final class Bus
     }
 
     /**
-     * Sends a message to its one handler, a {@see QueryHandler} or a {@see CommandHandler}, and waits for what it returns: a
-     * message object, null, a scalar, or arrays of them. Any number of tasks may ask at a time.
+     * Sends a message to its {@see QueryHandler} or {@see CommandHandler} and waits for the value that the handler returns: a message
+     * object, null, a scalar, or arrays of these. Any number of tasks may wait at the same time.
      *
-     * It leaves at once, inside of a handler too, and is not handled any more when the time is over. A command is handled as
-     * one that was sent, its retries and dead letters included; a reply is not kept, so one that a crash loses is a time-out.
+     * The message is published immediately, also inside a handler, and expires with the timeout. A command is otherwise handled like any
+     * other, with retries and dead letters. Replies are not stored: a crash may lose one, which ends in a timeout.
      *
-     * @param class-string|null $reply   class of the reply; only needed where nothing else has made it known to the bus
-     * @param float             $timeout seconds. A wait that is cancelled leaves nothing behind either; later replies are ignored
+     * @param class-string|null $reply   class of the reply, if neither a handler nor {@see registerMessages()} has registered it
+     * @param float             $timeout seconds for publishing, handling and the reply. Cancelling the wait leaves nothing behind;
+     *                                   a late reply is discarded
      *
      * @throws RequestTimedOut
      * @throws RequestFailed when the handler has failed for good
@@ -254,10 +260,10 @@ final class Bus
     }
 
     /**
-     * Takes back a message that was to leave later.
+     * Cancels a delayed message.
      *
      * @param string $id as {@see send()} returned it
-     * @return bool false when nothing of that id waits: it was never there, was cancelled before, or has left
+     * @return bool false when no message with this id is waiting: it is unknown, already cancelled or already published
      */
     public function cancel(string $id): bool
     {
@@ -265,15 +271,15 @@ final class Bus
     }
 
     /**
-     * Has a command sent again and again while any bus with the same database and this schedule consumes: once each time,
-     * however many there are, and also while some of them have another rule for it. Times at which none was there are made up
-     * for by one command. A fixed time that a change of the clocks leaves out comes right after it, one that comes twice counts once.
+     * Sends a command at recurring times while any process with the same database and this schedule consumes. Each time yields one
+     * command, however many processes there are and also while they know different rules for the schedule. Times missed while no process
+     * was running yield one command in all. A time skipped by a change of the clocks fires right after it; a repeated time fires once.
      *
-     * @param string            $name    of the schedule, the same everywhere; 1 to 200 bytes
+     * @param string            $name    the same in every process; 1 to 200 bytes
      * @param string            $cron    minute, hour, day, month and weekday as in a crontab, or `@daily` and the like
-     * @param \Closure(): object $command makes the command of each time
+     * @param \Closure(): object $command creates the command for each time
      *
-     * @throws \ValueError when it is no such rule or one that never comes
+     * @throws \ValueError when the rule is invalid or never fires
      */
     public function schedule(string $name, string $cron, \Closure $command, \DateTimeZone $zone = new \DateTimeZone('UTC')): static
     {
@@ -287,10 +293,10 @@ final class Bus
     }
 
     /**
-     * Forgets what was handled longer ago than the {@see InboxOptions} says, and bodies that were kept for longer than the
-     * {@see ClaimCheck} says. While a bus with a database consumes, the first happens by itself.
+     * Deletes inbox rows older than {@see InboxOptions::$retention} and stored bodies older than {@see ClaimCheck::$retention}. A bus
+     * that consumes deletes the inbox rows by itself.
      *
-     * @return int rows and bodies deleted
+     * @return int number of deleted rows and bodies
      */
     public function prune(): int
     {
@@ -300,10 +306,10 @@ final class Bus
     }
 
     /**
-     * Sends what handlers have sent and crashes have kept from leaving, everything at once. While a bus consumes, that
-     * happens by itself.
+     * Publishes everything in the outbox immediately. A bus that consumes does so by itself, {@see InboxOptions::$relayAfter} seconds
+     * after the commit.
      *
-     * @return int how many messages; they may arrive twice, under the same ids
+     * @return int number of published messages; they may be published twice, with the same ids
      */
     public function flushOutbox(): int
     {
@@ -313,13 +319,13 @@ final class Bus
     }
 
     /**
-     * Sends many commands in order, without waiting for each: far faster than one by one. When it throws, some may have
-     * been sent. Inside a handler they are kept until its effects are certain.
+     * Sends many commands in order without waiting for each confirmation, which is much faster than single calls. When it throws, some
+     * commands may have been sent. Inside a handler the commands are published after the commit.
      *
-     * @param iterable<object> $commands  may be a generator; it is read as fast as the broker takes
-     * @param bool             $confirmed whether to return only when the broker has them all; without, some may be lost
-     *                                    with the connection, and one without a queue is not reported
-     * @return int how many were sent
+     * @param iterable<object> $commands  may be a generator, which is read as fast as the broker accepts messages
+     * @param bool             $confirmed whether to wait for the broker's confirmation of every message. Without it a lost connection may
+     *                                    lose messages, and unroutable messages are not reported
+     * @return int number of sent commands
      *
      * @throws UnroutableMessage|PublishFailed|MessageEncodingFailed
      */
@@ -329,10 +335,10 @@ final class Bus
     }
 
     /**
-     * Publishes many events, as {@see sendAll()} sends commands.
+     * Publishes many events, see {@see sendAll()}.
      *
      * @param iterable<object> $events
-     * @return int how many were published
+     * @return int number of published events
      *
      * @throws PublishFailed|MessageEncodingFailed
      */
@@ -342,27 +348,26 @@ final class Bus
     }
 
     /**
-     * Declares the queue and handles its messages until {@see stop()}, SIGTERM or SIGINT; then what is in flight is
-     * finished and acknowledged. A second signal cancels what is in flight; its messages go back to the queue.
-     * Outside of `Weft\run()` it runs one.
+     * Declares the queue and handles its messages until {@see stop()}, SIGTERM or SIGINT. Handlers in flight then finish and are
+     * acknowledged; a second signal cancels them and requeues their messages. Outside of `Weft\run()` the call runs an event loop.
      *
-     * A message whose handler throws is parked in the dead-letter queue with the error, and so is one that cannot be
-     * decoded or that nobody handles; the others go on.
+     * A message whose handler throws is retried or moved to the dead-letter queue with the error. So is a message that cannot be decoded
+     * or has no handler. Other messages are not affected.
      *
-     * @param int<1, max>|null $concurrency   handlers running at once, each in a task of its own; null for as many as do not
-     *                                        make each other slower, 2 to 100
-     * @param int<1, max>|null $prefetch      deliveries taken from the broker and not acknowledged; default twice the
-     *                                        concurrency (200 where that is null); at most 65,535 where messages are in order
-     * @param bool             $stopWhenEmpty returns once the queue is empty and nothing is in flight
-     * @param int<1, max>|null $limit         returns once this many messages have been handled
+     * @param int<1, max>|null $concurrency   handlers that run at the same time, each in its own task; null adapts the number, between 2
+     *                                        and 100, to the observed latency
+     * @param int<1, max>|null $prefetch      unacknowledged deliveries; default: twice the concurrency (200 where that is null); at most
+     *                                        65,535 for ordered messages
+     * @param bool             $stopWhenEmpty returns when the queue is empty and no message is in flight
+     * @param int<1, max>|null $limit         returns after this many messages
      * @param bool             $signals       whether SIGTERM and SIGINT stop it
-     * @param CircuitBreaker|null $breaker    when to stop for a while because everything fails
-     * @param float|null       $grace         seconds that what is in flight may take after the first signal or {@see stop()};
-     *                                        then it is cancelled as by a second signal. Null for as long as it takes
+     * @param CircuitBreaker|null $breaker    pauses the queue after consecutive failures
+     * @param float|null       $grace         seconds that handlers in flight may run after the first signal or {@see stop()}; then they
+     *                                        are cancelled as by a second signal. Null for no limit
      *
-     * @return int how many messages were handled or parked
+     * @return int number of messages that were handled or dead-lettered
      *
-     * @throws TransportFailed when the broker is lost for good
+     * @throws TransportFailed when the connection to the broker is lost for good
      */
     public function consume(
         string $queue,
@@ -378,11 +383,11 @@ final class Bus
     }
 
     /**
-     * Sends what was put off and is due, as a consuming bus does by itself.
+     * Publishes delayed messages that are due, as a consuming bus does by itself.
      *
-     * @internal for the test kit
+     * @internal for {@see \Weft\Testing\TestBus}
      *
-     * @return float|null when the next may be due, by the bus's clock; null when nothing waits
+     * @return float|null when the next message may be due, by the bus's clock; null when none is waiting
      */
     public function releaseDue(): ?float
     {
@@ -390,10 +395,10 @@ final class Bus
     }
 
     /**
-     * Makes every running {@see consume()} finish what is in flight and return. It does not wait for that.
+     * Lets every running {@see consume()} finish its handlers in flight and return. The call does not wait for that.
      *
-     * @param float|null $grace seconds after which what is still in flight is cancelled and its messages go back to the queue;
-     *                          null for what the `consume()` says. Of several the earliest counts
+     * @param float|null $grace seconds until handlers in flight are cancelled and their messages requeued; null for the grace period of
+     *                          `consume()`. The earliest of several applies
      */
     public function stop(?float $grace = null): void
     {
@@ -401,14 +406,14 @@ final class Bus
         $this->receiver->stop($grace);
     }
 
-    /** A snapshot of what this bus has done. */
+    /** A snapshot of the counters of this bus, in this process. */
     public function stats(): BusStats
     {
         return clone $this->setup->stats;
     }
 
     /**
-     * How many messages are ready in a queue; those being handled are not counted.
+     * The number of messages that are ready for delivery. Unacknowledged messages do not count.
      *
      * @throws UndefinedQueue
      */
@@ -418,9 +423,9 @@ final class Bus
     }
 
     /**
-     * Removes every message that is ready in a queue; those being handled stay.
+     * Deletes every message that is ready for delivery. Unacknowledged messages stay.
      *
-     * @return int how many were removed
+     * @return int number of deleted messages
      *
      * @throws UndefinedQueue
      */
@@ -429,7 +434,7 @@ final class Bus
         return $this->receiver->purge($queue);
     }
 
-    /** @return array<string, int> what waits in the database: `outbox` to be sent, `put off` until it is due; empty without one */
+    /** @return array<string, int> messages that wait in the database: in the `outbox`, and `delayed`; empty without a database */
     public function backlog(): array
     {
         $this->setup->persistence?->prepare();
@@ -438,7 +443,7 @@ final class Bus
     }
 
     /**
-     * Keys of messages that are in order ({@see OrderedBy}) and one of which has failed.
+     * The blocked keys of ordered messages ({@see OrderedBy}): those with a failed message.
      *
      * @return list<BlockedKey> the longest blocked first
      */
@@ -450,8 +455,8 @@ final class Bus
     }
 
     /**
-     * Goes on with a blocked key without the message that has failed: those that wait behind it are handled in order, within
-     * about a second where the queue is consumed. To go on with it, give its dead letter back: {@see DeadLetters::retry()}.
+     * Releases a blocked key without its failed message. The messages behind it are handled in order, within about a second when the
+     * queue is consumed. To continue with the failed message use {@see DeadLetters::retry()}.
      *
      * @return bool false when the key is not blocked
      */
@@ -462,7 +467,7 @@ final class Bus
         return $this->setup->persistence?->keys->release($queue, $key) ?? false;
     }
 
-    /** The sagas in the database, to look at, reopen and forget. */
+    /** Finds, reopens and deletes sagas. */
     public function sagas(): Sagas
     {
         $this->setup->sagas->prepare(always: true);
@@ -474,15 +479,15 @@ final class Bus
         );
     }
 
-    /** The messages of a queue that could not be handled. */
+    /** The dead letters of a queue. */
     public function deadLetters(string $queue): DeadLetters
     {
         return new DeadLetters($this->setup->transport, $queue);
     }
 
     /**
-     * Closes the connections to the broker. Every running {@see consume()} is told to stop at once and has returned before:
-     * what is in flight is cancelled and goes back to its queue.
+     * Closes the connections to the broker. Every running {@see consume()} is stopped first: handlers in flight are cancelled and
+     * their messages are requeued.
      */
     public function close(): void
     {

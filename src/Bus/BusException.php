@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** Something went wrong on the way of a message; mistakes in the program are \Error instead. */
+/** A failure while a message is sent, stored or handled. Mistakes in the program are instances of \Error instead. */
 abstract class BusException extends \RuntimeException implements \Weft\Exception
 {
     public function __construct(string $message, ?\Throwable $previous = null)

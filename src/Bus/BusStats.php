@@ -4,37 +4,37 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** What a bus has done so far in this process. */
+/** Counters of a bus, in this process. */
 final class BusStats
 {
-    /** Commands whose handler succeeded. */
+    /** Commands that their handler processed successfully. */
     public int $commands = 0;
 
-    /** Events whose listeners all succeeded, or that had none. */
+    /** Events that all listeners processed successfully, or that had no listener. */
     public int $events = 0;
 
-    /** Messages whose handling failed; each comes back later, was parked or, where that failed too, given back to its queue. */
+    /** Failed attempts to handle a message. Each ends in a retry, the dead-letter queue, or back in the queue if neither worked. */
     public int $failed = 0;
 
-    /** Failed messages that reached the dead-letter queue. */
+    /** Failed messages that were moved to the dead-letter queue. */
     public int $deadLettered = 0;
 
-    /** Handlers that had nothing to do, because they have handled the message before. */
+    /** Handler calls that were skipped or rolled back because the handler had processed the message before. */
     public int $duplicates = 0;
 
-    /** Failed messages that come back later. */
+    /** Failed messages that were scheduled for a delayed retry. */
     public int $retried = 0;
 
-    /** Messages that nobody needed any more when it was their turn, see {@see Expires}; they are dropped. */
+    /** Messages that were dropped because they had expired, see {@see Expires}. */
     public int $expired = 0;
 
-    /** Messages sent and published, from handlers and outside. */
+    /** Messages sent and published, inside and outside of handlers. */
     public int $sent = 0;
 
-    /** Messages being handled or acknowledged right now. */
+    /** Messages that are being handled or acknowledged now. */
     public int $inFlight = 0;
 
-    /** Messages handled with success. */
+    /** Messages that were processed successfully. */
     public function succeeded(): int
     {
         return $this->commands + $this->events;

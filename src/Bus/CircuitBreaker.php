@@ -5,21 +5,21 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * When to stop consuming because everything fails: given to {@see Bus::consume()}.
+ * Pauses a queue after consecutive failures; passed to {@see Bus::consume()}.
  *
- * After so many failures in a row no message is started for a while. Then one is, to see: if it succeeds all go on, if it
- * fails the pause begins again, twice as long. What has failed before goes its way, to a retry or the dead letters; what has not
- * been started stays where it is. Failures that are a message's own fault (it cannot be decoded, is unknown, is invalid,
- * {@see Unrecoverable}) do not count. It is for one queue in one process.
+ * After `$failures` consecutive failures the breaker opens: no message is started for `$pause` seconds. Then one message is tried. If
+ * it succeeds the breaker closes; if it fails the pause starts again, twice as long. Failed messages are retried or dead-lettered as
+ * usual; messages that were not started stay in the queue. Failures caused by the message itself (it cannot be decoded, is unknown,
+ * is invalid, {@see Unrecoverable}) do not count. A breaker applies to one queue in one process.
  */
 final class CircuitBreaker
 {
     /**
-     * @param int<1, max>                    $failures in a row
-     * @param float                          $pause    seconds before the first message that is tried
-     * @param float                          $maxPause  most seconds of a pause; less than the broker lets a message wait for its
-     *                                                 acknowledgement, RabbitMQ's default is 1800
-     * @param list<class-string<\Throwable>> $on       exceptions that count, themselves or as a previous one; empty: all
+     * @param int<1, max>                    $failures consecutive failures until the breaker opens
+     * @param float                          $pause    seconds until the first message is tried
+     * @param float                          $maxPause longest pause in seconds; must be shorter than the broker's acknowledgement
+     *                                                 timeout, 1800 s by default on RabbitMQ
+     * @param list<class-string<\Throwable>> $on       exceptions that count, directly or as a previous exception; empty: all
      */
     public function __construct(
         public readonly int $failures = 10,

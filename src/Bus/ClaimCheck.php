@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * Large bodies do not travel through the broker: they are kept in a store, and a message says where. Given to
- * {@see Bus::connect()} of all who send or receive such messages, with the same store.
+ * Stores large bodies outside the broker; the message carries a reference. Pass it to {@see Bus::connect()} of every sender and
+ * receiver, with the same store.
  */
 final class ClaimCheck
 {
     /**
-     * @param int   $threshold bytes of a body from which on it is kept
-     * @param float $retention  seconds a body is kept; longer than a message may wait or be a dead letter. See {@see Bus::prune()}
+     * @param int   $threshold bytes; larger bodies are stored
+     * @param float $retention seconds a body is stored; longer than a message may wait or be a dead letter. See {@see Bus::prune()}
      */
     public function __construct(
         public readonly ClaimStore $store,

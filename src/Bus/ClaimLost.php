@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** The body of a message is not in the store it should be in, or not the one that was put there. Names its id. */
+/** The body of a message is not in the claim-check store, or does not match its hash. The message names its id. */
 final class ClaimLost extends BusException {}

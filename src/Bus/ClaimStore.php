@@ -4,24 +4,24 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** Where large bodies are kept, see {@see ClaimCheck}. What it throws when a body is put fails the sending of its message. */
+/** A store for large bodies, see {@see ClaimCheck}. An exception from put() makes sending the message fail. */
 interface ClaimStore
 {
     /**
-     * The body is safe when this returns.
+     * Returns when the body is stored durably.
      *
      * @param string $id unique; 1 to 64 bytes
      */
     public function put(string $id, string $body): void;
 
-    /** @return string|null null when there is none of that id. The id comes from a message and may be anything */
+    /** @return string|null null when no body has this id. The id comes from a message and may be any string */
     public function get(string $id): ?string;
 
     /**
-     * Deletes what was put longer ago.
+     * Deletes bodies that were stored more than `$seconds` ago.
      *
      * @param float $seconds
-     * @return int how many
+     * @return int number of deleted bodies
      */
     public function prune(float $seconds): int;
 }

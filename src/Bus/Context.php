@@ -15,7 +15,7 @@ use Weft\Sql\Transaction;
 use function Weft\Native\conversationTraceparent;
 use function Weft\Native\traceparent;
 
-/** What a handler knows of the message it handles, and how it sends others. Valid until the handler returns. */
+/** The message that a handler processes, and the means to send others. Valid until the handler returns. */
 final class Context
 {
     private ?string $traceparent = null;
@@ -34,16 +34,17 @@ final class Context
     ) {}
 
     /**
-     * Publishes an event to everybody who listens; that may be nobody.
+     * Publishes an event to all of its listeners; there may be none.
      *
-     * It is encoded now and leaves when the handler has returned and its transaction has committed, see {@see DeliveryGuarantee}.
+     * The event is encoded now and published after the handler has returned and its transaction has committed, see
+     * {@see DeliveryGuarantee}.
      *
-     * @param float|null              $delay seconds before it leaves; see {@see Bus::send()}
-     * @param \DateTimeInterface|null $at    when it leaves, instead of a delay
+     * @param float|null              $delay    seconds until the event is published; see {@see Bus::send()}
+     * @param \DateTimeInterface|null $at       when the event is published, instead of a delay
      * @param int<0, 9>|null          $priority see {@see Priority}
-     * @param float|null              $expires  seconds from when it leaves, see {@see Expires}
+     * @param float|null              $expires  seconds after publishing until the message is dropped unhandled, see {@see Expires}
      * @param array<string, string>   $headers  of the application
-     * @return string its id, for {@see Bus::cancel()}
+     * @return string the message id, for {@see Bus::cancel()}
      *
      * @throws MessageEncodingFailed
      * @throws InvalidMessageClass
@@ -62,14 +63,14 @@ final class Context
     }
 
     /**
-     * Sends a command to the service that handles it, at the same time as {@see publish()}.
+     * Sends a command to its handler, at the same time as {@see publish()}.
      *
-     * @param float|null              $delay seconds before it leaves; see {@see Bus::send()}
-     * @param \DateTimeInterface|null $at    when it leaves, instead of a delay
+     * @param float|null              $delay    seconds until the command is published; see {@see Bus::send()}
+     * @param \DateTimeInterface|null $at       when the command is published, instead of a delay
      * @param int<0, 9>|null          $priority see {@see Priority}
-     * @param float|null              $expires  seconds from when it leaves, see {@see Expires}
+     * @param float|null              $expires  seconds after publishing until the message is dropped unhandled, see {@see Expires}
      * @param array<string, string>   $headers  of the application
-     * @return string its id, for {@see Bus::cancel()}
+     * @return string the message id, for {@see Bus::cancel()}
      *
      * @throws MessageEncodingFailed
      * @throws InvalidMessageClass
@@ -104,7 +105,7 @@ final class Context
         return $this->outbox->isUsed();
     }
 
-    /** Stays the same when the message is delivered again. */
+    /** Unique; stays the same when the message is redelivered. */
     public function messageId(): string
     {
         return $this->delivery->headers[Header::MESSAGE_ID] ?? '';
@@ -116,13 +117,13 @@ final class Context
         return $this->delivery->headers[Header::CORRELATION_ID] ?? $this->messageId();
     }
 
-    /** The id of the message whose handler sent this one; null when the message starts the conversation. */
+    /** The id of the message whose handler sent this one; null for the first message of a conversation. */
     public function causationId(): ?string
     {
         return $this->delivery->headers[Header::CAUSATION_ID] ?? $this->delivery->headers[Header::CORRELATION_ID] ?? null;
     }
 
-    /** 32 hex digits; shared by everything that one request led to. */
+    /** 32 hex digits, shared by everything that one request led to. */
     public function traceId(): string
     {
         return \substr($this->traceparent(), 3, 32);
@@ -141,13 +142,13 @@ final class Context
             : conversationTraceparent($this->correlationId(), $this->messageId());
     }
 
-    /** Whether the message may have been handled before. */
+    /** Whether the broker may have delivered the message before. */
     public function redelivered(): bool
     {
         return $this->delivery->redelivered;
     }
 
-    /** How often handling this message was tried before and has failed. */
+    /** The number of failed attempts to handle this message. */
     public function failedAttempts(): int
     {
         return (int) ($this->delivery->headers[Header::ATTEMPTS] ?? 0);
@@ -164,7 +165,7 @@ final class Context
         return $this->delivery->headers[$name] ?? null;
     }
 
-    /** The name the message's type travels under. */
+    /** The type name that the message travels under. */
     public function type(): string
     {
         return $this->delivery->type;
@@ -181,13 +182,13 @@ final class Context
         return $this->handler;
     }
 
-    /** The transaction of the handler; null when it takes none. */
+    /** The transaction of the handler; null for a handler without a Transaction parameter. */
     public function transaction(): ?Transaction
     {
         return $this->transaction;
     }
 
-    /** @return list<Violation> what is wrong with the message, where {@see Validate} hands invalid ones on */
+    /** @return list<Violation> what is wrong with the message, where {@see Validate} passes invalid messages to the handler */
     public function violations(): array
     {
         return $this->violations;
@@ -203,7 +204,7 @@ final class Context
         $this->violations = $violations;
     }
 
-    /** Whether somebody waits for what the handler returns, see {@see Bus::request()}. */
+    /** Whether the sender waits for the value that the handler returns, see {@see Bus::request()}. */
     public function wantsReply(): bool
     {
         return isset($this->delivery->headers[Header::REPLY_TO]);
@@ -221,7 +222,7 @@ final class Context
         $this->transaction = $transaction;
     }
 
-    /** Whether the handler is still running, so that it can publish. */
+    /** Whether the handler is still running, so that it can send messages. */
     public function isOpen(): bool
     {
         return $this->outbox->isOpen();

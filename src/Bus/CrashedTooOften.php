@@ -4,5 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** Whoever handled the message went away without an answer, time and again: it is parked before it takes the next one along. */
+/**
+ * The workers that handled the message ended repeatedly before they acknowledged it, see {@see InboxOptions::$maxCrashes}. The message is
+ * dead-lettered so that it cannot crash further workers.
+ */
 final class CrashedTooOften extends BusException {}

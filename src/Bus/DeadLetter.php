@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A message that could not be handled, as it was received, and why. */
+/** A message that could not be handled, with its original body and the error. */
 final class DeadLetter
 {
     /**
      * @param string                $body    the original bytes
-     * @param array<string, string> $headers the original ones and those that {@see Header} lists for dead letters
+     * @param array<string, string> $headers the original headers and those that {@see Header} lists for dead letters
      */
     public function __construct(
         public readonly string $type,
@@ -32,7 +32,7 @@ final class DeadLetter
         return $this->headers[Header::ERROR_MESSAGE] ?? '';
     }
 
-    /** @return list<string> as `Class::method`; empty when no handler was reached */
+    /** @return list<string> as `Class::method`; empty when no handler was called */
     public function failedHandlers(): array
     {
         return \array_values(\array_filter(\explode(', ', $this->headers[Header::FAILED_HANDLER] ?? '')));

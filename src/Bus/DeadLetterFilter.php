@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** Which dead letters are meant: those that fit everything that is given, all when nothing is. */
+/** Selects dead letters that match all given criteria; without any it matches every dead letter. */
 final class DeadLetterFilter
 {
     /**
      * @param string|null $id      message id
-     * @param string|null $type    message type, as it travels
+     * @param string|null $type    message type name
      * @param string|null $error   class of the error, with or without namespace, or a part of its message
-     * @param string|null $handler `Class::method` of one that failed, or the end of it
+     * @param string|null $handler `Class::method` of a failed handler, or the end of it
      */
     public function __construct(
         public readonly ?string $id = null,
@@ -20,7 +20,7 @@ final class DeadLetterFilter
         public readonly ?string $handler = null,
     ) {}
 
-    /** Whether every letter fits. */
+    /** Whether the filter matches every dead letter. */
     public function isEmpty(): bool
     {
         return $this->id === null && $this->type === null && $this->error === null && $this->handler === null;

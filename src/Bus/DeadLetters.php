@@ -14,20 +14,20 @@ use function Weft\delay;
 use function Weft\run;
 
 /**
- * The messages of one queue that could not be handled.
+ * The dead letters of one queue.
  *
- * Whoever looks takes them from the broker meanwhile and gives back what stays, in its place: two who look at a time see
- * different ones.
+ * Reading takes messages from the broker and requeues the ones that stay, in their place: two readers at the same time see different
+ * messages.
  */
 final class DeadLetters
 {
-    /** Seconds without a message after which all have been seen. */
+    /** Seconds without a message after which the queue counts as read. */
     private const LINGER = 0.2;
 
-    /** Letters that are read at a time. */
+    /** Messages that are read at a time. */
     private const CHUNK = 500;
 
-    /** What a message that is tried again does not take along. */
+    /** Headers that a retried message does not keep. */
     private const OF_THE_FAILURE = [
         Header::ERROR_CLASS, Header::ERROR_MESSAGE, Header::ERROR_STACK, Header::FAILED_AT, Header::FAILED_QUEUE, Header::RETRIES, Header::LEFT_OUT,
         Header::EXPIRES_AT, Header::REPLY_TO,
@@ -54,7 +54,7 @@ final class DeadLetters
     }
 
     /**
-     * Looks at the oldest dead letters and leaves them where they are.
+     * Returns the oldest dead letters and leaves them in the queue.
      *
      * @param positive-int $limit
      * @return list<DeadLetter>
@@ -70,15 +70,14 @@ final class DeadLetters
     }
 
     /**
-     * Gives letters back to the queue they came from: id, trace and body are the old ones, retries are counted anew, and of an
-     * event only the listeners that had failed run. A crash in the middle leaves one in both places; retried once more,
-     * it is recognised by its id where the bus records what it handles.
+     * Moves messages back to the queue in which they failed. Id, trace and body stay the same, retries are counted from zero, and only
+     * the failed listeners of an event run. After a crash in the middle a message may be in both queues; the inbox recognises it by its id.
      *
-     * @param float|null        $rate  most per second; null for no limit
-     * @param positive-int|null $limit most in all
-     * @return int how many
+     * @param float|null        $rate  messages per second; null for no limit
+     * @param positive-int|null $limit messages in all
+     * @return int number of moved messages
      *
-     * @throws PublishFailed|UndefinedQueue the letter is still there
+     * @throws PublishFailed|UndefinedQueue the message is still a dead letter
      */
     public function retry(DeadLetterFilter $filter = new DeadLetterFilter(), ?float $rate = null, ?int $limit = null): int
     {
@@ -94,24 +93,25 @@ final class DeadLetters
     }
 
     /**
-     * Replaces the body of a letter, which stays a dead letter. A crash in the middle leaves the letter with either body, or both.
+     * Replaces the body of a dead letter, which stays in the dead-letter queue. After a crash in the middle it may be there with either
+     * body or with both.
      *
-     * @return bool false when there is none of that id
+     * @return bool false when there is no dead letter with this id
      */
     public function edit(string $id, string $body): bool
     {
         return $this->each(new DeadLetterFilter(id: $id), 1, function (DeadLetter $letter, Consumer $consumer, Delivery $delivery) use ($body): void {
-            // The new body is here, whatever was kept elsewhere.
+            // The new body travels with the message, even if the old one was in a claim-check store.
             $this->transport->put($this->dead, [new Outgoing($letter->type, $body, \array_diff_key($letter->headers, [Header::CLAIM => true]))]);
             $consumer->ack($delivery);
         }) === 1;
     }
 
     /**
-     * Deletes letters for good.
+     * Deletes dead letters.
      *
-     * @param positive-int|null $limit most in all
-     * @return int how many
+     * @param positive-int|null $limit messages in all
+     * @return int number of deleted messages
      */
     public function delete(DeadLetterFilter $filter, ?int $limit = null): int
     {
@@ -128,12 +128,12 @@ final class DeadLetters
             return run(fn(): int => $this->each($filter, $limit, $do));
         }
         $total = $this->count();
-        // Those that are looked at and left keep their place among the prefetched ones, so to look at all of them takes as many.
+        // Messages that stay keep their place in the prefetch, so reading all of them takes a prefetch of as many.
         $prefetch = \max(1, $filter->isEmpty() ? \min($limit ?? \PHP_INT_MAX, $total) : $total);
         $consumer = $this->transport->consume($this->dead, $prefetch);
         $found = $seen = 0;
         try {
-            // Those that are there now and no more: a letter that is edited or fails again comes to the end.
+            // Only messages that are there now: one that is edited or fails again goes to the end of the queue.
             while ($seen < $total && $found < ($limit ?? \PHP_INT_MAX)) {
                 $deliveries = RemainingDeliveries::next($consumer, \max(1, \min($total - $seen, $prefetch, self::CHUNK)), self::LINGER);
                 if ($deliveries === []) {

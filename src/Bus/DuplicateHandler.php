@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A second handler for a command, or a class that is both command and event. */
+/** A command has a second handler, or a class is used as both command and event. */
 final class DuplicateHandler extends \Error implements \Weft\Exception {}

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** Another message with the same id and another body was handled before; ids are to be unique. */
+/** A message with the same id and a different body was handled before. Message ids must be unique. */
 final class DuplicateMessageId extends BusException {}

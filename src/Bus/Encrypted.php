@@ -5,16 +5,16 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * A property of a message that travels encrypted: in queues, outbox, dead letters and everywhere else a body is kept, with the
- * current key of the {@see KeyRing} that {@see Bus::connect()} was given, by XChaCha20-Poly1305 (libsodium). Handlers see the
- * value; what they log or throw is theirs.
+ * Encrypts a property of a message with XChaCha20-Poly1305 (libsodium) and the current key of the {@see KeyRing} passed to
+ * {@see Bus::connect()}. The value is encrypted wherever the body is stored: in queues, the outbox and dead letters. Handlers receive
+ * the decrypted value.
  *
- * The key's id travels with the value, so that older keys can be read as long as the ring has them. A value under a key it
- * does not have, or one that was changed, parks the message.
+ * The key id is stored with the value, so older keys can decrypt as long as the key ring has them. A value with an unknown key, or one
+ * that was tampered with, dead-letters the message.
  */
 #[\Attribute(\Attribute::TARGET_PROPERTY)]
 final class Encrypted
 {
-    /** @param bool $acceptPlain whether values that are not encrypted are read too, while older senders have gone on */
+    /** @param bool $acceptPlain whether unencrypted values are accepted too, for a migration of the senders */
     public function __construct(public readonly bool $acceptPlain = false) {}
 }

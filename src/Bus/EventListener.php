@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * Marks a public method as a listener of the event class that its first parameter names; an event has none to many.
+ * Marks a public method as a listener of the event class that is the type of its first parameter. An event has any number of listeners.
  *
- * Listeners of one event run one after the other, each whether or not another failed, and each in a transaction of its
- * own where it has a `Weft\Sql\Transaction` parameter. Further parameters are found as for {@see CommandHandler}.
+ * The listeners of an event run one after the other, each also when another has failed, and each in its own transaction if it has a
+ * `Weft\Sql\Transaction` parameter. Further parameters are resolved as for {@see CommandHandler}.
  */
 #[\Attribute(\Attribute::TARGET_METHOD)]
 final class EventListener {}

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * After how many seconds nobody needs messages of a class any more; {@see Bus::send()} can say it of one message.
+ * Sets after how many seconds messages of a class expire; {@see Bus::send()} can set it for one message.
  *
- * The time runs from when a message leaves, by the sender's clock. A message whose time is over when it is its turn is not
- * handled: it is acknowledged, logged (level info) and counted in {@see BusStats::$expired}. One that waits for a retry
- * expires too; a dead letter that is retried by hand no longer does.
+ * The time starts when the message is published, by the sender's clock. An expired message is not handled: it is acknowledged, logged
+ * (level info) and counted in {@see BusStats::$expired}. Messages that wait for a retry expire too; a dead letter that is retried
+ * manually does not.
  */
 #[\Attribute(\Attribute::TARGET_CLASS)]
 final class Expires

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * Messages are started in turns, one of each value of a property after the other: a tenant with many messages does not keep one
- * with few waiting. Messages of all classes with this attribute take turns together; those without one are a tenant of their own.
+ * Distributes handling fairly over the values of a property, such as tenants: a tenant with many messages does not delay one with few.
+ * All classes with this attribute share the rotation; messages without a value form a group of their own.
  *
- * The turns are taken among the messages a consumer has taken from its queue: `prefetch` says how far behind a flood a message
- * can be and still have its turn at once.
+ * The rotation applies to the messages that the consumer has prefetched: the `prefetch` limits how far behind a flood a message can be
+ * and still get its turn.
  */
 #[\Attribute(\Attribute::TARGET_CLASS)]
 final class FairBy

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A handler took longer than its {@see Timeout}; names handler, message and what it was waiting for. */
+/** A handler exceeded its {@see Timeout}. Names the handler, the message and what it was waiting for. */
 final class HandlerTimedOut extends BusException implements Recoverable , PublicFailure{}

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** The headers a message travels with; all values are strings. */
+/** The headers of a message. All values are strings. */
 final class Header
 {
-    /** UUID version 7 (RFC 9562 §5.7); stays the same when a message is redelivered, parked or replayed. */
+    /** UUID version 7 (RFC 9562 §5.7); stays the same when a message is redelivered, dead-lettered or retried. */
     public const MESSAGE_ID = 'message-id';
 
-    /** The id of the first message of the conversation; absent on that one. */
+    /** The id of the first message of the conversation; absent on the first message. */
     public const CORRELATION_ID = 'correlation-id';
 
     /** The id of the message whose handler sent this one; absent where that is the first of the conversation. */
@@ -34,22 +34,22 @@ final class Header
     /** `command` on commands, absent on events. */
     public const KIND = 'weft-kind';
 
-    /** 0 to 9, the highest first; absent means 4. On RabbitMQ it is the AMQP property `priority`. See {@see Priority}. */
+    /** 0 to 9, highest first; absent means 4. On RabbitMQ it is the AMQP property `priority`. See {@see Priority}. */
     public const PRIORITY = 'weft-priority';
 
-    /** When nobody needs the message any more, in milliseconds since 1970 by the sender's clock. See {@see Expires}. */
+    /** When the message expires, in milliseconds since 1970 by the sender's clock. See {@see Expires}. */
     public const EXPIRES_AT = 'weft-expires-at';
 
-    /** What {@see OrderedBy} orders the message by. */
+    /** The key that {@see OrderedBy} orders by. */
     public const ORDER_KEY = 'weft-order-key';
 
-    /** What {@see FairBy} makes turns of. */
+    /** The key that {@see FairBy} distributes by. */
     public const FAIR_KEY = 'weft-fair-key';
 
-    /** The id of the body where it does not travel with the message, see {@see ClaimCheck}. */
+    /** The id of a body that is in a claim-check store, see {@see ClaimCheck}. */
     public const CLAIM = 'weft-claim';
 
-    /** The queue where the reply to a request is waited for. */
+    /** The queue that the reply to a request is sent to. */
     public const REPLY_TO = 'weft-reply-to';
 
     /** On replies: the id of the request. */
@@ -65,33 +65,33 @@ final class Header
     public const ERROR_STACK = 'weft-error-stack';
 
     /**
-     * On dead letters and on messages that come back for another try: which handlers failed, as `Class::method`, separated
-     * by commas; empty when none was reached. Other listeners of the event do not run again.
+     * On dead letters and retried messages: the handlers that failed, as `Class::method`, separated by commas; empty when no handler was
+     * called. Other listeners of the event do not run again.
      */
     public const FAILED_HANDLER = 'weft-failed-handler';
 
-    /** On dead letters: when, as ISO 8601 in UTC. */
+    /** On dead letters: the time of the failure, as ISO 8601 in UTC. */
     public const FAILED_AT = 'weft-failed-at';
 
-    /** On dead letters: the queue the message was taken from. */
+    /** On dead letters: the queue in which the message failed. */
     public const FAILED_QUEUE = 'weft-failed-queue';
 
-    /** How often handling was tried and has failed. */
+    /** The number of failed attempts to handle the message. */
     public const ATTEMPTS = 'weft-attempts';
 
-    /** How often the message has come back later after it had failed; absent means never. */
+    /** The number of delayed retries so far; absent means none. */
     public const RETRIES = 'weft-retries';
 
-    /** On dead letters from RabbitMQ: the `expiration` the message came with, in milliseconds. A dead letter never expires. */
+    /** On dead letters from RabbitMQ: the original `expiration` of the message, in milliseconds. A dead letter never expires. */
     public const EXPIRATION = 'weft-expiration';
 
-    /** On dead letters from RabbitMQ: the `user-id` the broker had verified; only that user could send it on. */
+    /** On dead letters from RabbitMQ: the `user-id` that the broker had verified; only that user could publish it again. */
     public const USER_ID = 'weft-user-id';
 
-    /** On dead letters: how many headers were left out because the broker does not take so many bytes; else absent. */
+    /** On dead letters: the number of headers that were removed because the broker limits their size; otherwise absent. */
     public const LEFT_OUT = 'weft-headers-left-out';
 
-    /** On time-outs of a saga: its id. */
+    /** On timeouts of a saga: the id of the saga. */
     public const SAGA_ID = 'weft-saga-id';
 
     private function __construct() {}

@@ -4,16 +4,16 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** How long {@see DeliveryGuarantee::Transactional} remembers, and when it takes a worker for crashed. */
+/** Options of {@see DeliveryGuarantee::Transactional}. */
 final class InboxOptions
 {
     /**
-     * @param float      $retention  seconds a handled message is remembered: one delivered again later than that has its
-     *                               effect again. One inbox row per message and handler is kept for so long
-     * @param float      $relayAfter seconds after which a committed message that its worker has not sent is sent by the
-     *                               relay; it may then arrive twice, and is recognised by its id
-     * @param int<1,max> $maxCrashes    how often a message may be delivered again, because whoever handled it went away
-     *                               without an answer, before it is parked. Counted for all workers together
+     * @param float      $retention  seconds a handled message is remembered. A message that is redelivered later than that takes effect again.
+     *                               The inbox stores one row per message and handler for this time
+     * @param float      $relayAfter seconds after which the outbox relay publishes a committed message that its worker has not
+     *                               published. The message may be published twice and is recognised by its id
+     * @param int<1,max> $maxCrashes how often a message may be redelivered because its worker ended without an acknowledgement, until it
+     *                               is dead-lettered; counted for all workers together
      */
     public function __construct(
         public readonly float $retention = 7 * 86_400.0,

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A method marked as a handler cannot be one. */
+/** A method marked as a handler has an invalid signature. */
 final class InvalidHandler extends \Error implements \Weft\Exception {}

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A message has violations, see {@see Validate}. Names all of them. */
+/** A message failed validation, see {@see Validate}. The exception lists all violations. */
 final class InvalidMessage extends BusException implements Unrecoverable, PublicFailure
 {
     /** @param non-empty-list<Violation> $violations */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** An event that says that a message was invalid, see {@see Validate}. */
+/** An event that reports an invalid message, see {@see Validate::$event}. */
 interface InvalidMessageEvent
 {
     public static function of(object $message, Violation ...$violations): static;

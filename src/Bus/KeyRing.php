@@ -5,16 +5,18 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * Keys for {@see Encrypted}, by id: one encrypts, all decrypt. To rotate add a key to the rings of all receivers, then make it
- * the current one of the senders, and remove the old one when no message with it is left, dead letters included.
+ * Keys for {@see Encrypted}, by id. One key encrypts, all keys decrypt.
+ *
+ * To rotate a key add the new one to the key rings of all receivers, make it the current key of the senders, and remove the old key when no
+ * message with it is left, dead letters included.
  */
 final class KeyRing
 {
     /**
      * @param string                $current id of the key that encrypts
      * @param array<string, string> $keys    32 bytes each, by ids of letters, digits, `-`, `_` and `.`, at most 64 bytes
-     * @param bool                  $acceptUnbound whether values of the format `weft1` are read, which are bound to no message and can
-     *                                       be moved between those; for as long as such messages are in queues
+     * @param bool                  $acceptUnbound whether values of the format `weft1` are accepted, which are not bound to their message and
+     *                                       could be moved to another one
      */
     public function __construct(
         public readonly string $current,
@@ -38,7 +40,7 @@ final class KeyRing
         }
     }
 
-    /** A new key. */
+    /** Generates a key. */
     public static function generate(): string
     {
         return \sodium_crypto_aead_xchacha20poly1305_ietf_keygen();
@@ -50,7 +52,7 @@ final class KeyRing
         return $this->keys[$id] ?? null;
     }
 
-    /** @return array<string, mixed> ids only: a dump must not tell keys */
+    /** @return array<string, mixed> the ids only, so that a dump does not reveal keys */
     public function __debugInfo(): array
     {
         return ['current' => $this->current, 'keys' => \array_keys($this->keys)];

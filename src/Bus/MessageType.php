@@ -5,17 +5,17 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * The name and schema version under which a message class travels.
+ * Sets the type name and schema version of a message class.
  *
- * Without it the name is the class name and the version 1. A name of its own keeps messages readable after the class
- * moved, and lets programs in other languages speak of it.
+ * The defaults are the class name and version 1. A name of its own keeps messages readable after the class has moved, and lets
+ * programs in other languages exchange them.
  */
 #[\Attribute(\Attribute::TARGET_CLASS)]
 final class MessageType
 {
     /**
      * @param string $name    1 to 200 bytes; brokers route by it
-     * @param int    $version counts up from 1 with each change of the schema
+     * @param int    $version from 1, incremented with each change of the schema
      */
     public function __construct(
         public readonly string $name,

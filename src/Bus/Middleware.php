@@ -5,15 +5,14 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * Something that runs around every handler of a bus, see {@see Bus::middleware()}.
+ * Runs around every handler of a bus, see {@see Bus::middleware()}.
  *
- * It runs inside the handler's transaction and time-out, once for each call of each handler, retries included: what it
- * sends through the context belongs to the handler's effects, what it throws is the handler's failure, and without a call of
- * `$next` the handler is skipped and the message counts as handled. Not seen here: messages that no handler is called for,
- * and commits that fail.
+ * Middleware runs inside the handler's transaction and timeout, once for each call of each handler, retries included. What it sends
+ * through the context belongs to the handler's effects; what it throws is a failure of the handler. If it does not call `$next`, the
+ * handler is skipped and the message counts as handled. It does not see messages without a handler, nor failed commits.
  */
 interface Middleware
 {
-    /** @return mixed what `$next` returned, or another reply instead; of no consequence where nobody waits for one */
+    /** @return mixed the value that `$next` returned, or another reply; ignored when nobody waits for a reply */
     public function handle(object $message, Context $context, Next $next): mixed;
 }

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A command arrived for which this process has no handler. */
+/** A command arrived that has no handler in this process. */
 final class NoHandler extends BusException implements PublicFailure {}

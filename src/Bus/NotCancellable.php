@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** The message waits in queues of the broker, from which a single one cannot be taken back: that needs a database. */
+/** The delayed message is in a queue of the broker, which cannot remove a single message. Cancelling needs a database. */
 final class NotCancellable extends BusException {}

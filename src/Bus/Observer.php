@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** Is told what happens to each message, for metrics; runs in the task that handled it, so it should be quick. */
+/** Observes the outcome of each message, for metrics. The methods run in the task that handled the message and should return quickly. */
 interface Observer
 {
     /** @param float $seconds from the start of decoding to the acknowledgement */
     public function succeeded(string $type, float $seconds): void;
 
-    /** @param bool $deadLettered false when not even parking succeeded, so that the message went back to its queue */
+    /** @param bool $deadLettered whether the message was moved to the dead-letter queue */
     public function failed(string $type, \Throwable $error, bool $deadLettered): void;
 }

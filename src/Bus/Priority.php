@@ -5,11 +5,10 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * How urgent messages of a class are; {@see Bus::send()} can say it of one message. Without either it is 4.
+ * Sets the priority of messages of a class; {@see Bus::send()} can set it for one message. The default is 4.
  *
- * Of the messages a consumer has taken from its queue those of the highest priority are started first, equal ones in their
- * order. Messages that are still with the broker are not overtaken: with a long queue the prefetch says how far a message can
- * jump ahead.
+ * Of the messages that the consumer has prefetched, the highest priority starts first, equal priorities in their order. Messages that
+ * are still in the queue are not overtaken, so the prefetch limits how far a message can jump ahead.
  */
 #[\Attribute(\Attribute::TARGET_CLASS)]
 final class Priority

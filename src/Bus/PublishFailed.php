@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** The broker did not take responsibility for a message. */
+/** The broker did not confirm a message. */
 final class PublishFailed extends BusException
 {
-    /** @param bool $refused whether it is the message that cannot be taken, so that others can and trying again is of no use */
+    /** @param bool $refused whether the broker refuses this particular message, so that others can be published and a retry is pointless */
     public function __construct(
         string $message,
         ?\Throwable $previous = null,

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * Marks a public method as the one handler of a query: a message that is asked with {@see Bus::request()} for what the method
- * returns, and has no effects. Its parameters are those of a {@see CommandHandler}.
+ * Marks a public method as the handler of a query: a message without effects that is sent with {@see Bus::request()} and answered with
+ * the value that the method returns. Parameters are resolved as for a {@see CommandHandler}.
  *
- * Nothing is noted of queries. One that fails is answered with the error and not kept: who asks decides whether to ask again;
- * only a rule of {@see Retry} for immediate retries counts.
+ * Queries have no inbox row. A failed query is answered with the error and is not stored; the sender decides whether to repeat it. Only
+ * immediate retries of {@see Retry} apply.
  */
 #[\Attribute(\Attribute::TARGET_METHOD)]
 final class QueryHandler {}

@@ -5,21 +5,21 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * How often a handler may be called; on a handler method or its class. Handlers with one `$name` share their limit.
+ * Limits how often a handler is called; on a handler method or its class. Handlers with the same `$name` share a limit.
  *
- * A call that comes too early waits for its turn, before its transaction begins. It holds its place among the handlers that
- * run at once, so a queue whose handlers are limited differently is better made two. A call that is cancelled while it waits
- * loses its turn. The time a handler has ({@see Timeout}) begins with the call.
+ * A call that exceeds the limit waits, before its transaction begins. It occupies a slot of the concurrency meanwhile, so handlers with
+ * different limits should have separate queues. Cancelling a waiting call gives up its slot in the rate. The {@see Timeout} starts with
+ * the call.
  */
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS)]
 final class RateLimit
 {
     /**
-     * @param float       $perSecond calls, above 0
-     * @param int<1, max> $burst     calls that may come at once after a time without any
-     * @param bool        $shared    for all processes with the bus's database together; else for each by itself. A process takes
-     *                               its turns for 0.1 seconds in advance
-     * @param string|null $name      by default the handler's; 1 to 200 bytes
+     * @param float       $perSecond calls per second, above 0
+     * @param int<1, max> $burst     calls that may run at once after a period without calls
+     * @param bool        $shared    whether all processes with the same database share the limit. A process reserves calls for 0.1
+     *                               seconds in advance
+     * @param string|null $name      1 to 200 bytes; default: the handler's name
      */
     public function __construct(
         public readonly float $perSecond,

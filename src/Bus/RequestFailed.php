@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** The handler of a request has failed for good, or its reply cannot be read here. */
+/** The handler of a request has failed for good, or its reply cannot be decoded. */
 final class RequestFailed extends BusException
 {
-    /** @param string $error class of what the handler threw, in the words of its program; empty when the reply is at fault */
+    /** @param string $error class of the handler's exception, as named by its program; empty when the reply cannot be decoded */
     public function __construct(
         string $message,
         public readonly string $error = '',

@@ -7,28 +7,28 @@ namespace Weft\Bus;
 use Weft\Bus\Internal\ExceptionChain;
 
 /**
- * How often and when a handler that has thrown is tried again before its message is parked.
+ * How often and when a failed handler is retried before its message is dead-lettered.
  *
- * On a handler method, on its class, or on the message class; the first of these, in this order, whose `$on` fits the
- * exception decides. Without any, exceptions marked {@see Recoverable}, those of {@see \Weft\Lock\Locks} and SQL failures that pass by
- * themselves (deadlock, serialization failure, lock not available, connection lost, pool exhausted) are tried again as {@see Bus::connect()} was
- * told; everything else is parked at once. {@see Unrecoverable} always is.
+ * On a handler method, on its class, or on the message class. The first one in this order whose `$on` matches the exception applies.
+ * Without any, exceptions marked {@see Recoverable}, those of {@see \Weft\Lock\Locks} and transient SQL failures (deadlock, serialization
+ * failure, lock not available, connection lost, pool exhausted) are retried as passed to {@see Bus::connect()}. All other failures are
+ * dead-lettered immediately, and so is {@see Unrecoverable} in any case.
  *
- * With all retries a handler is called `(1 + immediate) × (1 + delayed)` times. A message that waits for a delayed retry
- * holds no place in the prefetch: a copy of the same id comes back later, and only for the handlers that failed.
+ * With all retries a handler is called `(1 + immediate) × (1 + delayed)` times. A message that waits for a delayed retry does not occupy the
+ * prefetch: a copy with the same id is delivered later, only to the handlers that failed.
  */
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS | \Attribute::IS_REPEATABLE)]
 final class Retry
 {
     /**
-     * @param int<0, max>              $immediate  further calls at once, each in a transaction of its own
-     * @param int<0, max>              $delayed    rounds after that, each with its immediate retries
+     * @param int<0, max>              $immediate  immediate retries, each in its own transaction
+     * @param int<0, max>              $delayed    delayed rounds after that, each with its immediate retries
      * @param float                    $delay      seconds before the first round
      * @param float                    $multiplier factor from one round to the next, at least 1
-     * @param float                    $maxDelay        most seconds before a round
-     * @param float                    $jitter     0 to 1: the part of the delay that is random, half of it up and half down,
-     *                                             so that what failed together does not come back together
-     * @param list<class-string<\Throwable>> $on   exceptions it is for, themselves or as a previous one; empty: all
+     * @param float                    $maxDelay   longest delay in seconds
+     * @param float                    $jitter     0 to 1: the part of the delay that is random, so that messages that failed together
+     *                                             are not retried together
+     * @param list<class-string<\Throwable>> $on   exceptions it applies to, directly or as a previous exception; empty: all
      */
     public function __construct(
         public readonly int $immediate = 0,
@@ -51,7 +51,7 @@ final class Retry
         }
     }
 
-    /** Whether it is for an exception or for one of those that led to it. */
+    /** Whether it applies to an exception or to one of its previous exceptions. */
     public function matches(\Throwable $thrown): bool
     {
         foreach (ExceptionChain::of($thrown) as $error) {
@@ -66,7 +66,7 @@ final class Retry
     }
 
     /**
-     * Seconds before a round.
+     * The delay before a round, in seconds.
      *
      * @param int<1, max> $round  the first is 1
      * @param float       $random from 0 to 1

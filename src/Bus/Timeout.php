@@ -5,13 +5,12 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * The longest a handler may take, from its call to the answers of its statements; on a handler method, on its class, or on the
- * message class, the first of these in this order. Without any it is what {@see Bus::connect()} was told.
+ * Limits how long a handler may run, from its call to the results of its statements; on a handler method, on its class, or on the
+ * message class, the first of these in this order. The default is the timeout passed to {@see Bus::connect()}.
  *
- * When the time is over the task of the handler is cancelled, with everything it has started: a running SQL statement is
- * cancelled on its server, the transaction is rolled back, and nothing it has sent leaves. The failure is a
- * {@see HandlerTimedOut}. Each retry has the whole time again. A commit that has begun is not cancelled, and code that only
- * computes is interrupted when it next waits for something.
+ * When the time is over, the handler's task and everything it has started are cancelled: a running SQL statement is cancelled on its
+ * server, the transaction is rolled back, and nothing that the handler sent is published. The failure is a {@see HandlerTimedOut}. Each
+ * retry has the full time again. A commit that has begun is not cancelled, and code that only computes is interrupted at its next wait.
  */
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS)]
 final class Timeout

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A queue or exchange that is to be declared exists with other arguments; the message names both sides'. Nothing was changed. */
+/** A queue or exchange already exists with other arguments. The message names both sides; nothing was changed. */
 final class TopologyConflict extends BusException {}

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A handler ended the Transaction it was given, which is the bus's to end. */
+/** A handler committed or rolled back the Transaction that the bus had passed to it. */
 final class TransactionFinished extends BusException {}

@@ -8,36 +8,35 @@ use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Outgoing;
 
 /**
- * A broker, as much of it as the bus needs: queues, routing by message type, confirmed publishing, acknowledgement.
+ * A message broker: queues, routing by message type, confirmed publishing, acknowledgement.
  *
- * One queue belongs to one service. A message reaches every queue that is bound to its type. Deliveries are at least
- * once: what is delivered and not acknowledged is delivered again, marked as redelivered.
+ * A queue belongs to one service. A message is routed to every queue that is bound to its type. Deliveries are at least once: a
+ * delivery that is not acknowledged is redelivered and marked as such.
  * `tests/Bus/Transport/TransportConformance.php` states the contract as tests; every transport passes it.
  */
 interface Transport
 {
     /**
-     * Makes the queue, its dead-letter queue `<queue>.dead`, and the bindings, where they do not exist yet.
-     * Bindings made earlier stay.
+     * Creates the queue, its dead-letter queue `<queue>.dead` and the bindings where they are missing. Existing bindings stay.
      *
      * @param list<string> $types names of message types, see {@see MessageType}
      */
     public function declare(string $queue, array $types): void;
 
     /**
-     * Publishes to every queue bound to the type of each message, in order.
+     * Publishes messages in order to every queue bound to their types.
      *
-     * @param iterable<Outgoing> $messages  a generator is read as fast as the broker takes
-     * @param bool               $confirmed whether to return only when the broker has taken responsibility for all of
-     *                                      them; without, they may be lost with the connection, and that is not reported
+     * @param iterable<Outgoing> $messages  a generator is read as fast as the broker accepts messages
+     * @param bool               $confirmed whether to wait for the broker's confirmation of every message. Without it a lost connection
+     *                                      may lose messages without an error
      *
-     * @throws UnroutableMessage when a message that must be routed has no queue; the others are published
-     * @throws PublishFailed     when the broker refused or cannot be reached; some may have been published
+     * @throws UnroutableMessage when a message with `mustRoute` has no queue; the other messages are published
+     * @throws PublishFailed     when the broker refuses a message or cannot be reached; some may have been published
      */
     public function publish(iterable $messages, bool $confirmed = true): void;
 
     /**
-     * Puts messages into one queue and no other, whatever is bound to their types, durable and confirmed.
+     * Sends messages to one queue, regardless of bindings; persistent and confirmed.
      *
      * @param list<Outgoing> $messages
      *
@@ -46,25 +45,26 @@ interface Transport
     public function put(string $queue, array $messages): void;
 
     /**
-     * @param positive-int $prefetch how many deliveries may be waiting for their acknowledgement at once
+     * @param positive-int $prefetch number of unacknowledged deliveries
      *
-     * @throws UndefinedQueue when the queue was never declared
+     * @throws UndefinedQueue when the queue is not declared
      */
     public function consume(string $queue, int $prefetch): Consumer;
 
-    /** How many messages are ready for delivery; those delivered and not acknowledged are not counted.
+    /**
+     * The number of messages that are ready for delivery. Unacknowledged messages do not count.
      *
      * @throws UndefinedQueue
      */
     public function depth(string $queue): int;
 
     /**
-     * Whether any process consumes the queue. A process that has died counts until its unacknowledged messages are back in the queue.
+     * Whether any process consumes the queue. A process that has died counts until its unacknowledged messages are requeued.
      *
      * @throws UndefinedQueue
      */
     public function isConsumed(string $queue): bool;
 
-    /** Closes the connections; consumers that are still open give their deliveries back. */
+    /** Closes the connections. Open consumers requeue their unacknowledged deliveries. */
     public function close(): void;
 }

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A queue was named that nobody has declared. */
+/** The queue is not declared. */
 final class UndefinedQueue extends BusException {}

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A message arrived whose type no handler and no known message class has. */
+/** A message has a type for which no handler and no message class is registered. */
 final class UnknownMessageType extends BusException implements PublicFailure {}

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** A command was sent for which no queue is declared, so that nobody could ever handle it. */
+/** A command was sent for which no queue is declared. */
 final class UnroutableMessage extends BusException
 {
     /** @internal */

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * Marks a public method that brings messages of an older schema version to the next one. It takes and returns the decoded
- * body as arrays. See {@see Bus::upcasters()}.
+ * Marks a public method that converts messages of an older schema version to the next one. It takes and returns the decoded body as an
+ * array. See {@see Bus::upcasters()}.
  *
- * It runs whenever a message is read: from its queue, from a dead letter that is given back, from what waits for its time or its
- * key. What is stored stays as it was. A version without an upcaster is taken for one that later ones can read.
+ * It runs whenever a message is decoded, wherever the message was stored. Stored messages are not changed. A version without an
+ * upcaster is assumed to be readable by the next one.
  */
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::IS_REPEATABLE)]
 final class Upcaster

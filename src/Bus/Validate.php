@@ -5,22 +5,22 @@ declare(strict_types=1);
 namespace Weft\Bus;
 
 /**
- * Messages are validated before the handler is called; on a handler method, on its class, or on the message class, the first
- * of these in this order. By what: {@see Bus::connect()} was given a {@see Validator}, or else symfony/validator, where it is
- * installed, by the constraints of the message class.
+ * Validates messages before the handler is called; on a handler method, on its class, or on the message class, the first of these in
+ * this order. The {@see Validator} passed to {@see Bus::connect()} is used, by default symfony/validator with the constraints of the
+ * message class.
  *
- * Types need none of this: a body that does not fit the types of its class never becomes a message.
+ * Types need no validation: a body that does not match the types of its class is never decoded into a message.
  *
- * A message with violations is parked with {@see InvalidMessage}, is handed on to the handler, which finds them in
- * {@see Context::violations()}, or is answered with an event and counts as handled.
+ * A message with violations is dead-lettered with {@see InvalidMessage}, passed to the handler, which finds them in
+ * {@see Context::violations()}, or answered with an event and counted as handled.
  */
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS)]
 final class Validate
 {
     /**
-     * @param bool                             $passOn whether the handler is called all the same
+     * @param bool                             $passOn whether the handler is called nevertheless
      * @param class-string<InvalidMessageEvent>|null $event  published instead of calling the handler
-     * @param list<string>                     $groups of constraints; empty for those without one
+     * @param list<string>                     $groups of constraints; empty for the default group
      */
     public function __construct(
         public readonly bool $passOn = false,

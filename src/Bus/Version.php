@@ -4,11 +4,14 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** The schema version of a message class that travels under its class name; {@see MessageType} says it with a name. Without it is 1. */
+/**
+ * The schema version of a message class that uses its class name as type name; see {@see MessageType} for one with another name. The
+ * default is 1.
+ */
 #[\Attribute(\Attribute::TARGET_CLASS)]
 final class Version
 {
-    /** @param int<1, max> $number counts up with each change of the schema */
+    /** @param int<1, max> $number incremented with each change of the schema */
     public function __construct(public readonly int $number)
     {
         if ($number < 1) {

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Bus;
 
-/** Something that is wrong with a message. */
+/** A violated constraint of a message. */
 final class Violation
 {
-    /** @param string $path of the property, such as `items[2].price`; empty for the message as a whole */
+    /** @param string $path of the property, such as `items[2].price`; empty for the whole message */
     public function __construct(
         public readonly string $path,
         public readonly string $message,

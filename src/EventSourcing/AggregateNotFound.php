@@ -6,5 +6,5 @@ namespace Weft\EventSourcing;
 
 use Weft\Bus\Unrecoverable;
 
-/** No event of the aggregate was ever recorded. */
+/** The aggregate has no events. */
 final class AggregateNotFound extends EventSourcingException implements Unrecoverable {}

@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Weft\EventSourcing;
 
-/** Marks a class whose state is what its recorded events have made of it. Such a class uses the trait {@see RecordsEvents}. */
+/** Marks an event-sourced aggregate: its state is the result of its events. The class uses the trait {@see RecordsEvents}. */
 #[\Attribute(\Attribute::TARGET_CLASS)]
 final class AggregateRoot
 {
     /**
-     * @param string   $name          of its streams, 1 to 60 bytes without a colon; events are found by it for ever
-     * @param string   $id            the property that holds its id, 1 to 139 bytes, and never changes
-     * @param int|null $snapshotEvery after how many events its properties are stored, so that loading it reads fewer; null never
-     * @param int      $version       of the properties, counts up from 1; snapshots of other versions are not used
+     * @param string   $name          prefix of its streams, 1 to 60 bytes without a colon; must never change
+     * @param string   $id            the property with its id, 1 to 139 bytes, which must never change
+     * @param int|null $snapshotEvery number of events between snapshots of its properties; null for none
+     * @param int      $version       of the properties, from 1; snapshots of other versions are ignored
      */
     public function __construct(
         public readonly string $name,

@@ -11,7 +11,7 @@ use Weft\EventSourcing\Internal\History;
 use Weft\Sql\Transaction;
 
 /**
- * The aggregates of one class: loaded from their events, saved as what they have recorded.
+ * A repository for the aggregates of one class.
  *
  * @template T of object
  */
@@ -28,7 +28,7 @@ final class Aggregates
     public function __construct(private readonly EventStore $store, string $class)
     {
         $this->class = AggregateClass::of($class);
-        $store->know(...$this->class->events());
+        $store->registerEvents(...$this->class->events());
     }
 
     /**
@@ -64,12 +64,12 @@ final class Aggregates
     }
 
     /**
-     * Stores what an aggregate has recorded since it was loaded, saved or made.
+     * Appends the events that an aggregate has recorded since it was loaded or saved.
      *
      * @param T            $aggregate
-     * @param Context|null $context publishes the events: they leave if and only if the transaction of its handler commits
+     * @param Context|null $context publishes the events if the transaction of its handler commits
      *
-     * @throws StreamConflict when somebody else has saved it meanwhile; the transaction cannot be used any more
+     * @throws StreamConflict when the aggregate was saved concurrently; the transaction cannot be used any more
      */
     public function save(Transaction $transaction, object $aggregate, ?Context $context = null): void
     {
@@ -92,14 +92,14 @@ final class Aggregates
     }
 
     /**
-     * Takes an aggregate back to what it was at an earlier version. Nothing is deleted: a {@see StreamReverted} is appended, which readers of all
-     * events are given as well.
+     * Reverts an aggregate to an earlier version. Nothing is deleted: a {@see StreamReverted} event is appended, which readers of all events
+     * receive, too.
      *
-     * @param int          $version of its stream, 0 or more
-     * @param Context|null $context publishes it
+     * @param int          $version of its stream, at least 0
+     * @param Context|null $context publishes the event
      *
      * @throws AggregateNotFound
-     * @throws StreamConflict when somebody else has saved it meanwhile; the transaction cannot be used any more
+     * @throws StreamConflict when the aggregate was saved concurrently; the transaction cannot be used any more
      */
     public function revert(Transaction $transaction, string $id, int $version, ?Context $context = null): void
     {
@@ -114,7 +114,7 @@ final class Aggregates
 
     /**
      * @param list<RecordedEvent> $events
-     * @return list<RecordedEvent> those that were not taken back
+     * @return list<RecordedEvent> those that were not reverted
      */
     private static function living(array $events): array
     {

@@ -6,5 +6,5 @@ namespace Weft\EventSourcing;
 
 use Weft\Bus\Unrecoverable;
 
-/** A recorded event or snapshot does not fit its class any more: an upcaster is missing. */
+/** A stored event or snapshot does not match its class: an upcaster is missing. */
 final class EventInvalid extends EventSourcingException implements Unrecoverable {}

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\EventSourcing;
 
-/** Something went wrong with recorded events; mistakes in the program are \Error instead. */
+/** A failure of the event store. Mistakes in the program are instances of \Error instead. */
 abstract class EventSourcingException extends \RuntimeException implements \Weft\Exception
 {
     public function __construct(string $message, ?\Throwable $previous = null)

@@ -17,32 +17,32 @@ use Weft\Sql\UniqueViolation;
 use function Weft\delay;
 
 /**
- * Streams of events in a database, each with versions from 1 on, and all events in one order that readers can follow without
+ * Streams of events in a database. Each stream has versions from 1, and all events have one order that readers can follow without
  * missing any.
  *
- * Events are coded as messages of the bus are, under the name and version that {@see \Weft\Bus\MessageType} says. The tables
- * `weft_events`, `weft_snapshots`, `weft_unique_values` and `weft_projections` are made where they are missing.
+ * Events are encoded like messages of the bus, see {@see \Weft\Bus\MessageType}. The tables `weft_events`, `weft_snapshots`,
+ * `weft_unique_values` and `weft_projections` are created where they are missing.
  */
 final class EventStore
 {
     private readonly Events $events;
     private readonly Storage $storage;
 
-    /** @param class-string ...$events that are read; those an aggregate applies are known without */
+    /** @param class-string ...$events classes to read; those that an aggregate applies are registered automatically */
     public function __construct(Database $database, string ...$events)
     {
         $this->events = new Events();
         $this->storage = new Storage($database);
-        $this->know(StreamReverted::class, ...$events);
+        $this->registerEvents(StreamReverted::class, ...$events);
     }
 
     /**
-     * Makes event classes known, so that they can be read.
+     * Registers event classes, so that they can be read.
      *
      * @param class-string ...$events
      * @throws \Weft\Bus\InvalidMessageClass
      */
-    public function know(string ...$events): static
+    public function registerEvents(string ...$events): static
     {
         foreach ($events as $event) {
             $this->events->codec->of($event);
@@ -52,8 +52,8 @@ final class EventStore
     }
 
     /**
-     * Registers every method marked with {@see \Weft\Bus\Upcaster} of the objects: how an event that was stored under an older version of
-     * its class becomes one of the next version, when it is read.
+     * Registers every method of the objects that is marked with {@see \Weft\Bus\Upcaster}. It converts events of an older version of a class
+     * when they are read.
      *
      * @throws \Weft\Bus\InvalidUpcaster
      */
@@ -68,10 +68,10 @@ final class EventStore
      * Appends to a stream as part of a transaction.
      *
      * @param string       $stream   1 to 200 bytes
-     * @param int          $expected the stream's version: that of its last event, 0 for a stream that is to begin
+     * @param int          $expected the current version of the stream, which is that of its last event; 0 for a new stream
      * @param list<object> $events
-     * @param Context|null $context  publishes them: they leave if and only if the transaction of its handler commits
-     * @return int the stream's version now
+     * @param Context|null $context  publishes the events if the transaction of its handler commits
+     * @return int the new version of the stream
      *
      * @throws StreamConflict when the stream has another version; the transaction cannot be used any more
      */
@@ -103,8 +103,8 @@ final class EventStore
     }
 
     /**
-     * @param int $after a version; only what came later
-     * @return list<RecordedEvent> by version; empty where there is no such stream
+     * @param int $after only events with a later version
+     * @return list<RecordedEvent> by version; empty for an unknown stream
      *
      * @throws UnknownEvent
      * @throws EventInvalid
@@ -117,11 +117,11 @@ final class EventStore
     }
 
     /**
-     * The next events of all streams. Those of one stream come by version; an event that is returned has none before it that could
-     * still appear. So `$after` may be a position that was returned before, and nothing is missed.
+     * The next events of all streams. Events of one stream are in the order of their versions. No event with a smaller position can appear
+     * after an event was returned, so a returned position is a safe `$after`.
      *
-     * In PostgreSQL an event waits here until transactions that were running beside its own have ended, where one of them may be about to
-     * commit events with smaller positions.
+     * On PostgreSQL an event is returned only when concurrent transactions, which may still commit events with smaller positions, have
+     * ended.
      *
      * @param int         $after a position; 0 for the beginning
      * @param int<1, max> $limit
@@ -141,15 +141,15 @@ final class EventStore
     }
 
     /**
-     * Brings a projection up to date: gives it every event it has not had, in order, each once. How far it is commits together with what
-     * it does in the transaction, so neither a crash nor a second process repeats or skips one.
+     * Updates a projection: calls `$apply` with each event that the projection has not processed, in order and exactly once. The position
+     * of the projection commits together with its changes, so that neither a crash nor a concurrent process repeats or skips an event.
      *
-     * @param string                                       $projection 1 to 200 bytes, its name for ever
+     * @param string                                       $projection 1 to 200 bytes; must never change
      * @param \Closure(RecordedEvent, Transaction): mixed $apply
-     * @param int<1, max>                                  $batch      events in one transaction
-     * @return int how many it was given by this call
+     * @param int<1, max>                                  $batch      events per transaction
+     * @return int number of events processed by this call
      *
-     * @throws \Throwable what `$apply` throws; its batch has no effect
+     * @throws \Throwable an exception of `$apply`; its batch is rolled back
      */
     public function catchUp(string $projection, \Closure $apply, int $batch = 500): int
     {
@@ -160,7 +160,7 @@ final class EventStore
         $this->storage->prepare();
         while (($events = $this->read($from = $this->storage->reached($projection), $batch)) !== []) {
             $total += $this->storage->database->transaction(function (Transaction $transaction) use ($projection, $apply, $events, $from): int {
-                // First, so that of two processes the second waits here, and then has nothing to do.
+                // First, so that a concurrent process waits here and then finds nothing to do.
                 if (!$this->storage->move($transaction, $projection, $from, $events[\count($events) - 1]->position)) {
                     return 0;
                 }
@@ -179,7 +179,7 @@ final class EventStore
      * Keeps a projection up to date until it is cancelled.
      *
      * @param \Closure(RecordedEvent, Transaction): mixed $apply
-     * @param float                                        $interval seconds between two looks
+     * @param float                                        $interval seconds between two reads
      */
     public function follow(string $projection, \Closure $apply, float $interval = 0.2): never
     {
@@ -189,7 +189,7 @@ final class EventStore
         }
     }
 
-    /** Lets a projection begin again; what it has made has to be deleted by whoever made it. */
+    /** Resets the position of a projection to the beginning. The caller must delete the projected data. */
     public function reset(string $projection): void
     {
         $this->storage->prepare();

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\EventSourcing;
 
-/** A class cannot be an aggregate. */
+/** A class is not a valid aggregate. */
 final class InvalidAggregate extends \Error implements \Weft\Exception {}

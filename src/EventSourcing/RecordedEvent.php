@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\EventSourcing;
 
-/** An event as it is stored. */
+/** A stored event. */
 final class RecordedEvent
 {
     /**
-     * @param int                   $position among all events; grows, with gaps where transactions were rolled back
-     * @param int                   $version  within its stream, from 1 without gaps
-     * @param array<string, string> $headers  see {@see \Weft\Bus\Header}: what the handling that recorded it belonged to
+     * @param int                   $position in the order of all events; increasing, with gaps after rollbacks
+     * @param int                   $version  in its stream, from 1 without gaps
+     * @param array<string, string> $headers  see {@see \Weft\Bus\Header}: correlation of the message that led to it
      */
     public function __construct(
         public readonly int $position,

@@ -6,12 +6,12 @@ namespace Weft\EventSourcing;
 
 use Weft\EventSourcing\Internal\History;
 
-/** What a class marked with {@see AggregateRoot} decides by. */
+/** Records events, for a class marked with {@see AggregateRoot}. */
 trait RecordsEvents
 {
     /**
-     * Something has happened: the method marked with {@see Applies} for it runs now, and {@see Aggregates::save()} stores it. An event
-     * without such a method is stored and changes no property.
+     * Records an event: the method marked with {@see Applies} for it runs now, and {@see Aggregates::save()} stores it. An event without such
+     * a method is stored and changes no property.
      */
     private function record(object $event): void
     {

@@ -6,5 +6,5 @@ namespace Weft\EventSourcing;
 
 use Weft\Bus\Recoverable;
 
-/** Somebody else has appended to the stream since it was read: nothing has taken effect. A handler that throws it is tried again. */
+/** The stream was changed since it was read: nothing was stored. A handler that throws it is retried. */
 final class StreamConflict extends EventSourcingException implements Recoverable {}

@@ -6,11 +6,11 @@ namespace Weft\EventSourcing;
 
 use Weft\Bus\MessageType;
 
-/** Takes back the events of its stream above a version: an aggregate is loaded as if they and this one were not there. */
+/** Reverts the events of its stream above a version: an aggregate is loaded as if they and this event did not exist. */
 #[MessageType('weft.stream.reverted')]
 final class StreamReverted
 {
-    /** @param int $to the last version that counts; 0 takes back all */
+    /** @param int $to the last version that counts; 0 reverts all events */
     public function __construct(
         public readonly string $stream,
         public readonly int $to,

@@ -7,7 +7,7 @@ namespace Weft\EventSourcing;
 use Weft\Sql\Connection;
 use Weft\Sql\Transaction;
 
-/** Values that belong to one owner each, such as the e-mail addresses of aggregates, which their streams alone could not keep apart. */
+/** Values that belong to one owner each, such as e-mail addresses: uniqueness across aggregates, which their streams alone cannot ensure. */
 final class UniqueIndex
 {
     /** @param string $name 1 to 100 bytes */
@@ -21,12 +21,11 @@ final class UniqueIndex
     }
 
     /**
-     * Takes a value as part of a transaction. Somebody else who wants it waits for the end of that. Nothing happens when it is this owner's
-     * already.
+     * Claims a value as part of a transaction. A concurrent claim waits for its end. Does nothing if the owner has the value already.
      *
-     * @param string $value 1 to 200 bytes, compared byte by byte
+     * @param string $value 1 to 200 bytes, compared bytewise
      *
-     * @throws ValueTaken when it is somebody else's; the transaction can be used further
+     * @throws ValueTaken when another owner has it; the transaction can still be used
      */
     public function claim(Transaction $transaction, string $value, string $owner): void
     {
@@ -35,7 +34,7 @@ final class UniqueIndex
         }
     }
 
-    /** @return bool whether it was this owner's */
+    /** @return bool whether the owner had the value */
     public function release(Connection $connection, string $value, string $owner): bool
     {
         return $this->store->storage()->release($connection, $this->name, self::checked($value), $owner);

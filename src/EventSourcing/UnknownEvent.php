@@ -6,5 +6,5 @@ namespace Weft\EventSourcing;
 
 use Weft\Bus\Unrecoverable;
 
-/** A recorded event is of a type that no class is known for, or of a newer version than its class. */
+/** A stored event has a type without a known class, or a newer version than its class. */
 final class UnknownEvent extends EventSourcingException implements Unrecoverable {}

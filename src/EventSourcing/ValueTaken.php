@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\EventSourcing;
 
-/** The value of a unique index belongs to somebody else. The transaction can still be used. */
+/** Another owner has the value of the unique index. The transaction can still be used. */
 final class ValueTaken extends EventSourcingException {}

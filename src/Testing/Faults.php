@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Weft\Testing;
 
-/** What goes wrong in a simulated broker, each a probability from 0 to 1. All of it may happen with a real one too. */
+/** Probabilities, from 0 to 1, of faults in a simulated broker. All of them may happen with a real broker, too. */
 final class Faults
 {
     /**
-     * @param float $reorder   that a message is not delivered in its turn but any of those that wait
-     * @param float $duplicate that a message arrives twice, as when a publisher did not see it confirmed and sent it again
-     * @param float $crash     that a worker goes away after a handler has committed and before its message is acknowledged:
-     *                         everything it holds is delivered again, marked as redelivered
+     * @param float $reorder   a message is delivered out of order
+     * @param float $duplicate a message is delivered twice, as when a sender lost the confirmation and published it again
+     * @param float $crash     a worker ends after a handler has committed and before its message is acknowledged: all of its
+     *                         unacknowledged messages are redelivered
      */
     public function __construct(
         public readonly float $reorder = 0.0,
@@ -28,7 +28,7 @@ final class Faults
         }
     }
 
-    /** Some of everything. */
+    /** Some of each. */
     public static function all(): self
     {
         return new self(reorder: 0.3, duplicate: 0.1, crash: 0.1);

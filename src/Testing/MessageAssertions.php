@@ -7,21 +7,21 @@ namespace Weft\Testing;
 use PHPUnit\Framework\Assert;
 
 /**
- * The messages of one class that left during a test, in their order, and what is expected of them: `$bus->assertSent(Ship::class)->once()->with(orderId: '1')`.
+ * Assertions about the messages of one class: `$bus->assertSent(Ship::class)->once()->with(orderId: '1')`.
  *
- * What is not so fails the test, with what there was instead.
+ * A failed assertion lists the messages that were sent instead.
  *
  * @template T of object
  */
 final class MessageAssertions
 {
     /**
-     * @internal made by {@see TestBus}
+     * @internal created by {@see TestBus}
      *
-     * @param string  $what     the class, for messages
-     * @param list<T> $messages
-     * @param string  $all      what else there was, for messages
-     * @param string  $verb     completes "Ship was …"
+     * @param string  $what     the class, for failure messages
+     * @param list<T> $messages in the order in which they were sent
+     * @param string  $all      the other messages, for failure messages
+     * @param string  $verb     completes "Expected Ship to be …"
      */
     public function __construct(
         private readonly string $what,
@@ -54,9 +54,9 @@ final class MessageAssertions
     }
 
     /**
-     * At least one of them has these values in its properties, of whatever visibility. What follows is about those.
+     * At least one message has these property values, of any visibility. Further assertions apply to the matching messages.
      *
-     * @param mixed ...$values by the properties' names, compared as by `==`; a closure gets the value and says whether it is right
+     * @param mixed ...$values by property name, compared with `==`; a closure receives the value and returns whether it matches
      * @return static<T>
      */
     public function with(mixed ...$values): static
@@ -68,7 +68,7 @@ final class MessageAssertions
     }
 
     /**
-     * The only one, or the first.
+     * The first message.
      *
      * @return T
      */

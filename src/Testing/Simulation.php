@@ -12,20 +12,20 @@ use function Weft\run;
 use function Weft\timeout;
 
 /**
- * Runs a scenario again and again, each time with other dice: what goes wrong, when, and in which order. The dice of a run are a
- * number, its seed; when a run fails, the message names it, and `WEFT_SEED=… phpunit …` makes exactly that run again.
+ * Runs a scenario repeatedly with different seeds. The seed determines which faults occur, when, and in which order messages are
+ * delivered. A failure reports the seed, and `WEFT_SEED=… phpunit …` reproduces exactly that run.
  */
 final class Simulation
 {
     /**
-     * @param \Closure(TestBus): void $scenario begins anew with each bus it is given
+     * @param \Closure(TestBus): void $scenario receives a new bus for each run
      * @param int<1, max>             $runs
-     * @param int|null                $seed     of the first run, the others have those after it; null for a random one, or
-     *                                          what the environment says in WEFT_SEED, then for one run only
-     * @param float                   $deadline seconds of the real clock that a run may take
-     * @param (\Closure(): Database)|null $database makes the empty database of each run, which is closed after it; null for SQLite in memory
+     * @param int|null                $seed     of the first run; the next runs increment it. Null for the environment variable
+     *                                          WEFT_SEED, which allows one run only, or else a random seed
+     * @param float                   $deadline seconds of real time that a run may take
+     * @param (\Closure(): Database)|null $database creates an empty database for each run, which is closed after it; null for SQLite in memory
      *
-     * @throws AssertionFailedError|SimulationFailed what a run threw, with its seed
+     * @throws AssertionFailedError|SimulationFailed the failure of a run, with its seed
      */
     public static function run(\Closure $scenario, int $runs = 1, Faults $faults = new Faults(), ?int $seed = null, float $deadline = 20.0, ?\Closure $database = null): void
     {

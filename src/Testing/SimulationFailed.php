@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Testing;
 
-/** A run of a simulation threw something that is no failed assertion: the previous exception. The message has the seed. */
+/** A run of a simulation threw an exception that is not a failed assertion. It is the previous exception; the message has the seed. */
 final class SimulationFailed extends \RuntimeException implements \Weft\Exception {}

@@ -28,20 +28,20 @@ use function Weft\delay;
 use function Weft\run;
 
 /**
- * A bus to test handlers with: a broker in memory that keeps the rules of the real ones, a database in memory, and a clock that
- * only the test moves. Nothing runs in the background: {@see run()} and {@see advance()} handle messages one after the other
- * until none is ready, so a test does the same each time.
+ * A bus for testing handlers: an in-memory broker with the rules of the real ones, an in-memory database, and a virtual clock.
+ * Nothing runs in the background: {@see run()} and {@see advance()} handle messages one after the other until none is ready, so that
+ * tests are deterministic.
  *
- * Everything a handler sees is the bus as in production: transactions, inbox and outbox, retries, dead letters, sagas.
+ * Handlers run as in production: transactions, inbox and outbox, retries, dead letters, sagas.
  */
 final class TestBus
 {
     private const QUEUE = 'test';
 
-    /** Seconds of the real clock that an answer may take. */
+    /** Seconds of real time until a request fails. */
     private const PATIENCE = 5.0;
 
-    /** Messages handled by one call after which it is no test any more but a loop. */
+    /** Messages handled by one call after which handlers are assumed to loop. */
     private const MOST = 10_000;
 
     public readonly Database $database;
@@ -55,9 +55,9 @@ final class TestBus
     private LoggerInterface $logger;
 
     /**
-     * @param int                     $seed     of the dice by which things go wrong
-     * @param Database|null           $database of the handlers; default is an empty one of SQLite in memory
-     * @param \DateTimeInterface|null $now      at which the clock stands; default is the beginning of 2026
+     * @param int                     $seed     of the fault injection
+     * @param Database|null           $database of the handlers; default: an empty SQLite database in memory
+     * @param \DateTimeInterface|null $now      start of the clock; default: the beginning of 2026
      */
     public function __construct(Faults $faults = new Faults(), int $seed = 1, ?Database $database = null, ?\DateTimeInterface $now = null)
     {
@@ -73,8 +73,8 @@ final class TestBus
     }
 
     /**
-     * What {@see Bus::connect()} is given in production. To be called before everything else. Without a logger nothing is logged:
-     * {@see assertDeadLettered()} has the errors.
+     * Sets the options of {@see Bus::connect()} that handlers need. Must be called first. Without a logger nothing is logged;
+     * {@see assertDeadLettered()} reports the errors.
      *
      * @return $this
      */
@@ -103,7 +103,7 @@ final class TestBus
         return $this;
     }
 
-    /** The bus itself, for everything else. */
+    /** The bus, for all other methods. */
     public function bus(): Bus
     {
         if ($this->bus === null) {
@@ -115,10 +115,10 @@ final class TestBus
     }
 
     /**
-     * Sends a command and handles everything that follows from it now.
+     * Sends a command and handles it and all messages that result from it.
      *
-     * @param float|null $delay seconds of the test's clock
-     * @return string the message's id
+     * @param float|null $delay seconds of the virtual clock
+     * @return string the message id
      */
     public function send(object $command, ?float $delay = null): string
     {
@@ -129,10 +129,10 @@ final class TestBus
     }
 
     /**
-     * Publishes an event and handles everything that follows from it now.
+     * Publishes an event and handles it and all messages that result from it.
      *
-     * @param float|null $delay seconds of the test's clock
-     * @return string the message's id
+     * @param float|null $delay seconds of the virtual clock
+     * @return string the message id
      */
     public function publish(object $event, ?float $delay = null): string
     {
@@ -143,12 +143,12 @@ final class TestBus
     }
 
     /**
-     * Sends a query, or a command that is answered, handles everything that follows from it now, and returns the reply: {@see Bus::request()}.
+     * Sends a request, handles it and all messages that result from it, and returns the reply, see {@see Bus::request()}.
      *
-     * @param class-string|null $reply class of the reply, where nothing else has made it known
+     * @param class-string|null $reply class of the reply, if it is not registered
      *
      * @throws \Weft\Bus\RequestFailed
-     * @throws \Weft\Bus\RequestTimedOut after 5 seconds of the real clock: nobody has answered
+     * @throws \Weft\Bus\RequestTimedOut after 5 seconds of real time without a reply
      */
     public function request(object $message, ?string $reply = null): mixed
     {
@@ -173,7 +173,7 @@ final class TestBus
         return $failed === null ? $answer : throw $failed;
     }
 
-    /** Handles what is ready, and what that leads to, until nothing is. What is to come later waits for {@see advance()}. */
+    /** Handles ready messages until none is left. Delayed messages wait for {@see advance()}. */
     public function run(): void
     {
         $this->bus()->releaseDue();
@@ -184,9 +184,7 @@ final class TestBus
         Assert::assertLessThan(self::MOST, $handled, self::MOST . " messages were handled and more are ready, handlers seem to loop. The last messages: {$this->last(5)}");
     }
 
-    /**
-     * Moves the clock on. Whatever becomes due on the way (delays, time-outs, schedules, retries) is handled in its order and at its time.
-     */
+    /** Advances the clock. Whatever becomes due on the way (delays, timeouts, schedules, retries) is handled in order and at its time. */
     public function advance(float $seconds): void
     {
         if (!($seconds >= 0.0)) {
@@ -202,15 +200,15 @@ final class TestBus
         $this->run();
     }
 
-    /** What the clock shows. */
+    /** The time of the virtual clock. */
     public function now(): \DateTimeImmutable
     {
         return \DateTimeImmutable::createFromFormat('U.u', \sprintf('%.6F', Clock::now())) ?: throw new \LogicException('no time');
     }
 
     /**
-     * The messages of a class that have left since the test began, sent by it or by handlers that committed; each once, however often it
-     * arrived. What waits for its time has not left yet.
+     * The messages of a class that were sent since the test began, by the test or by handlers that committed. Each message counts once,
+     * however often it was delivered. Delayed messages count when they are due.
      *
      * @template T of object
      *
@@ -225,7 +223,7 @@ final class TestBus
             if ($message->type === $known->type) {
                 /** @var T $decoded */
                 $decoded = $known->decode($message->body);
-                // What is sent again after a crash is the same message.
+                // A message that is published again after a crash counts once.
                 $messages[$message->headers[Header::MESSAGE_ID]] ??= $decoded;
             }
         }
@@ -241,7 +239,7 @@ final class TestBus
      * @template T of object
      *
      * @param class-string<T>              $class
-     * @param class-string<\Throwable>|null $because only those that failed with this exception
+     * @param class-string<\Throwable>|null $because only messages that failed with this exception
      * @return MessageAssertions<T>
      */
     public function assertDeadLettered(string $class, ?string $because = null): MessageAssertions
@@ -260,7 +258,7 @@ final class TestBus
     }
 
     /**
-     * No message is a dead letter.
+     * Asserts that there is no dead letter.
      *
      * @return $this
      */
@@ -271,14 +269,14 @@ final class TestBus
         return $this;
     }
 
-    /** Handles the dead letters once more, as `weft dead:retry` does. */
+    /** Retries all dead letters, as `weft dead:retry` does. */
     public function retryDeadLetters(): void
     {
         $this->bus()->deadLetters(self::QUEUE)->retry();
         $this->run();
     }
 
-    /** Ends the test: the clock is the real one again. */
+    /** Ends the test and restores the real clock. */
     public function close(): void
     {
         Clock::set(null);

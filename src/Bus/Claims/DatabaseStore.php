@@ -10,7 +10,7 @@ use Weft\Sql\Bytes;
 use Weft\Sql\Database;
 use Weft\Sql\Internal\Schema;
 
-/** A table `weft_claim_checks`, made when it is first needed. */
+/** Stores bodies in the table `weft_claim_checks`, which is created on first use. */
 final class DatabaseStore implements ClaimStore
 {
     private const ROWS = 500;

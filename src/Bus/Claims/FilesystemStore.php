@@ -7,10 +7,13 @@ namespace Weft\Bus\Claims;
 use Weft\Bus\ClaimStore;
 use Weft\Bus\PublishFailed;
 
-/** A folder that all processes can reach, one file for each body, which the account alone may read (mode 0600). Reading and writing blocks the process for as long as the disk does. */
+/**
+ * Stores each body in a file of a directory that all processes can reach. Only the account can read the files (mode 0600). Reading and
+ * writing blocks the process.
+ */
 final class FilesystemStore implements ClaimStore
 {
-    /** @throws \ValueError when it is no folder that can be written to */
+    /** @throws \ValueError when the directory does not exist or is not writable */
     public function __construct(private readonly string $folder)
     {
         if (!\is_dir($folder) || !\is_writable($folder)) {
@@ -46,7 +49,7 @@ final class FilesystemStore implements ClaimStore
         $deleted = 0;
         /** @var \SplFileInfo $file */
         foreach (new \FilesystemIterator($this->folder) as $file) {
-            // Another process may be deleting the same ones.
+            // Another process may delete the same files.
             $kept = \str_starts_with($file->getFilename(), 'claim-') ? @\filemtime($file->getPathname()) : false;
             if ($kept !== false && $kept < $before) {
                 $deleted += (int) @\unlink($file->getPathname());
@@ -56,7 +59,7 @@ final class FilesystemStore implements ClaimStore
         return $deleted;
     }
 
-    /** By hash: ids come from messages, and must not name other files. */
+    /** A hash, because ids come from messages and must not name other files. */
     private function path(string $id): string
     {
         return "{$this->folder}/claim-" . \hash('sha256', $id);

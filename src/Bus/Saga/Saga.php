@@ -5,30 +5,29 @@ declare(strict_types=1);
 namespace Weft\Bus\Saga;
 
 /**
- * Marks a class as a saga (process manager): a process with a memory that messages start, carry on and end.
+ * Marks a class as a saga (process manager): a long-running process with state that messages start, continue and end.
  *
- * Its properties are the memory. They are coded as a message's are and kept in the handlers' database, one row for each
- * saga; what a method changes commits together with what it sends and with the note that the message was handled. The
- * class is registered by its name, `$bus->handlers(Checkout::class)`, and is made without arguments: what its methods need,
- * they ask for by parameter, as handlers do, a {@see SagaContext} among it.
+ * The properties of the class are the state. They are encoded like a message and stored in the handlers' database, one row per saga.
+ * Changes of the state, the messages that a method sends and the inbox row commit together. Register the class by name,
+ * `$bus->handlers(Checkout::class)`; it is instantiated without arguments. Its methods receive services as parameters, like handlers,
+ * and a {@see SagaContext}.
  *
- * Two messages for one saga at the same time cannot overwrite each other: the later commit fails with {@see SagaConflict} and
- * its message is handled again, on the new state.
+ * Two messages for the same saga at the same time cannot overwrite each other: the later commit fails with {@see SagaConflict} and its
+ * message is handled again, on the new state.
  */
 #[\Attribute(\Attribute::TARGET_CLASS)]
 final class Saga
 {
     /**
-     * @param string|null $name     1 to 100 bytes under which the rows are found; default is the class name
-     * @param string|null $by       the property of the messages that says which saga they are for, where a method does not
-     *                              say otherwise
-     * @param string|null $header   or the header that does; `correlation-id` is the same for everything that one message led to
-     * @param float|null  $expires  seconds after its start from which a saga takes no messages; null never
-     * @param UnmatchedPolicy   $missing  what becomes of a message whose saga was never started
-     * @param UnmatchedPolicy   $ended    and of one whose saga is completed or failed
-     * @param UnmatchedPolicy   $expired  and of one whose saga has expired
+     * @param string|null $name     1 to 100 bytes that identify the rows of the class; default: the class name
+     * @param string|null $by       the property of the messages that holds the saga's id; a method may override it
+     * @param string|null $header   or the header that does; `correlation-id` is shared by everything that one message led to
+     * @param float|null  $expires  seconds after the start when the saga expires; null for never
+     * @param UnmatchedPolicy   $missing  for messages whose saga was not started
+     * @param UnmatchedPolicy   $ended    for messages whose saga has completed or failed
+     * @param UnmatchedPolicy   $expired  for messages whose saga has expired
      * @param bool        $publishEvents whether {@see SagaStarted}, {@see SagaEnded} and {@see SagaReopened} are published
-     * @param int         $version  of the properties, counts up from 1; a row of a newer version is refused
+     * @param int         $version  of the properties, from 1; rows of a newer version are refused
      */
     public function __construct(
         public readonly ?string $name = null,

@@ -7,5 +7,5 @@ namespace Weft\Bus\Saga;
 use Weft\Bus\BusException;
 use Weft\Bus\Recoverable;
 
-/** Another message has changed the saga meanwhile: nothing has taken effect, and the message is handled again. */
+/** Another message has changed the saga at the same time: the transaction was rolled back and the message is handled again. */
 final class SagaConflict extends BusException implements Recoverable {}

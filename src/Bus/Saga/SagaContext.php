@@ -15,8 +15,8 @@ use Weft\Bus\Internal\Saga\SagaStore;
 use Weft\Sql\Transaction;
 
 /**
- * The saga that handles a message, as its method sees it: its id and times, what it sends, its end. Everything takes effect with
- * the commit of the method's transaction, and nothing of it otherwise.
+ * The saga that handles a message: its id and times, what it sends, its end. Everything takes effect when the transaction of the
+ * method commits.
  */
 final class SagaContext
 {
@@ -40,13 +40,13 @@ final class SagaContext
         return SagaRow::time($this->row->startedAt);
     }
 
-    /** From when on it takes no messages; null when it never expires. */
+    /** When the saga expires; null for never. */
     public function expiresAt(): ?\DateTimeImmutable
     {
         return $this->row->expiresAt === null ? null : SagaRow::time($this->row->expiresAt);
     }
 
-    /** Lets it expire at another time than {@see Saga::$expires} says; null never. */
+    /** Sets another time of expiry than {@see Saga::$expires}; null for never. */
     public function expireAt(?\DateTimeInterface $at): void
     {
         $this->row->expiresAt = $at === null ? null : (int) $at->format('Uv');
@@ -61,8 +61,8 @@ final class SagaContext
     /**
      * Sends a command, see {@see Context::send()}.
      *
-     * @param float|null $delay seconds before it leaves
-     * @return string its id
+     * @param float|null $delay seconds until it is published
+     * @return string the message id
      */
     public function send(object $command, ?float $delay = null, ?\DateTimeInterface $at = null): string
     {
@@ -72,8 +72,8 @@ final class SagaContext
     /**
      * Publishes an event, see {@see Context::publish()}.
      *
-     * @param float|null $delay seconds before it leaves
-     * @return string its id
+     * @param float|null $delay seconds until it is published
+     * @return string the message id
      */
     public function publish(object $event, ?float $delay = null, ?\DateTimeInterface $at = null): string
     {
@@ -81,12 +81,12 @@ final class SagaContext
     }
 
     /**
-     * Sends the saga a message later, for its method marked with {@see SagaTimeout}. It survives a restart, and has no effect
-     * once the saga has ended.
+     * Schedules a message to the saga itself, for its method marked with {@see SagaTimeout}. It survives a restart and has no effect once
+     * the saga has ended.
      *
      * @param float|null              $delay seconds
      * @param \DateTimeInterface|null $at    instead of a delay
-     * @return string its id, for {@see cancel()}
+     * @return string the message id, for {@see cancel()}
      */
     public function timeout(object $message, ?float $delay = null, ?\DateTimeInterface $at = null): string
     {
@@ -94,9 +94,9 @@ final class SagaContext
     }
 
     /**
-     * Takes back a time-out, or another message that was to leave later, as part of the transaction.
+     * Cancels a timeout or another delayed message, as part of the transaction.
      *
-     * @return bool false when nothing of that id waits
+     * @return bool false when no message with this id is waiting
      */
     public function cancel(string $id): bool
     {
@@ -105,21 +105,21 @@ final class SagaContext
         return DelayedMessages::drop($this->transaction, $id);
     }
 
-    /** Ends it: what it was for is done. Its row stays, and answers what comes late. */
+    /** Ends the saga successfully. Its row stays, so that late messages are recognised. */
     public function complete(string $reason = ''): void
     {
         $this->end(SagaStatus::Completed, $reason);
     }
 
-    /** Ends it: what it was for cannot be done. */
+    /** Ends the saga as failed. */
     public function fail(string $reason = ''): void
     {
         $this->end(SagaStatus::Failed, $reason);
     }
 
     /**
-     * Lets messages find it by another value than its id: those whose listener says `by: $name` or `header: $name`. A saga may have
-     * any number of them, one value belongs to one open saga of a class.
+     * Lets messages find the saga by another value than its id: listeners with `by: $name` or `header: $name`. A saga may have any number of
+     * values; a value belongs to one open saga of a class.
      *
      * @param string                            $name  of the property or header, 1 to 100 bytes
      * @param string|int|\Stringable|\BackedEnum $value 1 to 200 bytes
@@ -132,7 +132,7 @@ final class SagaContext
         $this->store->associate($this->transaction, $this->row, self::name($name), self::text($value));
     }
 
-    /** Takes back {@see associate()}; nothing happens where it was not called. */
+    /** Removes a value that was added with {@see associate()}; does nothing without one. */
     public function dissociate(string $name, string|int|\Stringable|\BackedEnum $value): void
     {
         $this->hasActed = true;
@@ -151,7 +151,7 @@ final class SagaContext
         return $this->transaction;
     }
 
-    /** @internal whether something rests on the state that was read */
+    /** @internal whether anything depends on the state that was read */
     public function hasActed(): bool
     {
         return $this->hasActed || $this->context->hasSent();

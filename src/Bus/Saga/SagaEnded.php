@@ -6,7 +6,7 @@ namespace Weft\Bus\Saga;
 
 use Weft\Bus\MessageType;
 
-/** An event: a saga has completed or failed. Published where {@see Saga::$publishEvents} asks for it. */
+/** Event: a saga has completed or failed. Published with {@see Saga::$publishEvents}. */
 #[MessageType('weft.saga.ended')]
 final class SagaEnded
 {

@@ -7,5 +7,5 @@ namespace Weft\Bus\Saga;
 use Weft\Bus\BusException;
 use Weft\Bus\Unrecoverable;
 
-/** A message would start a saga that is there already; see {@see SagaStart::$existing}. */
+/** A message would start a saga that exists already; see {@see SagaStart::$existing}. */
 final class SagaExists extends BusException implements Unrecoverable {}

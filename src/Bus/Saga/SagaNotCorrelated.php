@@ -7,5 +7,5 @@ namespace Weft\Bus\Saga;
 use Weft\Bus\BusException;
 use Weft\Bus\Unrecoverable;
 
-/** The property or header that says which saga a message is for holds no such value. */
+/** The property or header that identifies the saga of a message has no valid value. */
 final class SagaNotCorrelated extends BusException implements Unrecoverable {}

@@ -7,5 +7,5 @@ namespace Weft\Bus\Saga;
 use Weft\Bus\BusException;
 use Weft\Bus\Unrecoverable;
 
-/** A saga that is to be reopened is still open. */
+/** A saga cannot be reopened because it is open. */
 final class SagaNotEnded extends BusException implements Unrecoverable {}

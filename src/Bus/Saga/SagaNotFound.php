@@ -7,5 +7,5 @@ namespace Weft\Bus\Saga;
 use Weft\Bus\BusException;
 use Weft\Bus\Unrecoverable;
 
-/** A message is for a saga that was never started, or was forgotten; see {@see Saga::$missing}. */
+/** The saga of a message was not started, or its row was deleted; see {@see Saga::$missing}. */
 final class SagaNotFound extends BusException implements Unrecoverable {}

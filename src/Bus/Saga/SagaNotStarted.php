@@ -7,5 +7,5 @@ namespace Weft\Bus\Saga;
 use Weft\Bus\BusException;
 use Weft\Bus\Recoverable;
 
-/** A message is for a saga that is not there, but may be when it is tried again; see {@see UnmatchedPolicy::Retry}. */
+/** The saga of a message does not exist yet; the message is retried. See {@see UnmatchedPolicy::Retry}. */
 final class SagaNotStarted extends BusException implements Recoverable {}

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Saga;
 
-/** What the database knows of one saga. */
+/** The stored data of one saga. */
 final class SagaRecord
 {
     /**
      * @param string $saga    its name, see {@see Saga::$name}
-     * @param int    $version counts the messages that have changed it, from 1
+     * @param int    $version number of messages that have changed it, from 1
      * @param string $state   its properties, as JSON
-     * @param string $reason  why it has ended; empty where nothing was said
+     * @param string $reason  why it has ended; may be empty
      */
     public function __construct(
         public readonly string $saga,

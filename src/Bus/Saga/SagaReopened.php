@@ -6,7 +6,7 @@ namespace Weft\Bus\Saga;
 
 use Weft\Bus\MessageType;
 
-/** An event: a saga that had ended takes messages again. Published where {@see Saga::$publishEvents} asks for it. */
+/** Event: an ended saga was reopened. Published with {@see Saga::$publishEvents}. */
 #[MessageType('weft.saga.reopened')]
 final class SagaReopened
 {

@@ -5,19 +5,19 @@ declare(strict_types=1);
 namespace Weft\Bus\Saga;
 
 /**
- * Marks a public method of a {@see Saga} whose message starts one.
+ * Marks a public method of a {@see Saga} whose message starts a saga.
  *
- * Exactly one saga is started under one id, however many messages come. A saga may have several such methods.
+ * Exactly one saga is started per id, however many messages arrive. A saga may have several such methods.
  */
 #[\Attribute(\Attribute::TARGET_METHOD)]
 final class SagaStart
 {
     /**
-     * @param string|null $by       the property of the message that becomes the saga's id; default is that of {@see Saga}
+     * @param string|null $by       the property of the message with the id for the saga; default: that of {@see Saga}
      * @param string|null $header   or the header
-     * @param bool        $command  whether the message is a command, of which this is the one handler; otherwise it is an event
-     * @param bool        $joinExisting    whether a message for a saga that is there already is handled by it, as a listener's
-     * @param UnmatchedPolicy   $existing what becomes of it otherwise
+     * @param bool        $command  whether the message is a command, of which this is the handler; otherwise it is an event
+     * @param bool        $joinExisting whether the message is handled by a saga that exists already, as a listener's would be
+     * @param UnmatchedPolicy   $existing otherwise, the policy for a message whose saga exists already
      */
     public function __construct(
         public readonly ?string $by = null,

@@ -6,7 +6,7 @@ namespace Weft\Bus\Saga;
 
 use Weft\Bus\MessageType;
 
-/** An event: a saga has started. Published where {@see Saga::$publishEvents} asks for it. */
+/** Event: a saga was started. Published with {@see Saga::$publishEvents}. */
 #[MessageType('weft.saga.started')]
 final class SagaStarted
 {

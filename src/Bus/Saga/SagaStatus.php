@@ -10,13 +10,13 @@ enum SagaStatus: string
     case Completed = 'completed';
     case Failed = 'failed';
 
-    /** Its time was over before it ended. */
+    /** It expired before it ended. */
     case Expired = 'expired';
 
-    /** Active again after its end. */
+    /** Open again after its end. */
     case Reopened = 'reopened';
 
-    /** Whether it takes messages. */
+    /** Whether it handles messages. */
     public function isOpen(): bool
     {
         return $this === self::Active || $this === self::Reopened;

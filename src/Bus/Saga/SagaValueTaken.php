@@ -7,5 +7,5 @@ namespace Weft\Bus\Saga;
 use Weft\Bus\BusException;
 use Weft\Bus\Unrecoverable;
 
-/** A value is associated with another saga of the class already. */
+/** The value is already associated with another saga of the class. */
 final class SagaValueTaken extends BusException implements Unrecoverable {}

@@ -12,7 +12,7 @@ use Weft\Bus\Internal\Saga\SagaStore;
 use Weft\Bus\Internal\Sending\Sender;
 use Weft\Sql\Transaction;
 
-/** The sagas of a bus, to look at, to reopen and to forget. Where a saga is asked for, its class and its name are both good. */
+/** Finds, reopens and deletes the sagas of a bus. A saga class is given by its class name or its saga name. */
 final class Sagas
 {
     /**
@@ -26,14 +26,14 @@ final class Sagas
         private readonly Sender $sender,
     ) {}
 
-    /** What is known of a saga; null when it was never started or is forgotten. */
+    /** The stored data of a saga; null when it was not started or has been deleted. */
     public function find(string $saga, string $id): ?SagaRecord
     {
         return $this->store->byId($this->store->database, $this->name($saga), $id)?->record();
     }
 
     /**
-     * The saga itself, as its last message left it. What is changed in the object changes nothing.
+     * The saga object with its stored state. Changing the object changes nothing in the database.
      *
      * @throws SagaNotFound
      * @throws SagaStateInvalid
@@ -44,8 +44,8 @@ final class Sagas
     }
 
     /**
-     * @param string|null     $saga   of one class only
-     * @param SagaStatus|null $status in one status only
+     * @param string|null     $saga   only of one class
+     * @param SagaStatus|null $status only with one status
      * @param int<1, max>     $limit
      * @return list<SagaRecord> newest first
      */
@@ -60,10 +60,10 @@ final class Sagas
     }
 
     /**
-     * Lets a saga that has completed, failed or expired take messages again, with the properties it had at its end.
-     * {@see SagaReopened}, where it is announced, is published afterwards: a crash in between loses it.
+     * Reopens a saga that has completed, failed or expired, with its last state. {@see SagaReopened} is published afterwards; a crash in
+     * between loses the event.
      *
-     * @param float|null $expires seconds from now after which it expires; null for what {@see Saga::$expires} says
+     * @param float|null $expires seconds from now until it expires; null for {@see Saga::$expires}
      *
      * @throws SagaNotFound
      * @throws SagaNotEnded when it is open
@@ -84,10 +84,10 @@ final class Sagas
     }
 
     /**
-     * Deletes sagas that ended or expired some time ago. Messages that come for them afterwards find none.
+     * Deletes sagas that ended or expired more than `$before` seconds ago. Later messages for them find no saga.
      *
-     * @param float $before seconds ago
-     * @return int how many
+     * @param float $before seconds
+     * @return int number of deleted sagas
      */
     public function prune(float $before): int
     {

@@ -4,15 +4,18 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Saga;
 
-/** What becomes of a message that no saga can take. */
+/** What happens to a message that no saga can handle. */
 enum UnmatchedPolicy
 {
-    /** It is parked with {@see SagaNotFound}, {@see SagaAlreadyEnded} or {@see SagaExists}. */
+    /** The message is dead-lettered with {@see SagaNotFound}, {@see SagaAlreadyEnded} or {@see SagaExists}. */
     case DeadLetter;
 
-    /** It is tried again as the bus's default retry says, and then parked with {@see SagaNotStarted}: for what may overtake the start. */
+    /**
+     * The message is retried with the bus's default retry and then dead-lettered with {@see SagaNotStarted}; for messages that may overtake the
+     * start.
+     */
     case Retry;
 
-    /** It is acknowledged and logged. */
+    /** The message is acknowledged and logged. */
     case Ignore;
 }

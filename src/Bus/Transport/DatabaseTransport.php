@@ -8,7 +8,7 @@ use Weft\Bus\Transport;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
-/** A transport whose messages lie in tables, so that transactions of the same database can put some there. */
+/** A transport that stores its messages in tables, so that transactions of the same database can publish. */
 interface DatabaseTransport extends Transport
 {
     /** Whether transactions of this database reach the broker's tables. */
@@ -17,13 +17,13 @@ interface DatabaseTransport extends Transport
     /**
      * Publishes as part of a transaction of a shared database.
      *
-     * @param string|null    $queue    into this one only; null for all that are bound to the type
+     * @param string|null    $queue    only into this queue; null for all queues bound to the type
      * @param list<Outgoing> $messages
      *
      * @throws \Weft\Bus\UnroutableMessage|\Weft\Bus\UndefinedQueue
      */
     public function publishIn(Transaction $transaction, ?string $queue, array $messages): void;
 
-    /** Where the broker's tables are. */
+    /** The database with the broker's tables. */
     public function database(): Database;
 }

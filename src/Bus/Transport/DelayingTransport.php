@@ -7,7 +7,7 @@ namespace Weft\Bus\Transport;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Transport;
 
-/** A transport in which messages can wait until they are due, for a bus without a database. */
+/** A transport that can store delayed messages, for a bus without a database. */
 interface DelayingTransport extends Transport
 {
     /** @internal */

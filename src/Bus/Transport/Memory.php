@@ -13,7 +13,7 @@ use Weft\Bus\Internal\Memory\FaultInjector;
 use Weft\Bus\UndefinedQueue;
 use Weft\Bus\UnroutableMessage;
 
-/** A broker inside one process, for tests: the same prefetch, acknowledgement and redelivery, nothing durable. */
+/** A broker inside one process, for tests: prefetch, acknowledgement and redelivery as in the others, nothing is durable. */
 final class Memory implements DelayingTransport, TemporaryQueues
 {
     /** @var array<string, MemoryQueue> */
@@ -22,7 +22,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
     /** @var array<string, array<string, MemoryQueue>> by type and queue */
     private array $bindings = [];
 
-    /** @var array<int, MemoryConsumer> not closed yet */
+    /** @var array<int, MemoryConsumer> open ones */
     private array $consumers = [];
 
     private readonly MemoryDelayStore $delays;
@@ -35,7 +35,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
                 try {
                     $queue === null ? $this->publish([$message]) : $this->put($queue, [$message]);
                 } catch (UnroutableMessage) {
-                    // It comes again when there may be a queue.
+                    // The message stays until a queue is declared for it.
                     $this->delays->store($message, Clock::now() + 1.0);
                 }
             },

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Transport;
 
-/** An encoded message on its way to the broker. */
+/** An encoded message to be published. */
 final class Outgoing
 {
     /**
-     * @param string                $type      routes it
+     * @param string                $type      the routing key
      * @param array<string, string> $headers   see {@see \Weft\Bus\Header}
-     * @param bool                  $mustRoute whether it is an error that no queue is bound to its type
+     * @param bool                  $mustRoute whether publishing fails when no queue is bound to the type
      */
     public function __construct(
         public readonly string $type,

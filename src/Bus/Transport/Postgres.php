@@ -23,20 +23,21 @@ use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
- * A broker in tables `weft_*` of a PostgreSQL database, for those who have no other.
+ * A broker in the tables `weft_*` of a PostgreSQL database, for applications without another broker.
  *
- * Any number of processes anywhere. What a killed consumer held is delivered again within about a second, what a vanished
- * machine held within half a minute. When the handlers' transactions reach the same tables, their effects, what they publish and
- * the acknowledgement are one transaction: each effect happens exactly once.
+ * Any number of processes on any number of machines may use it. The unacknowledged messages of a killed process are redelivered within
+ * about a second, those of a lost machine within half a minute. When the handlers' transactions reach the same tables, effects,
+ * published messages and the acknowledgement are one transaction: each effect happens exactly once.
  *
- * Messages of the highest priority ({@see \Weft\Bus\Header::PRIORITY}, 0 to 9) leave first. `docs/bus.md` says how it works.
+ * Messages with the highest priority ({@see \Weft\Bus\Header::PRIORITY}, 0 to 9) are delivered first. `docs/bus.md` describes the
+ * implementation.
  */
 final class Postgres implements DatabaseTransport, ReportingTransport, TemporaryQueues
 {
-    /** One says that the consumers live; the others take, publish and acknowledge. */
+    /** One connection holds the liveness session; the others fetch, publish and acknowledge. */
     private const CONNECTIONS = 4;
 
-    /** Fewer would let one wait for the other. */
+    /** With fewer connections these would wait for each other. */
     private const LEAST_CONNECTIONS = 3;
 
     private readonly LivenessSession $presence;
@@ -47,7 +48,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     private readonly LivenessMonitor $watch;
     private readonly ConnectionEvents $notices;
 
-    /** @var array<int, PostgresConsumer> not closed yet */
+    /** @var array<int, PostgresConsumer> open ones */
     private array $consumers = [];
 
     private bool $closed = false;
@@ -66,12 +67,13 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     }
 
     /**
-     * Opens five connections at most, beside those of the handlers' database.
+     * Opens at most five connections beside those of the handlers' database.
      *
-     * @param string $dsn `postgres://user:password@host:5432/database`, as for a {@see Database}; a pooler between must keep sessions
+     * @param string $dsn `postgres://user:password@host:5432/database`, as for a {@see Database}; a connection pooler in between must be
+     *                    in session mode
      *
      * @throws \Weft\Sql\InvalidDsn
-     * @throws TransportFailed when the database cannot be reached or the tables cannot be made
+     * @throws TransportFailed when the database cannot be reached or the tables cannot be created
      */
     public static function connect(string $dsn): self
     {
@@ -85,10 +87,10 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     }
 
     /**
-     * Keeps the broker's tables in a database that is open already, and does not close it. While something is consumed, one of
-     * its connections is in use all the time, and there is one more beside the pool, for notifications.
+     * Uses an open database, which it does not close. A running consumer occupies one of its connections, and opens one outside of the
+     * pool for notifications.
      *
-     * @throws \ValueError when it is no PostgreSQL, or its pool has room for less than three connections
+     * @throws \ValueError when it is not PostgreSQL, or its pool has fewer than three connections
      * @throws TransportFailed
      */
     public static function on(Database $database): self
@@ -198,7 +200,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
         return $this->store->database;
     }
 
-    /** That the server is away, and back. */
+    /** Logs when the server becomes unavailable and available again. */
     public function report(LoggerInterface $logger): void
     {
         $this->notices->follow($logger);

@@ -27,21 +27,22 @@ use Weft\Runtime\Internal\Scheduler;
 use function Weft\all;
 
 /**
- * RabbitMQ 3.10 and later. Two durable direct exchanges, one for commands and one for events, route by message type to
- * one durable queue per service.
+ * RabbitMQ 3.10 and later. Two durable direct exchanges, one for commands and one for events, route by message type to one durable
+ * queue per service.
  *
- * Publisher and consuming have a connection each, because a broker that is short of memory or disk stops reading from
- * those that publish, acknowledgements included. Whatever consumers need, declarations too, goes over theirs. Both recover by themselves; what was unconfirmed is sent again.
+ * Publishing and consuming use separate connections, because a broker that is short of memory or disk stops reading from publishing
+ * connections, acknowledgements included. Declarations use the consuming connection. Both connections recover by themselves;
+ * unconfirmed messages are published again.
  */
 final class RabbitMq implements ReportingTransport, DelayingTransport, TemporaryQueues
 {
     private const NOT_FOUND = 404;
     private const PRECONDITION_FAILED = 406;
 
-    /** Messages that one consumer may have: AMQP counts them in 16 bits. */
+    /** Messages that one consumer may hold: the prefetch count of AMQP has 16 bits. */
     private const MOST = 65_535;
 
-    /** Milliseconds a temporary queue lives without a consumer: longer than a broker takes to restart. */
+    /** Milliseconds that a temporary queue lives without a consumer: longer than a broker takes to restart. */
     private const TEMPORARY = 300_000;
     private const EXCHANGES = [
         ['name' => Publisher::COMMANDS, 'kind' => 'direct', 'durable' => true],
@@ -50,10 +51,10 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
 
     private ?AmqpConnection $consuming = null;
 
-    /** @var array<int, RabbitMqConsumer> not closed yet */
+    /** @var array<int, RabbitMqConsumer> open ones */
     private array $consumers = [];
 
-    /** @var array<string, array<string, true>> types by queue, of what was declared here */
+    /** @var array<string, array<string, true>> types by queue, of the queues declared here */
     private array $declared = [];
 
     private bool $closed = false;
@@ -72,10 +73,10 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
 
     /**
      * @param string       $dsn        `amqp://user:password@host:5672/vhost` or `amqps://…`
-     * @param bool         $persistent whether the broker keeps messages on disk; without, they do not survive its restart.
-     *                                 Dead letters are always persistent
-     * @param int<1, max>  $window     most messages that may wait for their confirmation at once
-     * @param RabbitMqQueue|null           $queue  what kind of queue is declared; null means classic
+     * @param bool         $persistent whether the broker stores messages on disk; otherwise a restart loses them. Dead letters are always
+     *                                 persistent
+     * @param int<1, max>  $window     number of messages that may await their confirmation
+     * @param RabbitMqQueue|null           $queue  the kind of queues to declare; null for classic queues
      * @param array<string, RabbitMqQueue> $queues the same for single queues, by name
      *
      * @throws InvalidDsn
@@ -91,7 +92,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         $connection = self::open($dsn);
 
         try {
-            // Also for programs that only publish: an event nobody listens to yet is none the less no error.
+            // Also for programs that only publish: an event without listeners is not an error.
             Scheduler::await($connection->declare(self::EXCHANGES, [], []));
         } catch (AmqpException $exception) {
             throw new TransportFailed("Cannot declare the exchanges \"" . Publisher::COMMANDS . '" and "' . Publisher::EVENTS . "\": {$exception->getMessage()}", $exception);
@@ -103,7 +104,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         return new self($dsn, $connection, new Publisher($connection, $persistent, $window, $prioritises), $queue, $queues);
     }
 
-    /** @throws TopologyConflict when there is such a queue with other arguments */
+    /** @throws TopologyConflict when the queue exists with other arguments */
     public function declare(string $queue, array $types): void
     {
         $this->declared[$queue] = ($this->declared[$queue] ?? []) + \array_fill_keys($types, true);
@@ -119,7 +120,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         $this->declareQueue($queue, $arguments[$queue], $bindings);
     }
 
-    /** It goes by itself five minutes after nobody consumes it any more. */
+    /** The broker deletes the queue five minutes after its last consumer. */
     public function openTemporary(string $queue): void
     {
         $declared = ['name' => $queue, 'durable' => true, 'arguments' => ['x-queue-type' => 'classic', 'x-expires' => self::TEMPORARY]];
@@ -135,7 +136,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         try {
             Scheduler::await($this->consuming()->deleteQueue($queue));
         } catch (AmqpException) {
-            // Then it goes by itself.
+            // Then the broker deletes it.
         }
     }
 
@@ -226,7 +227,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         Scheduler::await($this->connection->close());
     }
 
-    /** Also of the connection for consuming once there is one. */
+    /** Includes the consuming connection once it is open. */
     public function report(LoggerInterface $logger): void
     {
         $connections = \array_filter(['publishing' => $this->connection, 'consuming' => $this->consuming]);
@@ -235,21 +236,21 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     }
 
     /**
-     * @return array{publishing: array{string, string}, consuming: array{string, string}|null} state (`connected`,
-     *         `connecting`, `blocked` or `closed`) and reason of each connection
+     * @return array{publishing: array{string, string}, consuming: array{string, string}|null} state (`connected`, `connecting`, `blocked`
+     *         or `closed`) and reason of each connection
      */
     public function status(): array
     {
         return ['publishing' => $this->connection->status(), 'consuming' => $this->consuming?->status()];
     }
 
-    /** @internal messages wait in queues of the broker where there is no database */
+    /** @internal stores delayed messages in queues of the broker when there is no database */
     public function delays(): DelayStore
     {
         return $this->delayQueues;
     }
 
-    /** @return array{int, int} messages that are ready, and consumers */
+    /** @return array{int, int} number of ready messages, and of consumers */
     private function state(string $queue): array
     {
         try {
@@ -287,7 +288,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     {
         if ($this->consuming === null) {
             $opened = self::open($this->dsn);
-            // Another task may have been quicker: then this one closes itself with its last reference.
+            // Another task may have opened it first; then this connection closes with its last reference.
             $this->consuming ??= $opened;
         }
 

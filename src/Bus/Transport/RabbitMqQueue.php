@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Weft\Bus\Transport;
 
 /**
- * What kind of queue {@see RabbitMq} declares. The type is always written out, so that no default of a broker or a virtual host
- * decides.
+ * The kind of queue that {@see RabbitMq} declares. The type is always sent explicitly, so that defaults of the broker or virtual host do
+ * not apply.
  */
 final class RabbitMqQueue
 {
-    /** No broker counts so far: the bus itself decides when a message was tried often enough. */
+    /** Disables the broker's delivery limit: the bus counts attempts itself. */
     private const NO_DELIVERY_LIMIT = 2_000_000_000;
 
     /**
@@ -26,13 +26,13 @@ final class RabbitMqQueue
     ) {}
 
     /**
-     * Lives on one node, and is the fastest.
+     * A classic queue: on one node, and the fastest.
      *
-     * @param int<0, 9> $priorities highest {@see \Weft\Bus\Header::PRIORITY} that makes a difference; 0 for none. Each costs the
-     *                              broker a queue of its own
-     * @param bool $singleActiveConsumer only one consumer gets messages, another when that is gone: handled one after the other
-     *                                   with a concurrency of 1
-     * @param array<string, mixed> $arguments others that RabbitMQ knows, as `x-overflow`
+     * @param int<0, 9> $priorities highest {@see \Weft\Bus\Header::PRIORITY} that is distinguished; 0 for none. Each level costs the broker
+     *                              a queue of its own
+     * @param bool $singleActiveConsumer whether only one consumer at a time receives messages, with automatic failover; with a concurrency
+     *                                   of 1 messages are handled one after the other
+     * @param array<string, mixed> $arguments further arguments of RabbitMQ, such as `x-overflow`
      */
     public static function classic(int $priorities = 0, bool $singleActiveConsumer = false, array $arguments = []): self
     {
@@ -45,12 +45,12 @@ final class RabbitMqQueue
     }
 
     /**
-     * Replicated: as long as most nodes live, nothing that was confirmed is lost.
+     * A quorum queue: replicated, no confirmed message is lost while most nodes are alive.
      *
-     * No delivery limit, since the bus counts attempts itself: RabbitMQ 4 would drop what was given back twenty times.
+     * It has no delivery limit because the bus counts attempts itself: RabbitMQ 4 would drop a message that was requeued twenty times.
      *
      * @param bool $singleActiveConsumer as in {@see classic()}
-     * @param int<1, max>|null $replicas how many nodes keep it; null leaves that to the broker
+     * @param int<1, max>|null $replicas number of nodes that store it; null leaves that to the broker
      * @param array<string, mixed> $arguments
      */
     public static function quorum(bool $singleActiveConsumer = false, ?int $replicas = null, array $arguments = []): self
@@ -65,15 +65,15 @@ final class RabbitMqQueue
     }
 
     /**
-     * A log that keeps its messages: every consumer reads all of it from where it begins, and acknowledging removes nothing. For
-     * listeners that want to hear again what was published before; a command in a stream would be handled by every consumer.
+     * A stream: an append-only log. Every consumer reads all messages from its offset, and acknowledging removes nothing. For listeners
+     * that replay events; a command in a stream would be handled by every consumer.
      *
-     * Where a consumer has got to is not remembered: one that begins at an offset again hears again what came after, and with a
-     * database recognises what it has handled. The header `x-stream-offset` of a message says where it stands.
+     * Offsets of consumers are not stored. A consumer that starts at the same offset again receives the messages again, and with a database
+     * recognises those it has handled. The header `x-stream-offset` of a message is its offset.
      *
-     * @param 'first'|'last'|'next'|int|\DateTimeInterface $offset where consumers begin: with the oldest, the last chunk, what comes
-     *        from now on, an offset, or a time
-     * @param int<1, max>|null $maxBytes what is older is deleted, segment by segment
+     * @param 'first'|'last'|'next'|int|\DateTimeInterface $offset where consumers start: at the oldest message, the last chunk, new messages
+     *        only, an offset, or a time
+     * @param int<1, max>|null $maxBytes older segments are deleted beyond this size
      * @param float|null $maxAge seconds
      * @param array<string, mixed> $arguments
      */
@@ -100,7 +100,7 @@ final class RabbitMqQueue
         return $this->type === 'stream';
     }
 
-    /** @return array<string, mixed> arguments of a consumer that begins now */
+    /** @return array<string, mixed> arguments for a consumer that starts now */
     public function consuming(): array
     {
         if ($this->offset instanceof \DateTimeInterface) {

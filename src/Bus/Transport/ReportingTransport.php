@@ -7,12 +7,12 @@ namespace Weft\Bus\Transport;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Transport;
 
-/** A transport with connections of which a log should know when they break, recover, or are told to wait. */
+/** A transport that reports when its connections break, recover or are blocked. */
 interface ReportingTransport extends Transport
 {
     /**
-     * Logs what happens to the connections, until it is cancelled or they are closed. The bus runs it in a task of its own
-     * for as long as it consumes. What the logger throws is passed on.
+     * Logs connection events until it is cancelled or the connections are closed. The bus runs it in its own task while it consumes.
+     * Exceptions of the logger propagate.
      */
     public function report(LoggerInterface $logger): void;
 }

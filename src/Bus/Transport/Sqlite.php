@@ -11,16 +11,15 @@ use Weft\Sql\Driver;
 use Weft\Sql\Transaction;
 
 /**
- * A broker in tables `weft_*` of an SQLite file, which needs no server and survives a killed process.
+ * A broker in the tables `weft_*` of an SQLite file. It needs no server and survives a killed process.
  *
- * Any number of processes on one machine may use the file. What a killed consumer held is delivered again within about a
- * second, or at once by the next one that starts; liveness is an flock on a file in `<database>-weft/`.
- * When the handlers' database is the same file, their effects, what they publish and the acknowledgement are one
- * transaction: each effect happens exactly once.
+ * Any number of processes on one machine may use the file. The unacknowledged messages of a killed process are redelivered within about
+ * a second, or immediately when another consumer starts; a file lock in `<database>-weft/` indicates a live consumer. When the handlers'
+ * database is the same file, effects, published messages and the acknowledgement are one transaction: each effect happens exactly once.
  */
 final class Sqlite implements DatabaseTransport, TemporaryQueues
 {
-    /** @var \WeakMap<SqliteConsumer, true> one that is dropped lets go of its lock, and so of its messages */
+    /** @var \WeakMap<SqliteConsumer, true> a consumer that is garbage-collected releases its file lock, and with it its messages */
     private readonly \WeakMap $consumers;
 
     private bool $closed = false;
@@ -33,7 +32,7 @@ final class Sqlite implements DatabaseTransport, TemporaryQueues
     }
 
     /**
-     * @param Database|null $database used instead of a connection of its own when it is the file the DSN names
+     * @param Database|null $database used instead of a connection of its own if it is the file that the DSN names
      *
      * @throws \Weft\Sql\InvalidDsn
      * @throws \Weft\Sql\ConnectionFailed
@@ -51,7 +50,7 @@ final class Sqlite implements DatabaseTransport, TemporaryQueues
         return new self(Store::open($own), $own);
     }
 
-    /** Keeps the broker's tables in a database that is open already, and does not close it. */
+    /** Uses an open database, which it does not close. */
     public static function on(Database $database): self
     {
         return new self(Store::open($database), null);

@@ -6,10 +6,10 @@ namespace Weft\Bus\Transport;
 
 use Weft\Bus\Transport;
 
-/** A transport that makes queues for replies and gets rid of them when whoever reads them is gone. */
+/** A transport with temporary queues for replies, which are deleted after their consumer. */
 interface TemporaryQueues extends Transport
 {
-    /** Makes a queue without dead letters, which can be put into and consumed. */
+    /** Creates a queue without a dead-letter queue. */
     public function openTemporary(string $queue): void;
 
     public function dropTemporary(string $queue): void;
