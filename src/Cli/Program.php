@@ -35,7 +35,7 @@ final class Program extends Application
             new Bus\DeadShowCommand(),
             new Bus\DeadRetryCommand(),
             new Bus\DeadEditCommand(),
-            new Bus\DeadDropCommand(),
+            new Bus\DeadDeleteCommand(),
         ]);
     }
 

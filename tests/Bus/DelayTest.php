@@ -258,7 +258,7 @@ class DelayTest extends BusTestCase
             foreach (['broken', 'sound'] as $name) {
                 $database->execute("INSERT INTO weft_schedules VALUES (?, '* * * * * UTC', ?)", [$name, \time() - 30]);
             }
-            $bus->send(self::customer('put off'), delay: 0.3);
+            $bus->send(self::customer('delayed'), delay: 0.3);
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));
             self::until(static function () use (&$heard): bool {
                 return \count(\array_unique($heard)) > 1;
@@ -267,7 +267,7 @@ class DelayTest extends BusTestCase
             $bus->stop();
             $consuming->await();
 
-            self::assertEqualsCanonicalizing(['put off', 'sound'], \array_values(\array_unique($heard)));
+            self::assertEqualsCanonicalizing(['delayed', 'sound'], \array_values(\array_unique($heard)));
             $told = \array_filter($log->lines, static fn(string $line): bool => \str_contains($line, 'no such report'));
             self::assertCount(1, $told, 'not again at every look');
             self::assertStringContainsString('"broken"', \implode($told));

@@ -48,11 +48,11 @@ final class BusCommandsTest extends TestCase
     {
         $this->send(['a', 'b', 'nobody', 'c', 'd']);
         self::assertMatchesRegularExpression('/customers +\| 5 +\| 0 /', $this->weft('queues', self::BUS, 'customers'));
-        self::assertSame("4 handled, 0 put off, 1 parked, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
+        self::assertSame("4 succeeded, 0 retried later, 1 dead-lettered, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
 
         $shown = $this->weft('queues', self::BUS, 'customers');
         self::assertMatchesRegularExpression('/customers +\| 0 +\| 1 /', $shown);
-        self::assertStringContainsString("outbox: 0\nput off: 0\n", $shown);
+        self::assertStringContainsString("outbox: 0\ndelayed: 0\n", $shown);
     }
 
     public function testAFailureThatHasANameIsOneLineAndVerboseTellsWhereItCameFrom(): void
@@ -83,12 +83,12 @@ final class BusCommandsTest extends TestCase
         self::assertStringContainsString('2 would be retried', $this->weft('dead:retry', self::BUS, 'customers', '--error=DomainException', '--dry-run'));
         self::assertStringContainsString('2 of 2', $this->weft('dead:list', self::BUS, 'customers'), 'a dry run leaves them');
         self::assertSame("2 retried\n", $this->weft('dead:retry', self::BUS, 'customers', '--handler=::store', '--rate=100'));
-        self::assertSame("1 handled, 0 put off, 1 parked, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
+        self::assertSame("1 succeeded, 0 retried later, 1 dead-lettered, 0 duplicates\n", $this->weft('consume', self::BUS, 'customers', '--stop-when-empty'));
 
         self::assertStringContainsString("{$ids[0]}  ", $this->weft('dead:list', self::BUS, 'customers'));
         self::assertStringContainsString('(2 attempts)', $this->weft('dead:list', self::BUS, 'customers'));
-        self::assertSame("0 deleted\n", $this->weft('dead:drop', self::BUS, 'customers', '--type=Unknown'));
-        self::assertSame("1 deleted\n", $this->weft('dead:drop', self::BUS, 'customers', '--all'));
+        self::assertSame("0 deleted\n", $this->weft('dead:delete', self::BUS, 'customers', '--type=Unknown'));
+        self::assertSame("1 deleted\n", $this->weft('dead:delete', self::BUS, 'customers', '--all'));
         self::assertSame("0 of 0 dead letters\n", $this->weft('dead:list', self::BUS, 'customers'));
     }
 
@@ -156,7 +156,7 @@ final class BusCommandsTest extends TestCase
     public function testWhatWouldChangeEverythingAsksToBeToldSo(): void
     {
         $this->send(['nobody']);
-        foreach (['dead:retry', 'dead:drop'] as $command) {
+        foreach (['dead:retry', 'dead:delete'] as $command) {
             $weft = Weft::run([$command, self::BUS, 'customers']);
             self::assertSame(1, $weft->exitCode);
             self::assertStringContainsString('--all', $weft->errors);

@@ -35,8 +35,8 @@ final class ConsumeCommand extends BusCommand
             stopWhenEmpty: $input->getOption('stop-when-empty'),
             limit: self::number($input, 'limit'),
         );
-        $progress = $bus->stats();
-        $output->writeln("{$progress->succeeded()} handled, {$progress->retried} put off, {$progress->deadLettered} parked, {$progress->duplicates} duplicates");
+        $stats = $bus->stats();
+        $output->writeln("{$stats->succeeded()} succeeded, {$stats->retried} retried later, {$stats->deadLettered} dead-lettered, {$stats->duplicates} duplicates");
 
         return self::SUCCESS;
     }

@@ -19,7 +19,7 @@ final class KeysReleaseCommand extends BusCommand
         parent::configure();
         $this->addArgument('queue', InputArgument::REQUIRED, 'The queue it is blocked in')
             ->addArgument('key', InputArgument::REQUIRED, 'The key, as weft keys shows it')
-            ->setHelp('To go on with the failed message instead, give it back: weft dead:retry bus.php QUEUE --id=ID. Either way what waits is handled in order.');
+            ->setHelp('To continue with the failed message instead, retry it: weft dead:retry bus.php QUEUE --id=ID. Either way what waits is handled in order.');
     }
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int

@@ -10,9 +10,9 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
-/** `weft dead:drop`: deletes dead letters. */
-#[AsCommand(name: 'dead:drop', description: 'Delete dead letters for good')]
-final class DeadDropCommand extends DeadCommand
+/** `weft dead:delete`: deletes dead letters. */
+#[AsCommand(name: 'dead:delete', description: 'Delete dead letters for good')]
+final class DeadDeleteCommand extends DeadCommand
 {
     protected function configure(): void
     {
