@@ -124,7 +124,7 @@ soak-bus: ## run inbox, relay, delays, order, fairness and memory of the bus for
 	@scripts/setup demo services
 	@$(MAKE) build
 	@scripts/services up
-	@. "$${WEFT_VAR:-var}/services/env"; code=0; for soak in inbox relay 'delays 100000 36 database' 'delays 100000 36 ladder' 'order 1000 100 3' fairness memory; do \
+	@. "$${WEFT_VAR:-var}/services/env"; code=0; for soak in inbox relay 'delays 100000 36 database' 'delays 100000 36 queues' 'order 1000 100 3' fairness memory; do \
 		echo "--- $$soak"; php -d extension='$(EXTENSION)' -d opcache.enable_cli=1 bench/soak/$$soak || code=1; done; exit $$code
 
 .PHONY: chaos

@@ -39,7 +39,7 @@ final class SoakTest extends TestCase
             static fn(array $result): bool => [$result['skipped'], $result['ghosts'], $result['left']] === [0, 0, 0] && $result['committed'] > 0,
             static fn(): bool => true,
         ];
-        foreach (['database', 'ladder'] as $where) {
+        foreach (['database', 'queues'] as $where) {
             yield "delays, {$where}" => [
                 "delays 500 2 {$where}", "delays-{$where}",
                 static fn(array $result): bool => [$result['missing'], $result['twice']] === [0, 0] && $result['earliest_s'] > -0.002,

@@ -14,7 +14,7 @@ final class DelayOnMariaDbTest extends DelayTest
         yield 'RabbitMQ and MariaDB' => [\iterator_to_array(parent::buses())['RabbitMQ and PostgreSQL'][0]];
     }
 
-    public static function busesAndLadders(): iterable
+    public static function busesAndDelayQueues(): iterable
     {
         return self::buses();
     }

@@ -47,14 +47,14 @@ class DelayTest extends BusTestCase
         yield 'PostgreSQL' => [static fn(self $test): Bus => Bus::connect($test->databaseDsn(), $test->database())];
     }
 
-    public static function busesAndLadders(): iterable
+    public static function busesAndDelayQueues(): iterable
     {
         yield from self::buses();
         yield 'RabbitMQ alone' => [static fn(self $test): Bus => Bus::connect($test->brokerDsn())];
         yield 'RabbitMQ alone, quorum queues' => [static fn(self $test): Bus => Bus::connect(RabbitMq::connect($test->brokerDsn(), queue: RabbitMqQueue::quorum()))];
     }
 
-    /** @dataProvider busesAndLadders */
+    /** @dataProvider busesAndDelayQueues */
     public function testAShortDelayBehindALongOneIsOnTime(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {
@@ -90,7 +90,7 @@ class DelayTest extends BusTestCase
         });
     }
 
-    /** @dataProvider busesAndLadders */
+    /** @dataProvider busesAndDelayQueues */
     public function testATimeThatIsOverMeansNow(\Closure $connect): void
     {
         $this->consuming($connect, function (Bus $bus, \ArrayObject $heard): void {

@@ -27,7 +27,7 @@ use function Weft\delay;
 use function Weft\Native\messageId;
 
 /** Inbox and outbox: what `Publishing::Recorded` promises, on RabbitMQ and PostgreSQL. */
-class RecordedTest extends BusTestCase
+class InboxOutboxTest extends BusTestCase
 {
     use Servers;
 

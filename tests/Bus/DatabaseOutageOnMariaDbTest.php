@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 /** MariaDB goes away. */
-final class OutageOnMariaDbTest extends OutageTest
+final class DatabaseOutageOnMariaDbTest extends DatabaseOutageTest
 {
     protected const SERVER = 'WEFT_MYSQL_DSN';
 

@@ -19,7 +19,7 @@ use function Weft\async;
 use function Weft\delay;
 
 /** Messages that wait in queues of RabbitMQ, since the bus has no database. */
-final class LadderTest extends BusTestCase
+final class DelayQueuesTest extends BusTestCase
 {
     use Servers;
 

@@ -15,7 +15,7 @@ use function Weft\async;
 use function Weft\delay;
 
 /** The bus on a RabbitMQ that is restarted, runs out of memory, or takes only small messages. */
-final class BrokerInTroubleTest extends BusTestCase
+final class BrokerFailureTest extends BusTestCase
 {
     private const COMMANDS = 3_000;
 

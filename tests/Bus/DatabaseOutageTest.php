@@ -26,7 +26,7 @@ use function Weft\async;
 use function Weft\delay;
 
 /** A database that goes away while messages are handled: nothing counts, nothing is parked, nothing happens twice. */
-class OutageTest extends BusTestCase
+class DatabaseOutageTest extends BusTestCase
 {
     use Servers;
 
