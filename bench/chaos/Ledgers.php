@@ -14,7 +14,7 @@ use Weft\Sql\Transaction;
 final class Ledgers
 {
     #[CommandHandler]
-    #[Retry(immediate: 1, delayed: 3, delay: 0.2, max: 1.0)]
+    #[Retry(immediate: 1, delayed: 3, delay: 0.2, maxDelay: 1.0)]
     public function transfer(Transfer $command, Transaction $transaction, Context $context): void
     {
         $transaction->execute('INSERT INTO transfers (number) VALUES (?)', [$command->number]);

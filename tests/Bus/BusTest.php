@@ -550,7 +550,7 @@ final class BusTest extends BusTestCase
 
             self::assertSame([false, true], $redelivered);
             self::assertSame(1, $bus->deadLetters(self::QUEUE)->count());
-            self::assertTrue($logger->hasRecord('critical', 'could not be parked'));
+            self::assertTrue($logger->hasRecord('critical', 'could not be dead-lettered'));
             self::assertSame([2, 1], [$bus->stats()->failed, $bus->stats()->deadLettered]);
         });
     }
@@ -596,8 +596,8 @@ final class BusTest extends BusTestCase
             $failures[] = self::failure(fn() => $bus->request(new CustomerStored('8')));
 
             [$published, $sent] = [
-                '/^' . \preg_quote(StoreCustomer::class) . ' is a command, handled by .*::store\(\): it is sent with send\(\) or request\(\), not published$/s',
-                '/^' . \preg_quote(CustomerStored::class) . ' is an event, listened to by .*::stored\(\): it is published with publish\(\), not sent$/s',
+                '/^' . \preg_quote(StoreCustomer::class) . ' is a command, handled by .*::store\(\): use send\(\) or request\(\) instead of publish\(\)$/s',
+                '/^' . \preg_quote(CustomerStored::class) . ' is an event, handled by .*::stored\(\): use publish\(\) instead of send\(\)$/s',
             ];
             foreach ([$published, $sent, $published, $published, $sent, $sent] as $i => $expected) {
                 self::assertMatchesRegularExpression($expected, $failures[$i]);
@@ -612,7 +612,7 @@ final class BusTest extends BusTestCase
             $logger = new RecordingLogger();
             Bus::connect('memory:', logger: $logger)->consume(self::QUEUE, stopWhenEmpty: true);
 
-            self::assertTrue($logger->has('Queue customers is consumed by a bus without handlers, so every message is parked: register them with Bus::handlers()'));
+            self::assertTrue($logger->has('Queue customers is consumed without handlers, every message is dead-lettered: register handlers with Bus::handlers()'));
         });
     }
 

@@ -166,10 +166,10 @@ final class CronTest extends TestCase
         yield 'no step' => ['*/0 * * * *', '"*/0" as minute'];
         yield 'a step below zero' => ['*/-5 * * * *', '"*/-5" as minute'];
         yield 'an empty part' => ['1,,2 * * * *', '"" as minute'];
-        yield 'never' => ['0 0 30 2 *', 'never comes'];
+        yield 'never' => ['0 0 30 2 *', 'never fires'];
         yield 'the last of the hours' => ['0 L * * *', '"L" as hour'];
         yield 'the sixth Monday' => ['0 0 * * MON#6', '"MON#6" as day of the week'];
-        yield '@reboot' => ['@reboot', '"@reboot" is none'];
-        yield 'another name' => ['@fortnightly', 'is none of @yearly, @annually'];
+        yield '@reboot' => ['@reboot', '"@reboot" is not a time'];
+        yield 'another name' => ['@fortnightly', 'is not one of @yearly, @annually'];
     }
 }

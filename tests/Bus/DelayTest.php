@@ -223,7 +223,7 @@ class DelayTest extends BusTestCase
                 if ($what === 'publish') {
                     $answers[] = async(static fn(): bool => $bus->cancel($id))->await();
                     if (\count($answers) === 1) {
-                        throw new PublishFailed('the broker is gone');
+                        throw new PublishFailed('the broker was removed');
                     }
                 }
             };

@@ -87,7 +87,7 @@ final class EncryptionTest extends BusTestCase
             self::drain($without);
             [$letter] = $without->deadLetters(self::QUEUE)->peek();
             self::assertSame(MessageDecodingFailed::class, $letter->errorClass());
-            self::assertStringContainsString('at $.card expected encrypted string, found one under the key "a", which is not in the ring', $letter->errorMessage());
+            self::assertStringContainsString('at $.card expected encrypted string, found a value encrypted with the key "a", which is not in the key ring', $letter->errorMessage());
             $without->deadLetters(self::QUEUE)->retry();
             self::drain($rotated);
             self::assertSame('too old', \end($cards));
@@ -123,11 +123,11 @@ final class EncryptionTest extends BusTestCase
     {
         // Not at the end: some bits of the last digits of base 64 mean nothing.
         $flip = static fn(string $sealed): string => \substr($sealed, 0, -8) . ($sealed[-8] === 'A' ? 'B' : 'A') . \substr($sealed, -7);
-        yield 'plain' => [static fn(array $data): array => ['card' => '4111111111111111'] + $data, 'found one that is not encrypted'];
-        yield 'changed' => [static fn(array $data): array => ['card' => $flip($data['card'])] + $data, 'found one that the key "a" does not open'];
-        yield 'of another property' => [static fn(array $data): array => ['card' => $data['note']] + $data, 'found one that the key "a" does not open'];
-        yield 'cut' => [static fn(array $data): array => ['card' => 'weft2:a:AAAA'] + $data, 'found one that the key "a" does not open'];
-        yield 'no key' => [static fn(array $data): array => ['card' => 'weft2:'] + $data, 'found one without the id of a key'];
+        yield 'plain' => [static fn(array $data): array => ['card' => '4111111111111111'] + $data, 'found an unencrypted value'];
+        yield 'changed' => [static fn(array $data): array => ['card' => $flip($data['card'])] + $data, 'found a value that the key "a" cannot decrypt'];
+        yield 'of another property' => [static fn(array $data): array => ['card' => $data['note']] + $data, 'found a value that the key "a" cannot decrypt'];
+        yield 'cut' => [static fn(array $data): array => ['card' => 'weft2:a:AAAA'] + $data, 'found a value that the key "a" cannot decrypt'];
+        yield 'no key' => [static fn(array $data): array => ['card' => 'weft2:'] + $data, 'found a value without a key id'];
     }
 
     /** @dataProvider places */
@@ -151,7 +151,7 @@ final class EncryptionTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame($opens ? ['4111'] : [], $cards);
-            $opens || self::assertStringContainsString('found one that the key "a" does not open', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            $opens || self::assertStringContainsString('found a value that the key "a" cannot decrypt', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
         });
     }
 
@@ -177,7 +177,7 @@ final class EncryptionTest extends BusTestCase
             $strict->declare(self::QUEUE);
             $broker->publish([new Outgoing(PayByCard::class, \json_encode(['customer' => '7', 'card' => $old]), [])]);
             self::drain($strict);
-            self::assertStringContainsString('found one of the format weft1, which is not bound to its message', $strict->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            self::assertStringContainsString('found a value of the format weft1, which is not bound to its message', $strict->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
 
             $lenient = Bus::connect($broker, keys: new KeyRing('a', ['a' => \hash('sha256', 'a', true)], acceptUnbound: true))->handlers($pay);
             $lenient->deadLetters(self::QUEUE)->retry();
@@ -216,7 +216,7 @@ final class EncryptionTest extends BusTestCase
             'which is encrypted; a key must not be encrypted' => static fn() => Bus::connect('memory:', keys: self::ring('a'))->registerMessages(OrderedBySecret::class),
             'The current key "b" is not in the ring' => static fn() => new KeyRing('b', ['a' => $key]),
             'The key "a" must be a string of 32 bytes' => static fn() => new KeyRing('a', ['a' => 'short']),
-            'The id of a key has 1 to 64' => static fn() => new KeyRing('a:b', ['a:b' => $key]),
+            'The id of a key must have 1 to 64' => static fn() => new KeyRing('a:b', ['a:b' => $key]),
             ] as $message => $make
         ) {
             try {

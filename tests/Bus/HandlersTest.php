@@ -106,7 +106,7 @@ final class HandlersTest extends BusTestCase
         yield 'union' => [new class {
             #[CommandHandler]
             public function handle(StoreCustomer|CustomerStored $command): void {}
-        }, 'one handler takes one class'];
+        }, 'a handler takes one class'];
         yield 'nullable' => [new class {
             #[CommandHandler]
             public function handle(?StoreCustomer $command): void {}
@@ -122,11 +122,11 @@ final class HandlersTest extends BusTestCase
         yield 'unknown service' => [new class {
             #[CommandHandler]
             public function handle(StoreCustomer $command, Context $context, \ArrayObject $things): void {}
-        }, '::handle() asks for $things (ArrayObject), and nothing provides it'];
+        }, '::handle() has the parameter $things (ArrayObject), which cannot be resolved'];
         yield 'untyped service' => [new class {
             #[CommandHandler]
             public function handle(StoreCustomer $command, $things): void {}
-        }, 'asks for $things (no type)'];
+        }, 'has the parameter $things (no type)'];
         yield 'by reference' => [new class {
             #[CommandHandler]
             public function handle(StoreCustomer $command, Context &$context): void {}
@@ -138,7 +138,7 @@ final class HandlersTest extends BusTestCase
         yield 'a misspelt attribute' => [new class {
             #[CommandHandler, Timout(5.0)]
             public function handle(StoreCustomer $command): void {}
-        }, '::handle() is marked with #[Weft\\Tests\\Bus\\Timout], and there is no such class; is it #[Weft\\Bus\\Timeout], misspelt or without a use statement?'];
+        }, '::handle() is marked with #[Weft\\Tests\\Bus\\Timout], which is not a class. Is #[Weft\\Bus\\Timeout] meant? Check the spelling and the use statements'];
         yield 'an attribute without a use statement' => [new class {
             #[CommandHandler]
             public function handle(StoreCustomer $command): void {}

@@ -220,7 +220,7 @@ class InboxOutboxTest extends BusTestCase
             $bus->sendAll(self::customers(20));
             $broker->before = static function (string $what) use ($broker): void {
                 if ($what === 'publish') {
-                    throw new PublishFailed('the broker is gone');
+                    throw new PublishFailed('the broker was removed');
                 }
             };
             $bus->consume(self::QUEUE, limit: 20);

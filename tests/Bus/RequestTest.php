@@ -137,7 +137,7 @@ final class RequestTest extends BusTestCase
                     {
                         return match ($query->id) {
                             '1' => throw new \DomainException('no such customer at 10.0.0.7'),
-                            '3' => throw new class ('the customer is gone') extends \DomainException implements PublicFailure {},
+                            '3' => throw new class ('the customer was removed') extends \DomainException implements PublicFailure {},
                             default => \NAN,
                         };
                     }
@@ -148,7 +148,7 @@ final class RequestTest extends BusTestCase
                 $failed = self::failed(static fn() => $bus->request(new ForgetCustomer('1')));
                 self::assertMatchesRegularExpression('/^customer.forget failed with DomainException: the log of the handler has the reason, with the id [\da-f-]{36}$/', $failed->getMessage());
                 self::assertSame(\DomainException::class, $failed->error);
-                self::assertStringContainsString(': the customer is gone', self::failed(static fn() => $bus->request(new ForgetCustomer('3')))->getMessage());
+                self::assertStringContainsString(': the customer was removed', self::failed(static fn() => $bus->request(new ForgetCustomer('3')))->getMessage());
                 self::assertStringContainsString('Inf and NaN cannot be JSON encoded', self::failed(static fn() => $bus->request(new ForgetCustomer('2')))->getMessage());
                 self::assertSame(0, $bus->deadLetters(self::QUEUE)->count(), 'queries are not kept');
 

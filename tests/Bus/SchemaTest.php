@@ -91,9 +91,9 @@ final class SchemaTest extends BusTestCase
     public static function broken(): iterable
     {
         yield 'from the future' => ['4', '{}', 'schema version 4 is newer than 3'];
-        yield 'no number' => ['two', '{}', 'the schema version "two" is none'];
-        yield 'zero' => ['0', '{}', 'the schema version "0" is none'];
-        yield 'an upcaster that throws' => ['1', '{"id":"7"}', 'schema version 1 could not be brought to the next: Undefined array key "address"'];
+        yield 'no number' => ['two', '{}', 'the schema version "two" is not a number'];
+        yield 'zero' => ['0', '{}', 'the schema version "0" is not a number'];
+        yield 'an upcaster that throws' => ['1', '{"id":"7"}', 'schema version 1 could not be upcast to the next: Undefined array key "address"'];
         yield 'not JSON' => ['1', '{', 'the body is not JSON'];
         yield 'no object' => ['1', '[1]', 'expected object, found list'];
     }
@@ -140,7 +140,7 @@ final class SchemaTest extends BusTestCase
             '::up() must be public and not static',
         ], $refused);
         $this->expectException(InvalidUpcaster::class);
-        $this->expectExceptionMessage('takes version 1 of ' . CustomerMoved::class . ', as another one does');
+        $this->expectExceptionMessage('takes version 1 of ' . CustomerMoved::class . ', for which an upcaster is already registered');
         Bus::connect('memory:')->upcasters(new Moves(), new Moves());
     }
 
@@ -195,22 +195,22 @@ final class SchemaTest extends BusTestCase
         $field = static fn(mixed $type, bool $optional = false): array => ['type' => $type, 'optional' => $optional];
         $now = ['id' => $field('string'), 'street' => $field('string'), 'city' => $field('string')];
 
-        yield 'a field removed' => [$message($now + ['zip' => $field('int')], 3, [1, 2]), [], ['customer.moved: $.zip (int) is gone'], []];
+        yield 'a field removed' => [$message($now + ['zip' => $field('int')], 3, [1, 2]), [], ['customer.moved: $.zip (int) was removed'], []];
         yield 'a field of another type' => [$message(['city' => $field('int')] + $now, 3, [1, 2]), [], ['customer.moved: $.city was int and is string'], []];
         yield 'a field that may no longer be null' => [$message(['city' => $field(['nullable' => 'string'])] + $now, 3, [1, 2]), [], ['customer.moved: $.city was ?string and is string'], []];
-        yield 'a field that must be there now' => [$message(\array_diff_key($now, ['city' => 1]), 3, [1, 2]), [], ['customer.moved: $.city (string) is new and has no default'], []];
+        yield 'a field that must be there now' => [$message(\array_diff_key($now, ['city' => 1]), 3, [1, 2]), [], ['customer.moved: $.city (string) was added and has no default'], []];
         yield 'a new version with an upcaster' => [
             $message(['id' => $field('string'), 'street' => $field('string'), 'town' => $field('string')], 2, [1]), [], [],
-            ['customer.moved: $.town (string) is gone', 'customer.moved: $.city (string) is new and has no default', 'customer.moved: version 2 has become 3'],
+            ['customer.moved: $.town (string) was removed', 'customer.moved: $.city (string) was added and has no default', 'customer.moved: version 2 was changed to 3'],
         ];
         yield 'an older lock, without the upcasters' => [
             $message(['id' => $field('string'), 'address' => $field('string')], 1), ['upcasters' => false],
-            ['customer.moved: $.address (string) is gone; $.city (string) is new and has no default; $.street (string) is new and has no default; no upcaster takes version 1 and 2'], [],
+            ['customer.moved: $.address (string) was removed; $.city (string) was added and has no default; $.street (string) was added and has no default; no upcaster takes version 1 and 2'], [],
         ];
-        yield 'an upcaster that is gone' => [$message($now, 3, [1, 2]), ['upcasters' => false], ['customer.moved: the upcaster from version 1 and 2 is gone'], []];
-        yield 'a version that went down' => [$message($now, 4, [1, 2, 3]), [], ['customer.moved: version 4 has become 3', 'customer.moved: the upcaster from version 3 is gone'], []];
-        yield 'a message that is gone' => [$message($now, 3, [1, 2]) + ['customer.left' => ['class' => 'Left', 'version' => 1, 'upcasts' => [], 'fields' => []]], [], ['customer.left: was removed; messages of this type may be in flight'], []];
-        yield 'a message that is new' => [[], [], [], ['customer.moved: is new']];
+        yield 'an upcaster that was removed' => [$message($now, 3, [1, 2]), ['upcasters' => false], ['customer.moved: the upcaster from version 1 and 2 was removed'], []];
+        yield 'a version that went down' => [$message($now, 4, [1, 2, 3]), [], ['customer.moved: version 4 was changed to 3', 'customer.moved: the upcaster from version 3 was removed'], []];
+        yield 'a message that was removed' => [$message($now, 3, [1, 2]) + ['customer.left' => ['class' => 'Left', 'version' => 1, 'upcasts' => [], 'fields' => []]], [], ['customer.left: was removed; messages of this type may be in flight'], []];
+        yield 'a message that was added' => [[], [], [], ['customer.moved: was added']];
     }
 
     public function testWhatIsInsideOfObjectsListsAndMapsIsComparedToo(): void
@@ -225,7 +225,7 @@ final class SchemaTest extends BusTestCase
         $change = $bus->compareSchema(\json_encode($lock));
 
         self::assertEqualsCanonicalizing([
-            Order::class . ': $.items[*].colour (string) is gone',
+            Order::class . ': $.items[*].colour (string) was removed',
             Order::class . ': $.shelf[*].price was int and is float',
             Order::class . ': $.grid[*][*] was string and is int',
         ], $change->breaking);
@@ -250,7 +250,7 @@ final class SchemaTest extends BusTestCase
             $changed = $check();
             self::assertSame(1, $changed->exitCode);
             $name = StoreCustomer::class;
-            self::assertSame("incompatible  {$name}: \$.fullName (string) is gone\nincompatible  {$name}: \$.name (string) is new and has no default\n2 incompatible changes\n", $changed->output, $type);
+            self::assertSame("incompatible  {$name}: \$.fullName (string) was removed\nincompatible  {$name}: \$.name (string) was added and has no default\n2 incompatible changes\n", $changed->output, $type);
             \file_put_contents($lock, '{}');
             self::assertStringContainsString('it is not one that', $check()->errors);
         } finally {

@@ -33,7 +33,7 @@ abstract class ChaosTestCase extends TestCase
 
         self::assertSame([0, 0], [$verdict['lost'], $verdict['duplicate_effects']], $told);
         self::assertSame([20_000, $verdict['effects_expected']], [$verdict['sent'], $verdict['effects']], $told);
-        self::assertSame($verdict['parked_expected'], $verdict['parked'], 'only what always fails is parked');
+        self::assertSame($verdict['dead_lettered_expected'], $verdict['dead_lettered'], 'only messages that always fail are dead-lettered');
         self::assertCount($this->faults(), $verdict['faults']);
         self::assertGreaterThanOrEqual(2, \min($verdict['faults']));
         self::assertSame(0, $code);

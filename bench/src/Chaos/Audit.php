@@ -53,17 +53,17 @@ final class Audit
         $bookings = $this->totalAndDifferent('number * 10 + listener', 'bookings');
         // What breaks between parking a message and acknowledging it makes a second letter of the same id.
         $letters = array_map(static fn (DeadLetter $letter): string => $letter->headers[Header::MESSAGE_ID], $this->bus->deadLetters($this->queue)->peek(1_000));
-        $parked = count(array_unique($letters));
-        $commandsLost = count($this->manners->byNumber) - $transfers['different'] - $parked;
+        $deadLettered = count(array_unique($letters));
+        $commandsLost = count($this->manners->byNumber) - $transfers['different'] - $deadLettered;
 
         return [
             'effects' => $transfers['total'] + $bookings['total'],
             'effects_expected' => 3 * $this->manners->good(),
             'duplicate_effects' => $transfers['total'] - $transfers['different'] + $bookings['total'] - $bookings['different'],
             'lost' => max(0, $commandsLost) + max(0, 2 * $transfers['different'] - $bookings['different']),
-            'parked' => $parked,
-            'parked_twice' => count($letters) - $parked,
-            'parked_expected' => $this->manners->hopeless(),
+            'dead_lettered' => $deadLettered,
+            'dead_lettered_twice' => count($letters) - $deadLettered,
+            'dead_lettered_expected' => $this->manners->hopeless(),
             'left_in_outbox' => $this->number('SELECT count(*) FROM weft_outbox'),
         ];
     }

@@ -175,9 +175,9 @@ final class CodecTest extends TestCase
         yield 'object for a string' => [StoreCustomer::class, '{"id":{"a":"secret"},"name":"n","email":"e"}', '$.id', 'expected string, found object'];
         yield 'string for an int' => [Order::class, $order('number', '"secret"'), '$.number', 'expected int, found string'];
         yield 'float for an int' => [Order::class, $order('number', '1.5'), '$.number', 'expected int, found float'];
-        yield 'int beyond int64' => [Order::class, \str_replace('"number":1', '"number":9223372036854775808', $order('gift', 'true')), '$.number', 'found a number outside of int64'];
+        yield 'int beyond int64' => [Order::class, \str_replace('"number":1', '"number":9223372036854775808', $order('gift', 'true')), '$.number', 'found a number out of the range of int64'];
         yield 'int for a bool' => [Order::class, $order('gift', '1'), '$.gift', 'expected bool, found int'];
-        yield 'unknown enum value' => [Order::class, $order('currency', '"secret"'), '$.currency', 'found a string that is none of its cases'];
+        yield 'unknown enum value' => [Order::class, $order('currency', '"secret"'), '$.currency', 'found a string that is not one of its cases'];
         yield 'wrong enum type' => [Order::class, $order('priority', '"1"'), '$.priority', 'found string'];
         yield 'date of another form' => [Order::class, $order('placedAt', '"secret 2026-01-01"'), '$.placedAt', 'ISO 8601'];
         yield 'date that does not exist' => [Order::class, $order('placedAt', '"2026-02-30T00:00:00Z"'), '$.placedAt', 'does not exist'];
@@ -188,7 +188,7 @@ final class CodecTest extends TestCase
         yield 'string key of an int map' => [Order::class, $order('shelf', '{"secret":null}'), '$.shelf[*]', 'int keys'];
         yield 'list in a list' => [Order::class, $order('grid', '[[1],[2,"secret"]]'), '$.grid[1][1]', 'expected int'];
         yield 'inside itself' => [Order::class, $order('replaces', '{"number":1}'), '$.replaces.currency', 'missing'];
-        yield 'a float beyond its range' => [Measured::class, '{"value":1e999}', '$.value', 'outside of its range'];
+        yield 'a float beyond its range' => [Measured::class, '{"value":1e999}', '$.value', 'out of range'];
     }
 
     /** @dataProvider unencodable */
@@ -245,23 +245,23 @@ final class CodecTest extends TestCase
         yield 'interface' => [\Countable::class, 'interface'];
         yield 'abstract' => [Document::class, 'abstract'];
         yield 'enum' => [Currency::class, 'enum'];
-        yield 'of PHP' => [\ArrayObject::class, 'class of PHP itself'];
+        yield 'of PHP' => [\ArrayObject::class, 'internal class of PHP'];
         yield 'anonymous' => [new class {}, 'anonymous'];
         foreach (
             [
             'Untyped' => ['public $value;', 'property $value has no type'],
             'Union' => ['public int|string $value;', 'has the type string|int; of union types only ?T'],
-            'PlainArray' => ['public array $value;', 'property $value is a plain array; say what it holds'],
+            'PlainArray' => ['public array $value;', 'property $value is a plain array; declare its elements'],
             'VagueArray' => ['/** @var array<Item> */ public array $value;', 'documented as array<Item>'],
             'ArrayOfArrays' => ['/** @var list<array> */ public array $value;', 'plain array'],
             'HoldsClosure' => ['public \Closure $value;', 'has the type Closure'],
             'HoldsObject' => ['public object $value;', 'has the type object'],
-            'HoldsPureEnum' => ['public \\' . Pure::class . ' $value;', 'no backing values'],
+            'HoldsPureEnum' => ['public \\' . Pure::class . ' $value;', 'which is not backed'],
             'HoldsMutableDate' => ['public \DateTime $value;', 'mutable DateTime'],
-            'HoldsInternal' => ['public \ArrayObject $value;', 'class of PHP itself'],
+            'HoldsInternal' => ['public \ArrayObject $value;', 'internal class of PHP'],
             'HoldsAbstract' => ['/** @var list<\\' . Document::class . '> */ public array $value;', 'abstract'],
             'HoldsMissing' => ['/** @var list<Missing> */ public array $value;', 'Weft\Tests\Bus\Codec\Declared\Missing'],
-            'Misspelt' => ['#[Encripted] public string $value;', 'property $value is marked with #[Weft\Tests\Bus\Codec\Declared\Encripted], and there is no such class; is it #[Weft\Bus\Encrypted]'],
+            'Misspelt' => ['#[Encripted] public string $value;', 'property $value is marked with #[Weft\Tests\Bus\Codec\Declared\Encripted], which is not a class. Is #[Weft\Bus\Encrypted] meant'],
             'Destructed' => ['public function __destruct() {}', 'destructor'],
             'ExtendsInternal' => ['public string $value;', 'extends ArrayObject, an internal class of PHP', 'extends \ArrayObject'],
             'Shadow' => ['private string $origin;', 'property $origin is private in ' . Document::class . ' and declared again', 'extends \\' . Document::class],
@@ -277,7 +277,7 @@ final class CodecTest extends TestCase
         eval('namespace Weft\Tests\Bus\Codec\Declared; #[OrderBy("id")] final class OutOfOrder { public string $id; }');
 
         $this->expectException(InvalidMessageClass::class);
-        $this->expectExceptionMessage('it is marked with #[Weft\Tests\Bus\Codec\Declared\OrderBy], and there is no such class; is it #[Weft\Bus\OrderedBy]');
+        $this->expectExceptionMessage('it is marked with #[Weft\Tests\Bus\Codec\Declared\OrderBy], which is not a class. Is #[Weft\Bus\OrderedBy] meant');
 
         $this->codec->of('Weft\Tests\Bus\Codec\Declared\OutOfOrder');
     }
@@ -288,7 +288,7 @@ final class CodecTest extends TestCase
         $this->codec->of(ForgetCustomer::class);
 
         $this->expectException(InvalidMessageClass::class);
-        $this->expectExceptionMessage('"customer.forget" is taken by ' . ForgetCustomer::class);
+        $this->expectExceptionMessage('"customer.forget" is used by ' . ForgetCustomer::class);
 
         $this->codec->of('Weft\Tests\Bus\Codec\Declared\Rival');
     }

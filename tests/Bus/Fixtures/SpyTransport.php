@@ -68,7 +68,7 @@ final class SpyTransport implements Transport
             public function deadLetter(Delivery $delivery, array $headers): void
             {
                 if ($this->spy->deadLetteringFails-- > 0) {
-                    throw new PublishFailed('the broker is gone');
+                    throw new PublishFailed('the broker was removed');
                 }
                 $this->inner->deadLetter($delivery, $headers);
             }

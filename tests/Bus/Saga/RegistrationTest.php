@@ -39,13 +39,13 @@ final class RegistrationTest extends TestCase
     {
         yield 'no such class' => ['Nobody', 'Class Nobody cannot be registered as a saga: it does not exist'];
         yield 'no attribute' => [OrderPlaced::class, 'is not marked with #[Saga]'];
-        yield 'a constructor' => [NeedsArguments::class, 'has a constructor that needs arguments'];
+        yield 'a constructor' => [NeedsArguments::class, 'has a constructor with required arguments'];
         yield 'no start' => [NeverStarts::class, 'has no method marked with #[SagaStart]'];
         yield 'two marks' => [TwoMarks::class, 'TwoMarks::start() has more than one of'];
         yield 'no correlation' => [FindsNothing::class, 'FindsNothing::start() needs one property or one header'];
-        yield 'no property' => [FindsNoProperty::class, 'finds its saga by the property $number, which ' . OrderPlaced::class . ' does not have'];
+        yield 'no property' => [FindsNoProperty::class, 'correlates by the property $number, which ' . OrderPlaced::class . ' does not have'];
         yield 'a private method' => [Hidden::class, 'Hidden::start() is not public'];
-        yield 'an unknown parameter' => [AsksForMore::class, 'asks for $heap (SplHeap), which cannot be resolved; available are SagaContext, Context, Transaction, Database'];
+        yield 'an unknown parameter' => [AsksForMore::class, 'has the parameter $heap (SplHeap), which cannot be resolved; available are SagaContext, Context, Transaction, Database'];
         yield 'state that is no JSON' => [HoldsAClosure::class, 'property $closure', InvalidMessageClass::class];
     }
 
@@ -58,7 +58,7 @@ final class RegistrationTest extends TestCase
             self::assertStringContainsString('needs a database', $invalid->getMessage());
         }
         $bus = self::bus()->handlers(Ticker::class);
-        foreach ([Ticker::class => 'is registered twice', SameName::class => 'has the name "ticker" of another saga'] as $class => $message) {
+        foreach ([Ticker::class => 'is registered twice', SameName::class => 'has the same name "ticker" as another saga'] as $class => $message) {
             try {
                 $bus->handlers($class);
                 self::fail('registered');

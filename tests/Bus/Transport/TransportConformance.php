@@ -477,7 +477,7 @@ abstract class TransportConformance extends TestCase
             while ($transport->isConsumed($this->queue())) {
                 delay(0.01);
             }
-            self::assertSame(['1', '2'], $this->drain($transport));
+            self::assertEqualsCanonicalizing(['1', '2'], $this->drain($transport));
         });
     }
 
