@@ -38,7 +38,7 @@ final class Manners
         return new self($manners);
     }
 
-    /** How many can only be parked. */
+    /** How many can only be dead-lettered. */
     public function hopeless(): int
     {
         return count(array_filter($this->byNumber, static fn (string $manner): bool => $manner === Transfer::POISON || $manner === Transfer::CRASH));

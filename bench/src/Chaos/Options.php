@@ -23,7 +23,7 @@ final class Options
           --out        where the result goes, bench/out/chaos.json; the history stands beside it as chaos.log
 
         Runs servers of its own in var/chaos and stops them at the end. Exits with 1 when anything was lost or had two
-        effects, or when a message was parked that should not be.
+        effects, or when the wrong messages were dead-lettered.
 
         USAGE;
 
