@@ -117,7 +117,7 @@ final class ClaimCheckTest extends BusTestCase
             $id = $bus->send(self::customer(7));
             $store->put($id, '{"id":"8","name":"x","email":"y"}');
             self::drain($bus);
-            self::assertStringContainsString('is not the one that was put there', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            self::assertStringContainsString('does not match the hash in the message', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
 
             $ticket = static fn(string $body): Outgoing => new Outgoing(StoreCustomer::class, \json_encode(['weft-claim' => 'two', 'sha256' => \hash('sha256', $body)]), [
                 Header::MESSAGE_ID => 'two', Header::CLAIM => 'two', Header::KIND => 'command',

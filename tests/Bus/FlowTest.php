@@ -518,7 +518,7 @@ final class FlowTest extends BusTestCase
             $bus->declare(self::QUEUE);
             $bus->send(self::customer(1));
             self::drain($bus);
-            self::assertStringContainsString('The rate limit "gateway" is shared, which needs a database', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
+            self::assertStringContainsString('The rate limit "gateway" is shared and needs a database', $bus->deadLetters(self::QUEUE)->peek()[0]->errorMessage());
             $this->expectException(\ValueError::class);
             new RateLimit(perSecond: 0.0);
         });

@@ -159,7 +159,7 @@ final class RabbitMqTest extends RabbitMqConformance
     public function testWhatCannotBeSaidOfAQueueIsRefused(): void
     {
         $wrong = [
-            'go up to 9' => static fn() => RabbitMqQueue::classic(priorities: 10),
+            'must be 0 to 9' => static fn() => RabbitMqQueue::classic(priorities: 10),
             'at least 1 replica' => static fn() => RabbitMqQueue::quorum(replicas: 0),
             'not by an argument' => static fn() => RabbitMqQueue::classic(arguments: ['x-queue-type' => 'quorum']),
             'got "beginning"' => static fn() => RabbitMqQueue::stream('beginning'),
