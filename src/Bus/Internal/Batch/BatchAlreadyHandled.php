@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Batch;
 
 /**
- * Some messages of a batch were handled before, so nothing of it has happened.
+ * Some messages of a batch were handled before; the transaction of the batch was rolled back.
  *
  * @internal
  */

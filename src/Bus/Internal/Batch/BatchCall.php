@@ -10,7 +10,7 @@ use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 
 /**
- * One call of a batch handler: its items, their outboxes, and what became of them.
+ * One call of a batch handler: its items, their outboxes, and their outcome.
  *
  * @internal
  */

@@ -10,7 +10,7 @@ use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Transport\Delivery;
 
 /**
- * Deliveries that wait for others of their type, so that one call handles them together.
+ * Collects deliveries of the same type for one call of their batch handler.
  *
  * @internal
  */
@@ -24,7 +24,7 @@ final class BatchCollector
 
     public function __construct(private readonly Handlers $handlers) {}
 
-    /** The batch handler of a delivery; null where it is to be handled by itself. */
+    /** The batch handler of a delivery; null if it is handled alone. */
     public function handler(Delivery $delivery): ?Handler
     {
         $handler = $this->handlers->of($delivery->type)[0] ?? null;
@@ -42,7 +42,7 @@ final class BatchCollector
         return \count($this->waiting[$delivery->type]) >= $handler->attributes->batch->size ? $this->take($delivery->type) : [];
     }
 
-    /** When the first window is over; null when nothing waits. */
+    /** When the first window ends; null when no delivery is waiting. */
     public function due(): ?float
     {
         return $this->due === [] ? null : \min($this->due);

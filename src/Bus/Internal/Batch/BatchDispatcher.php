@@ -53,7 +53,7 @@ final class BatchDispatcher
             $done = $this->settle($handler, $done, $publish, $failed);
         }
         foreach ($done as $delivery) {
-            // A batch has no replies but that it was handled.
+            // A batch handler has no replies; the requester learns that the message was handled.
             isset($delivery->headers[Header::REPLY_TO]) && $this->setup->replies->send($delivery, $this->setup->replies->of($delivery, null));
         }
         $this->setup->stats->sent += \count($publish);
@@ -133,7 +133,7 @@ final class BatchDispatcher
                 $messages[] = $this->setup->decoder->decode($handler->message, $delivery);
                 $fine[] = $delivery;
             } catch (\Throwable $thrown) {
-                // What keeps large bodies may be away: that is no fault of this one.
+                // The store for large bodies may be unavailable, which is not a failure of this message.
                 $broken[] = RetryPolicy::isFinal($thrown) ? [$delivery, new HandlingFailure($thrown)] : throw $thrown;
             }
         }

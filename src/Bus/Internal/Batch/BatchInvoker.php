@@ -162,7 +162,7 @@ final class BatchInvoker
         if ($entries === null && $this->shared !== null) {
             $handled = $settled->handled();
             foreach ($handled as $key => $delivery) {
-                // All that is sent goes with the first: it is one transaction.
+                // All messages are published with the first acknowledgement: it is one transaction.
                 $this->shared->enlist($transaction, $delivery, $key === 0 ? $sent : []);
             }
             $handled === [] && $sent !== [] && $this->publish($transaction, $sent);
@@ -179,7 +179,7 @@ final class BatchInvoker
     }
 
     /**
-     * Where every item has failed no acknowledgement takes along what the handler has sent.
+     * Publishes what the handler has sent if every item failed, and no acknowledgement publishes it.
      *
      * @param non-empty-list<Outgoing> $sent
      */

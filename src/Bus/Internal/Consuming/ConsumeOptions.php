@@ -8,7 +8,7 @@ use Weft\Bus\CircuitBreaker;
 use Weft\Bus\Internal\Flow\AdaptiveLimit;
 
 /**
- * How one queue is consumed, as `Bus::consume()` was told.
+ * The options of one `Bus::consume()` call.
  *
  * @internal
  */

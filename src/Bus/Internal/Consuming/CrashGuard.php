@@ -14,17 +14,17 @@ use function Weft\delay;
 use function Weft\shield;
 
 /**
- * Finds the message that crashes workers. All that was in flight with it is delivered again; what comes back time and again is
- * handled alone, so that the next crash counts for the one to blame and not for its neighbours.
+ * Detects messages that crash workers. Everything in flight with such a message is redelivered, too. Messages that are redelivered
+ * repeatedly are handled one at a time, so that the next crash is counted for the message that causes it.
  *
  * @internal
  */
 final class CrashGuard
 {
-    /** From so many crashes on a message is handled alone among those. */
+    /** Number of redeliveries from which on a message is handled alone. */
     private const ALONE = 2;
 
-    /** Seconds before a message goes back whose attempts could not be counted. */
+    /** Seconds until a message is requeued whose redeliveries could not be counted. */
     private const PAUSE = 1.0;
 
     private readonly Mutex $alone;
@@ -60,7 +60,7 @@ final class CrashGuard
             $this->ask(fn(): int => $this->persistence->countRedelivery($delivery, $this->queue), $worker);
             $handle();
         } finally {
-            // Whatever became of it: there was an answer.
+            // Whatever the outcome, the worker is still running.
             shield(fn() => $this->persistence->clearRedeliveries($delivery, $this->queue));
         }
     }

@@ -16,8 +16,8 @@ use Weft\Sql\SqlException;
 use function Weft\delay;
 
 /**
- * A database that is down or takes no changes is nobody's fault: no message is parked for it. Handlers that need it wait here, one of them asks
- * with growing pauses whether it is back, and then all run again. Those that wait keep the worker from taking more.
+ * Pauses handlers while the database is unavailable or read-only, instead of failing their messages. One of them checks the database
+ * with increasing pauses; then all continue. Paused handlers keep the worker from fetching more messages.
  *
  * @internal
  */
@@ -26,16 +26,16 @@ final class DatabaseOutage
     private const FIRST_PAUSE = 0.05;
     private const LONGEST_PAUSE = 5.0;
 
-    /** How often one message may wait: a handler may lose connections while the database is fine. */
+    /** How often one message may wait: a handler may lose connections while the database is available. */
     private const TIMES = 20;
 
-    /** SQLSTATE class of servers without memory, disk or free connections. */
+    /** SQLSTATE class of a server without memory, disk space or free connections. */
     private const INSUFFICIENT_RESOURCES = '53';
 
-    /** SQLSTATE of a server that takes no changes, such as one that has yet to become the first after the loss of another. */
+    /** SQLSTATE of a read-only server, such as a replica before its promotion. */
     private const READ_ONLY = '25006';
 
-    /** Deletes nothing, and is refused all the same where nothing may be changed. */
+    /** Deletes nothing, but fails on a read-only server. */
     private const PROBE = "DELETE FROM weft_redeliveries WHERE message_id = ''";
 
     private bool $probing = false;
@@ -96,12 +96,12 @@ final class DatabaseOutage
 
             return true;
         } catch (SqlException $exception) {
-            // Whoever refuses it for another reason is there.
+            // Another error shows that the server is available.
             return $exception->sqlState !== null && !self::isOne($exception);
         }
     }
 
-    /** Whether it passes by itself once the server is back. */
+    /** Whether the failure ends when the server is available again. */
     public static function isOne(\Throwable $thrown): bool
     {
         foreach (ExceptionChain::of($thrown) as $error) {

@@ -27,16 +27,16 @@ use function Weft\delay;
 use function Weft\Native\messageId;
 
 /**
- * The life of one delivery: dispatched; or put off; or parked; or given back.
+ * The life cycle of one delivery: it is handled, retried later, dead-lettered or requeued.
  *
  * @internal
  */
 final class DeliveryProcessor
 {
-    /** Seconds before a message goes back to the queue when not even parking succeeded. */
+    /** Seconds until a message is requeued that could not be dead-lettered. */
     private const PAUSE = 1.0;
 
-    /** Where messages wait for another try; null parks them instead. */
+    /** Stores messages for delayed retries; null dead-letters them instead. */
     private readonly ?DelayStore $delays;
 
     private readonly Replies $replies;
@@ -44,7 +44,7 @@ final class DeliveryProcessor
     private readonly LoggerInterface $logger;
     private readonly ?Observer $observer;
 
-    /** Null where nobody can ask for them. */
+    /** Null when nobody can read the metrics. */
     private readonly ?Metrics $metrics;
 
     /**
@@ -69,8 +69,8 @@ final class DeliveryProcessor
     }
 
     /**
-     * Ends with the delivery settled, whatever its handlers do; only a forced stop leaves it unsettled. Throws nothing
-     * that a handler throws.
+     * Ends with the delivery settled, whatever its handlers do; only a forced stop leaves it unsettled. Exceptions of handlers do not
+     * propagate.
      *
      * @param (\Closure(): void)|null $failing of a message that is in an order: called before a failed one is settled, and
      *                                         what is given back keeps its place here instead of going to the queue
@@ -101,7 +101,7 @@ final class DeliveryProcessor
 
             return Outcome::Requeued;
         } catch (\Throwable $thrown) {
-            // A forced stop cancels handlers: their messages stay unsettled and go back when the consumer closes.
+            // A forced stop cancels handlers. Their messages stay unsettled and are requeued when the consumer closes.
             if ($worker->isForced()) {
                 return Outcome::Requeued;
             }
@@ -190,7 +190,7 @@ final class DeliveryProcessor
         }
     }
 
-    /** Parks a delivery that no handler gets. */
+    /** Dead-letters a delivery without calling a handler. */
     public function refuse(Delivery $delivery, \Throwable $why): void
     {
         $this->fail($delivery, new HandlingFailure($why));
@@ -238,7 +238,7 @@ final class DeliveryProcessor
     }
 
     /**
-     * Copies of the message for those who try again later, then the dead letter, then the acknowledgement.
+     * Stores copies for delayed retries, then the dead letter, then acknowledges.
      *
      * @param list<HandlingFailure> $later
      */
@@ -273,7 +273,7 @@ final class DeliveryProcessor
                 'error' => $thrown->getMessage(),
                 'exception' => $thrown,
             ]);
-            // The message holds its place in the prefetch meanwhile, so that a broker in trouble is not asked in a hot loop.
+            // The message occupies the prefetch meanwhile, so that a failing broker is not called in a tight loop.
             delay(self::PAUSE);
             $failing === null && $this->consumer->requeue($delivery);
 
@@ -314,14 +314,14 @@ final class DeliveryProcessor
             Header::FAILED_HANDLER => \implode(', ', $failure->handlers),
         ] + $delivery->headers;
         if (($headers[Header::MESSAGE_ID] ?? '') === '') {
-            // What waits is told apart by its id.
+            // Waiting messages are identified by their id.
             $headers[Header::MESSAGE_ID] = messageId();
         }
 
         return [new Outgoing($delivery->type, $delivery->body, $headers), $pause];
     }
 
-    /** Who watches must not change what becomes of a message. */
+    /** An observer must not affect the outcome of a message. */
     private function tell(\Closure $observation): void
     {
         try {

@@ -16,16 +16,16 @@ use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TransactionalConsumer;
 
 /**
- * Takes deliveries from the consumer and says which is started next: in turns, in batches, or as they come.
+ * Fetches deliveries and decides which one starts next: by priority and fairness, in batches, or in order of arrival.
  *
  * @internal
  */
 final class DeliveryScheduler
 {
-    /** Seconds an empty queue is watched, when asked to stop once it is empty. */
+    /** Seconds that an empty queue is watched with stopWhenEmpty. */
     private const LINGER = 0.1;
 
-    /** Seconds between two looks into a database that had nothing new, while there is something to start. */
+    /** Seconds between two queries of a database without new messages, while other messages can be started. */
     private const PAUSE = 0.005;
 
     private float $again = 0.0;
@@ -47,13 +47,13 @@ final class DeliveryScheduler
         $this->collector = new BatchCollector($handlers);
     }
 
-    /** Until the worker stops, or the queue is empty where that ends it. Those not started go back with the consumer's close. */
+    /** Runs until the worker stops, or the queue is empty with stopWhenEmpty. Deliveries that were not started are requeued when the consumer closes. */
     public function feed(): void
     {
         while (!$this->worker->isStopping()) {
             $deliveries = $this->consumer->next($this->options->prefetch, $this->patience());
             if ($deliveries === [] && $this->options->stopWhenEmpty && !$this->startRipe(true) && $this->worker->isIdle() && $this->transport->depth($this->queue) === 0) {
-                // Messages on their way to this consumer are neither ready in the queue nor here yet.
+                // Messages in transit to this consumer are neither ready in the queue nor fetched.
                 $deliveries = RemainingDeliveries::next($this->consumer, $this->options->prefetch, self::LINGER);
                 if ($deliveries === []) {
                     return;
@@ -64,7 +64,7 @@ final class DeliveryScheduler
         }
     }
 
-    /** Seconds to wait for messages; null for ever. */
+    /** Seconds to wait for messages; null for no limit. */
     private function patience(): ?float
     {
         $linger = $this->options->stopWhenEmpty ? self::LINGER : null;
@@ -112,7 +112,7 @@ final class DeliveryScheduler
         }
     }
 
-    /** Takes what has arrived. A database is not asked for each message that is started. */
+    /** Fetches new messages. A database is not queried for each message that is started. */
     private function look(): void
     {
         $now = Clock::monotonic();
@@ -132,7 +132,7 @@ final class DeliveryScheduler
                 $this->worker->start([$delivery]);
             }
         } elseif ($delivery->redelivered) {
-            // By itself: it may be one that crashes workers.
+            // Alone, because it may be a message that crashes workers.
             $this->worker->startBatch($handler, [$delivery]);
         } elseif (($full = $this->collector->add($handler, $delivery)) !== []) {
             $this->worker->startBatch($handler, $full);

@@ -25,7 +25,7 @@ use Weft\Bus\UnknownMessageType;
 use Weft\Bus\UnroutableMessage;
 
 /**
- * Gives a delivery to its handlers, publishes what they send and acknowledges it.
+ * Calls the handlers of a delivery, publishes what they send, and acknowledges it.
  *
  * @internal
  */
@@ -99,7 +99,7 @@ final class Dispatcher
         return $names === [] ? $handlers : \array_values(\array_filter($handlers, static fn(Handler $handler): bool => \in_array($handler->name, $names, true)));
     }
 
-    /** An event that this program knows may have no listener; anything else must not vanish. */
+    /** A known event may have no listener; any other message must not be dropped. */
     private function unhandled(Delivery $delivery): true
     {
         match (true) {
@@ -126,7 +126,7 @@ final class Dispatcher
         return true;
     }
 
-    /** Whoever has asked gets an answer either way, and nothing is kept. */
+    /** The requester gets a reply in any case; a failed query is not stored. */
     private function query(Handler $handler, Delivery $delivery, Worker $worker): bool
     {
         try {
@@ -183,7 +183,7 @@ final class Dispatcher
         if ($failed === []) {
             $this->settle($delivery, $publish);
         } elseif ($publish !== []) {
-            // What the others have published leaves all the same: their effects are there.
+            // What the successful listeners sent is published: their effects are committed.
             $this->publish($publish);
         }
         $this->stats->sent += \count($publish);
@@ -224,7 +224,7 @@ final class Dispatcher
                 );
             } catch (AlreadyHandled) {
                 $this->stats->duplicates++;
-                // The transaction that would have acknowledged it was undone.
+                // The transaction with the acknowledgement was rolled back.
                 $enlist?->ack($delivery);
                 $reply = isset($delivery->headers[Header::REPLY_TO])
                     ? $this->setup->replies->ofFailure($delivery, new AlreadyHandled('it was already handled, and replies are not stored'))
@@ -260,7 +260,7 @@ final class Dispatcher
     }
 
     /**
-     * Lets go what handlers have sent, their effects being certain.
+     * Publishes a handler's messages after its transaction has committed.
      *
      * @param list<Outgoing> $messages
      * @throws UnroutableMessage|PublishFailed only where they are not noted
@@ -274,7 +274,7 @@ final class Dispatcher
             if ($this->persistence === null) {
                 throw $exception;
             }
-            // They are in the outbox, and the handler has done its part.
+            // The messages are in the outbox, and the handler has committed.
             $this->setup->logger->error('{count} messages could not be published and stay in the outbox: {error}', ['count' => \count($messages), 'error' => $exception->getMessage(), 'exception' => $exception]);
         }
     }

@@ -11,7 +11,7 @@ use Weft\Bus\Retry;
 use Weft\Bus\Transport\Delivery;
 
 /**
- * Why a message could not be handled, as its dead letter says it.
+ * Why a message could not be handled, as recorded in its dead letter.
  *
  * @internal
  */
@@ -65,7 +65,7 @@ final class HandlingFailure extends \Exception
         return $this->parts === [] ? [$this] : $this->parts;
     }
 
-    /** How often handling the message has failed by now. */
+    /** The number of failed attempts so far. */
     public function attempts(Delivery $delivery): int
     {
         return $this->calls + (int) ($delivery->headers[Header::ATTEMPTS] ?? 0);
@@ -99,7 +99,7 @@ final class HandlingFailure extends \Exception
         return $stack;
     }
 
-    /** The calls down to the handler, without arguments; what lies below is the bus and the same for all. */
+    /** The stack down to the handler, without arguments. The frames below belong to the bus and are always the same. */
     private static function frames(\Throwable $error): string
     {
         $frames = '';
@@ -114,10 +114,10 @@ final class HandlingFailure extends \Exception
         return $frames;
     }
 
-    /** Headers are text for every broker: bytes that are no UTF-8 are replaced. */
+    /** Headers must be valid text for every broker: invalid UTF-8 is replaced. */
     private static function cut(string $text, int $bytes): string
     {
-        // One character more, so that where it is cut is not taken for such bytes.
+        // One more character, so that a character cut in half is not taken for invalid bytes.
         return \mb_strcut(\mb_scrub(\substr($text, 0, $bytes + 4), 'UTF-8'), 0, $bytes, 'UTF-8');
     }
 }

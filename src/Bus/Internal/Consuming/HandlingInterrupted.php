@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Consuming;
 
 /**
- * A message was not handled, and not because of it: it goes back to its queue.
+ * Handling was interrupted for a reason outside of the message, which is requeued.
  *
  * @internal
  */

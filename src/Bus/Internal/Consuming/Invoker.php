@@ -22,7 +22,7 @@ use Weft\Bus\Transport\TransactionalConsumer;
 use Weft\Sql\Transaction;
 
 /**
- * Calls one handler for one delivery, in its transaction if it takes one.
+ * Calls one handler for one delivery, in a transaction if it takes one.
  *
  * @internal
  */
@@ -92,7 +92,7 @@ final class Invoker
         if ($entry === null) {
             $this->keep($outbox);
         } elseif ($outbox->close() !== [] || $outbox->delayed() !== []) {
-            // Its effects are where the bus cannot see them; what it sends leaves once all the same.
+            // The bus does not know its effects; what it sends is still published once.
             $this->setup->database?->transaction(function (Transaction $transaction) use ($entry, $outbox): void {
                 $entry->open($transaction);
                 $this->note($transaction, $entry, $outbox);
@@ -100,7 +100,7 @@ final class Invoker
         }
     }
 
-    /** Encodes the reply now: one that cannot travel fails its handler. */
+    /** Encodes the reply now, so that one that cannot be encoded fails the handler. */
     private function encodeReply(HandlerOutbox $outbox, Context $context, mixed $value): void
     {
         $outbox->reply = $this->setup->replies->of($context->delivery(), $value);
@@ -112,7 +112,7 @@ final class Invoker
         $this->storeDelayed($transaction, $outbox);
     }
 
-    /** Messages that are to leave later wait in the handler's own database. */
+    /** Delayed messages are stored in the handler's own database. */
     private function storeDelayed(Transaction $transaction, HandlerOutbox $outbox): void
     {
         /** @var DelayedMessages $delays a bus without them refuses what is to leave later */

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Consuming;
 
 /**
- * What became of a delivery.
+ * The outcome of a delivery.
  *
  * @internal
  */
@@ -14,9 +14,9 @@ enum Outcome
     /** Its handlers have succeeded, or there was nothing to do. */
     case Succeeded;
 
-    /** It comes back later, is a dead letter, or both. */
+    /** It is retried later, dead-lettered, or both. */
     case Failed;
 
-    /** Nothing was settled: it is for another time. */
+    /** It was not settled and is delivered again. */
     case Requeued;
 }

@@ -30,7 +30,7 @@ use function Weft\run;
 use function Weft\shield;
 
 /**
- * Declares queues and runs a worker for each that is consumed.
+ * Declares queues and runs a worker for each consumed queue.
  *
  * @internal
  */
@@ -40,7 +40,7 @@ final class Receiver
     private const LINGER = 0.2;
     private const BATCH = 1000;
 
-    /** As many as one consumer of RabbitMQ can have; several would share a queue without an order. */
+    /** The prefetch limit of one RabbitMQ consumer; several consumers would not preserve the order of the queue. */
     private const IN_ORDER = 65_535;
 
     /** @var array<int, Worker> */
@@ -49,15 +49,15 @@ final class Receiver
     /** @var array<int, ActiveConsumerLock> */
     private array $standbys = [];
 
-    /** Queues that are consumed, from the first step on. */
+    /** Number of running consume() calls. */
     private int $consumed = 0;
 
-    /** How often all of it was told to stop: one that was still beginning then finds that out. */
+    /** Counts stop() calls, so that a consume() call that is still starting notices one. */
     private int $stops = 0;
 
     private readonly Wakeup $ended;
 
-    /** Logs what happens to the transport's connections while something is consumed. */
+    /** Logs connection events of the transport while a queue is consumed. */
     private ?Task $report = null;
 
     public function __construct(private readonly Setup $setup)
@@ -107,7 +107,7 @@ final class Receiver
         foreach ($this->standbys as $standby) {
             $standby->stop();
         }
-        // Before the broker is asked, which may not answer.
+        // Before the broker is contacted, which may not respond.
         foreach ($this->workers as $worker) {
             $worker->finishWithin($grace);
         }
@@ -116,7 +116,7 @@ final class Receiver
         }
     }
 
-    /** Returns when everything has stopped; what was in flight is cancelled. */
+    /** Returns when everything has stopped; handlers in flight are cancelled. */
     public function abort(): void
     {
         $this->stops++;
@@ -169,7 +169,7 @@ final class Receiver
         }
     }
 
-    /** Consumes a queue whose messages are in order, whenever no other process does. */
+    /** Consumes a queue of ordered messages while this process holds its lock. */
     private function inTurn(string $queue, ConsumeOptions $options, int $stops): int
     {
         $persistence = $this->setup->persistence ?? throw new \Error("Queue \"{$queue}\" has messages marked #[OrderedBy], which need a database: pass one to Bus::connect()");

@@ -8,13 +8,13 @@ use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 
 /**
- * The end of a queue: a busy broker may take longer than any time that one would wait for nothing.
+ * Detects the end of a queue: a busy broker may respond later than any reasonable timeout.
  *
  * @internal
  */
 final class RemainingDeliveries
 {
-    /** Seconds for what has just come to be handed on. */
+    /** Seconds for messages that have arrived to be handed over. */
     private const HAND = 0.01;
 
     /**

@@ -7,12 +7,12 @@ namespace Weft\Bus\Internal\Consuming;
 use Weft\Bus\Transport\Consumer;
 
 /**
- * A consumer to which messages may be on their way that its broker does not count as waiting any more.
+ * A consumer whose broker may have sent messages that have not arrived yet, and no longer counts them as ready.
  *
  * @internal
  */
 interface RemoteConsumer extends Consumer
 {
-    /** Returns when everything that the broker has sent so far is here, or at once without a connection. */
+    /** Returns when everything that the broker has sent has arrived; immediately without a connection. */
     public function catchUp(): void;
 }

@@ -26,7 +26,7 @@ use Weft\Sql\PoolExhausted;
 use Weft\Sql\TransactionAborted;
 
 /**
- * Which exception of which handler is worth another try.
+ * Decides which failures of which handlers are retried.
  *
  * @internal
  */
@@ -41,7 +41,7 @@ final class RetryPolicy
 
     private readonly Retry $transient;
 
-    /** Somebody else has got on each time, so a saga's messages come through however many there are. */
+    /** Each conflict means that another message has succeeded, so all messages of a saga succeed eventually. */
     private readonly Retry $conflict;
 
     public function __construct(private readonly Retry $default)
@@ -50,7 +50,7 @@ final class RetryPolicy
         $this->conflict = new Retry(immediate: 20, delayed: 10, delay: 0.1, jitter: 1.0);
     }
 
-    /** Whether the message itself is at fault, so that it would fail again. */
+    /** Whether the failure is caused by the message itself and would happen again. */
     public static function isFinal(\Throwable $thrown): bool
     {
         foreach (self::FINAL as $class) {

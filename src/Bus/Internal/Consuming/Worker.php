@@ -28,7 +28,7 @@ use function Weft\shield;
 use function Weft\signal;
 
 /**
- * Runs the deliveries of one consumer, so many at once and never more: the next is started when one has ended.
+ * Runs the handlers of one consumer, up to the concurrency limit: the next one starts when one has ended.
  *
  * @internal
  */
@@ -43,16 +43,16 @@ final class Worker
     private int $started = 0;
     private bool $stopping = false;
     private bool $forced = false;
-    /** Of handlers; of the deliveries that have none the messages are to be confirmed and acknowledged. */
+    /** Limits running handlers; deliveries whose handlers have ended only await confirms and their acknowledgement. */
     public readonly ConcurrencyLimit $concurrency;
 
     private readonly DeliveryScheduler $intake;
     private readonly Wakeup $ended;
 
-    /** Owns the task of every delivery, whichever task starts it: a successor that belonged to its predecessor would keep that alive. */
+    /** Owns the task of every delivery. A task owned by its predecessor's task would keep that one alive. */
     private ?Scope $scope = null;
 
-    /** Cancels what is in flight when its time is over, and when that is, by the monotonic clock. */
+    /** Cancels handlers in flight after the grace period, and its end by the monotonic clock. */
     private ?Task $limit = null;
     private float $until = \INF;
 
@@ -98,7 +98,7 @@ final class Worker
         return $this->started;
     }
 
-    /** Takes no more messages; what is in flight is finished. */
+    /** Fetches no more messages; handlers in flight finish. */
     public function stop(): void
     {
         $this->stopping = true;
@@ -131,20 +131,20 @@ final class Worker
         });
     }
 
-    /** Takes no more messages and cancels what is in flight; its messages go back to the queue. */
+    /** Fetches no more messages and cancels handlers in flight; their messages are requeued. */
     public function abort(): void
     {
         $this->force();
         $this->stop();
     }
 
-    /** Whether no more messages are taken. */
+    /** Whether no more messages are fetched. */
     public function isStopping(): bool
     {
         return $this->stopping;
     }
 
-    /** Whether what is in flight was told to stop at once. */
+    /** Whether handlers in flight are being cancelled. */
     public function isForced(): bool
     {
         return $this->forced;
@@ -158,13 +158,13 @@ final class Worker
         }
     }
 
-    /** Whether nothing is in flight. */
+    /** Whether no handler is in flight. */
     public function isIdle(): bool
     {
         return $this->tasks === [];
     }
 
-    /** Whether with so many more the limit is reached. */
+    /** Whether the limit is reached with this many more messages. */
     public function isLast(int $more): bool
     {
         return $this->options->limit !== null && $this->started + $more >= $this->options->limit;
@@ -222,7 +222,7 @@ final class Worker
             try {
                 $this->order?->replay($key, $this);
             } catch (OrderUnknown) {
-                // The next worker does.
+                // The next worker handles the rest.
             } finally {
                 unset($this->tasks["key {$key}"]);
                 $this->next($key);
@@ -262,13 +262,13 @@ final class Worker
         try {
             $this->order?->run($delivery, $key, $this);
         } catch (OrderUnknown) {
-            // It goes back when the consumer closes.
+            // The message is requeued when the consumer closes.
         } finally {
             $this->next($key);
         }
     }
 
-    /** Starts the next of a key; it takes the place of the one that has just ended. */
+    /** Starts the next message of a key in the slot of the one that has ended. */
     private function next(string $key): void
     {
         $next = $this->order?->keyQueues->leave($key);
@@ -305,7 +305,7 @@ final class Worker
     private function watchSignals(): void
     {
         signal(self::SIGTERM, self::SIGINT);
-        // Beside the stop, which asks the broker and may wait for it: without anybody who listens a signal ends the process.
+        // In a task of its own: stopping contacts the broker and may block, and a signal without a listener ends the process.
         async(function (): void {
             signal(self::SIGTERM, self::SIGINT);
             $this->force();
@@ -320,7 +320,7 @@ final class Worker
         foreach ($this->tasks as $tag => $task) {
             $task->cancel('the bus was stopped immediately');
             if ($task->done()) {
-                // It had not started, and so does not take itself off the list.
+                // It had not started and therefore does not remove itself.
                 unset($this->tasks[$tag]);
             }
         }

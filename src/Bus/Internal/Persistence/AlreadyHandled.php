@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Persistence;
 use Weft\Bus\PublicFailure;
 
 /**
- * The handler has handled this message before: there is nothing to do but to acknowledge it.
+ * The handler has processed this message before; it only needs to be acknowledged.
  *
  * @internal
  */

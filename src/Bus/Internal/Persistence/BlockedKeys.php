@@ -14,13 +14,13 @@ use Weft\Sql\Transaction;
 use Weft\Sql\UniqueViolation;
 
 /**
- * BlockedKeys of ordered messages that are blocked, and the messages that wait behind them.
+ * Blocked keys of ordered messages, and the messages behind them.
  *
  * @internal
  */
 final class BlockedKeys
 {
-    /** Rows replayed before the next are read. */
+    /** Rows that are replayed before the next ones are read. */
     private const ROWS = 100;
 
     public function __construct(private readonly Database $database) {}
@@ -40,7 +40,7 @@ final class BlockedKeys
         return $this->database->execute('UPDATE weft_blocked_keys SET released = 1 WHERE queue = ? AND order_key = ?', [$queue, $key])->affected() > 0;
     }
 
-    /** Nothing waits behind it any more. */
+    /** Unblocks a key without waiting messages. */
     public function forget(string $queue, string $key): void
     {
         $this->database->execute('DELETE FROM weft_blocked_keys WHERE queue = ? AND order_key = ?', [$queue, $key]);
@@ -81,7 +81,7 @@ final class BlockedKeys
     }
 
     /**
-     * Puts a message behind those that wait for its key already. One that is there stays where it is.
+     * Appends a message to those that wait for its key. A message that is waiting already keeps its position.
      *
      * @throws DuplicateMessageId when another one of the same id waits
      */
@@ -97,7 +97,7 @@ final class BlockedKeys
             if ($body !== null && $body !== $delivery->body) {
                 throw new DuplicateMessageId("A message with the id {$id} and a different body already waits for the key {$key}", $violation);
             }
-            // Its acknowledgement was lost.
+            // It was stored before, and its acknowledgement was lost.
         }
     }
 

@@ -15,17 +15,16 @@ use function Weft\detach;
 use function Weft\shield;
 
 /**
- * Deletes rows that are no longer needed, many in one statement. A crash leaves some behind: the relay sends those messages
- * again, and they are recognised by their ids.
+ * Deletes rows in batches. A crash leaves some behind: the relay publishes those messages again, and their ids are recognised.
  *
  * @internal
  */
 final class DeferredDelete
 {
-    /** Rows that are deleted at once. */
+    /** Rows per statement. */
     private const BATCH = 500;
 
-    /** Seconds after which fewer than that are deleted. */
+    /** Seconds until fewer rows are deleted. */
     private const DELAY = 0.2;
 
     /** @var list<string> */
@@ -48,10 +47,10 @@ final class DeferredDelete
     {
         $this->keys[] = $key;
         if (\count($this->keys) === self::BATCH) {
-            // Detached: no handler should wait for it.
+            // Detached, so that no handler waits for it.
             detach($this->flush(...));
         } else {
-            // One that was cancelled before it began has not cleared it.
+            // A timer that was cancelled before it began has not reset it.
             $this->timer = $this->timer === null || $this->timer->done() ? detach($this->later(...)) : $this->timer;
         }
     }

@@ -16,7 +16,7 @@ use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
 /**
- * Messages that wait in a table, by the time they are due.
+ * Delayed messages in a table, by due time.
  *
  * @internal
  */
@@ -26,10 +26,10 @@ final class DelayedMessages implements DelayStore
     private const KEEP = 'INSERT INTO weft_delayed (id, due, queue, type, must_route, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)';
     private const DROP = 'DELETE FROM weft_delayed WHERE id = ? AND due > 0';
 
-    /** Seconds until a message that is due and has no queue is looked at again. */
+    /** Seconds until a due message without a queue is tried again. */
     private const STUCK = 30.0;
 
-    /** Woken when this process has put something off that may be due before everything else. */
+    /** Woken when this process stores a message that may be due before all others. */
     public readonly Wakeup $earlier;
 
     private readonly TablePublisher $publisher;
@@ -52,7 +52,7 @@ final class DelayedMessages implements DelayStore
         $this->earlier->notify();
     }
 
-    /** Puts a message off as part of a transaction. After its commit the clock may be told by {@see $earlier}. */
+    /** Stores a delayed message as part of a transaction. Notify {@see $earlier} after its commit. */
     public function add(Connection $connection, Outgoing $message, float $due): void
     {
         $connection->execute(self::KEEP, self::row(Persistence::idOf($message->headers), $message, '', $due));
@@ -64,10 +64,10 @@ final class DelayedMessages implements DelayStore
         $this->earlier->notify();
     }
 
-    /** Puts a failed message off as part of a transaction. */
+    /** Stores a failed message for a delayed retry as part of a transaction. */
     public function addRetry(Transaction $transaction, Outgoing $message, string $queue, float $seconds): void
     {
-        // Two services that share the database may both wait for one event, and of two messages of one id neither is to be lost.
+        // Two services that share the database may both retry one event, and of two messages with one id none must be lost.
         $id = Persistence::idOf($message->headers) . '@' . \hash('xxh3', "{$queue}\0{$message->type}\0{$message->body}");
         $transaction->execute($this->replace, self::row($id, $message, $queue, Clock::now() + $seconds));
     }
@@ -77,13 +77,13 @@ final class DelayedMessages implements DelayStore
         return self::drop($this->database, $messageId);
     }
 
-    /** Takes a message back, as part of a transaction if it is one. */
+    /** Deletes a delayed message, as part of a transaction if there is one. */
     public static function drop(Connection $connection, string $messageId): bool
     {
         return $connection->execute(self::DROP, [$messageId])->affected() === 1;
     }
 
-    /** When the next one is due, as {@see Clock::now()} has it; null when nothing waits. */
+    /** When the next message is due, by {@see Clock::now()}; null when none is waiting. */
     public function next(): ?float
     {
         $due = $this->database->execute('SELECT min(due) FROM weft_delayed')->value();

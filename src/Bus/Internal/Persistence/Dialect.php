@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Persistence;
 use Weft\Sql\Database;
 
 /**
- * Where the databases' SQL differs.
+ * Differences between the SQL of the databases.
  *
  * @internal
  */
@@ -23,19 +23,19 @@ final class Dialect
         $this->driver = $database->driver()->value;
     }
 
-    /** Whether tables can be locked row by row, so that several processes take different ones. */
+    /** Whether rows can be locked, so that several processes work on different ones. */
     public function locksRows(): bool
     {
         return $this->driver !== self::SQLITE;
     }
 
-    /** Whether there is a server, whose clock is that of all who use the database. */
+    /** Whether there is a server, whose clock all processes share. */
     public function hasServer(): bool
     {
         return $this->driver !== self::SQLITE;
     }
 
-    /** What a SELECT ends in that locks its rows; in SQLite the transaction has the whole database. */
+    /** The end of a SELECT that locks its rows; an SQLite transaction locks the whole database. */
     public function forUpdate(): string
     {
         return $this->locksRows() ? ' FOR UPDATE' : '';
@@ -79,13 +79,13 @@ final class Dialect
         };
     }
 
-    /** What makes the commit of a transaction not wait for the disk; null where nothing does. */
+    /** A statement that lets a commit not wait for the disk; null where there is none. */
     public function commitsLazily(): ?string
     {
         return $this->driver === self::POSTGRES ? 'SET LOCAL synchronous_commit = off' : null;
     }
 
-    /** Deletes up to `$limit` rows whose `$column` is below the one parameter. */
+    /** Deletes up to `$limit` rows whose `$column` is less than the parameter. */
     public function deleteBelow(string $table, string $key, string $column, int $limit): string
     {
         return match ($this->driver) {
@@ -101,7 +101,7 @@ final class Dialect
     public function schema(): array
     {
         $bytes = $this->bytes();
-        // Byte by byte: ids have no language, and comparing them by one costs as much as the rest of the insert.
+        // Compared bytewise: a collation would cost as much as the rest of the insert.
         $id = 'VARCHAR(64)' . ($this->driver === self::POSTGRES ? ' COLLATE "C"' : '');
         $tables = [
             "weft_inbox (
@@ -140,13 +140,13 @@ final class Dialect
         return $statements;
     }
 
-    /** MariaDB compares texts by a language, in which "a", "A", "á" and "a " are one; and its TEXT ends at 64 KiB. */
+    /** MariaDB collations treat "a", "A", "á" and "a " as equal, and its TEXT is limited to 64 KiB. */
     private function columns(string $table): string
     {
         return $this->indexesByName() ? $table : \strtr($table, ['VARCHAR(' => 'VARBINARY(', ' TEXT ' => ' LONGTEXT CHARACTER SET utf8mb4 ']);
     }
 
-    /** An expression for the time now, not that of the transaction's begin. */
+    /** An expression for the current time, not that of the start of the transaction. */
     public function microseconds(): string
     {
         return match ($this->driver) {
@@ -156,7 +156,7 @@ final class Dialect
         };
     }
 
-    /** The type of a column for bytes. */
+    /** The column type for bytes. */
     public function bytes(): string
     {
         return match ($this->driver) {
@@ -175,7 +175,7 @@ final class Dialect
         };
     }
 
-    /** Rows of the inbox come in the order of their time: a block range index finds the old ones and costs an insert nothing. */
+    /** Inbox rows are inserted in order of time: a block range index finds the old ones and costs an insert nothing. */
     private function indexOf(string $table, string $column): string
     {
         return ($this->driver === self::POSTGRES && $table === 'weft_inbox' ? 'USING brin ' : '') . "({$column})";
@@ -187,7 +187,7 @@ final class Dialect
     }
 
     /**
-     * Repeats the last value until there is a number of them that is a power of two.
+     * Pads a list to a power of two by repeating its last value.
      *
      * @param non-empty-list<string> $values
      * @return array{string, list<string>}

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 /**
- * Headers as a column holds them.
+ * Encodes headers for a column.
  *
  * @internal
  */

@@ -11,14 +11,13 @@ use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
 /**
- * The lines of many messages and one handler in the inbox, and what it sends in the outbox: a few statements instead of one for
- * each.
+ * The inbox rows of many messages and one handler, and the outbox rows of what it sends, in a few statements.
  *
  * @internal
  */
 final class InboxBatch
 {
-    /** Most rows of one statement; fewer are inserted by powers of two, so that few statements are prepared. */
+    /** Rows per statement at most; smaller numbers are split into powers of two, so that few statements are prepared. */
     private const ROWS = 256;
 
     private readonly Dialect $dialect;

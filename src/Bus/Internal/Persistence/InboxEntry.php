@@ -14,11 +14,10 @@ use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
- * The line of one message and one handler in the inbox, and what the handler sends in the outbox, both part of the handler's
- * transaction.
+ * The inbox row of one message and one handler, and the outbox rows of what the handler sends, all in the handler's transaction.
  *
- * The row is inserted blindly and travels with the handler's first statement, so it costs no round trip. When it is there
- * already, its unique key fails the insert and with it the whole transaction: whatever the handler did in ignorance is undone.
+ * The inbox row is inserted without a prior lookup and is pipelined with the handler's first statement, so it costs no round trip. If
+ * it exists, its unique key fails the insert and with it the transaction: the duplicate's changes are rolled back.
  *
  * @internal
  */
@@ -40,8 +39,8 @@ final class InboxEntry
     ) {}
 
     /**
-     * Begins a transaction. A message that may have been handled before is looked up at once, so that its handler does
-     * not even start; otherwise nothing is sent yet.
+     * Begins a transaction. For a redelivered message the insert is awaited, so that its handler does not run if it was handled before;
+     * otherwise nothing is sent yet.
      *
      * @throws SqlException
      */
@@ -71,8 +70,8 @@ final class InboxEntry
     }
 
     /**
-     * Whether the message was handled before: then that is why its transaction failed, whatever became of the first error
-     * on its way. Also when the connection was lost during a commit that did take effect.
+     * Whether the message was handled before. Then this is why its transaction failed, whatever the first error was. Also true when the
+     * connection was lost during a commit that took effect.
      *
      * @throws DuplicateMessageId when it was another message of the same id
      * @throws SqlException when the database is away and cannot say
@@ -86,7 +85,7 @@ final class InboxEntry
             $handled = $this->database->execute(self::FIND, [$this->id, $this->consumer])->value();
         } catch (SqlException $exception) {
             if (DatabaseOutage::isOne($exception)) {
-                // Nobody knows: a duplicate must not count as a failure because of that.
+                // The answer is unknown, and a duplicate must not count as a failure.
                 throw $exception;
             }
 

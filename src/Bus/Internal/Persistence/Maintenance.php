@@ -16,20 +16,20 @@ use function Weft\delay;
 use function Weft\detach;
 
 /**
- * Looks after the ledger while a bus consumes: sends what was left behind, what is due, and forgets what is old. Every worker
- * does; they take different rows.
+ * Background tasks of a consuming bus: the outbox relay, delayed messages and schedules, and the deletion of old rows. Every worker
+ * runs them; they work on different rows.
  *
  * @internal
  */
 final class Maintenance
 {
-    /** Seconds between two looks for messages that other processes have put off. */
+    /** Seconds between two checks for delayed messages of other processes. */
     private const TICK = 0.25;
 
-    /** Seconds between two looks at the outbox, a quarter more or less. */
+    /** Seconds between two passes of the outbox relay, plus or minus a quarter. */
     private const LOOK = 1.0;
 
-    /** Seconds between two purges of the inbox, a quarter more or less. */
+    /** Seconds between two purges of the inbox, plus or minus a quarter. */
     private const PURGE = 60.0;
     private const PURGE_ROWS = 5_000;
 
@@ -61,7 +61,7 @@ final class Maintenance
         }
     }
 
-    /** Returns when what it was about to send is sent. */
+    /** Returns when messages that are being published are complete. */
     public function stop(): void
     {
         if (--$this->users > 0) {
@@ -75,13 +75,13 @@ final class Maintenance
             try {
                 $task->await();
             } catch (CancelledException) {
-                // As asked for.
+                // Expected.
             }
         }
     }
 
     /**
-     * Forgets messages that were handled so long ago that they are not delivered again.
+     * Deletes inbox rows of messages that are no longer redelivered.
      *
      * @return int rows deleted
      */
@@ -111,7 +111,7 @@ final class Maintenance
             } catch (CancelledException $cancelled) {
                 throw $cancelled;
             } catch (\Throwable $thrown) {
-                // Whatever it is: without it nothing would be sent any more, and nobody would know.
+                // Any exception: without this task nothing would be published, unnoticed.
                 $this->logger->warning('The background task "{name}" of the bus failed and is retried: {error}', ['name' => $name, 'error' => $thrown->getMessage(), 'exception' => $thrown]);
                 delay($pause);
                 $pause = \min(self::LONGEST_PAUSE, 2 * $pause);
@@ -122,7 +122,7 @@ final class Maintenance
     private function look(): void
     {
         $this->relay->look();
-        // At random, so that the workers do not look all at once.
+        // With jitter, so that the workers do not query at the same time.
         delay(Jitter::around(self::LOOK, 0.25));
     }
 

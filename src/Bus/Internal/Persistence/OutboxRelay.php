@@ -9,11 +9,11 @@ use Weft\Bus\Transport;
 use Weft\Sql\Database;
 
 /**
- * Sends what was committed and then not sent, because its worker went away in between.
+ * Publishes outbox rows that were committed and not published, because their worker ended in between.
  *
- * It has no cursor and trusts no clock: every look begins with the smallest id, and a row is due when the largest id of a
- * look `relayAfter` seconds ago was not below its own. A row that is committed late, or by a machine whose clock is wrong, is
- * seen by the next look or the one after; a row that its worker is about to send may be sent twice, under one id.
+ * It has no cursor and uses no wall clock: every pass starts with the smallest id, and a row is due when the largest id of a pass
+ * `relayAfter` seconds ago was not less than its own. A row that commits late, or comes from a machine with a wrong clock, is found by one
+ * of the next passes. A row that its worker is about to publish may be published twice, with one id.
  *
  * @internal
  */
@@ -34,7 +34,7 @@ final class OutboxRelay
     }
 
     /**
-     * Looks once and sends what is due.
+     * Makes one pass and publishes what is due.
      *
      * @return int how many messages were sent
      * @throws \Weft\Bus\PublishFailed|\Weft\Sql\SqlException
@@ -54,7 +54,7 @@ final class OutboxRelay
         return $horizon === null ? 0 : $this->upTo($horizon);
     }
 
-    /** Sends everything that is there now, whoever may be about to do so. */
+    /** Publishes all rows, including those that a worker is about to publish. */
     public function all(): int
     {
         $last = $this->database->execute('SELECT max(id) FROM weft_outbox')->value();
@@ -67,7 +67,7 @@ final class OutboxRelay
         $sent = 0;
         $after = '';
         do {
-            // Only within one look, past rows that could not be sent; the next one begins at the beginning.
+            // Skips rows that could not be published, within this pass only.
             [$rows, $stuck] = $this->publisher->carry('id > ? AND id <= ? ORDER BY id', [$after, $horizon]);
             $sent += \count($rows) - \count($stuck);
             $after = $rows[\count($rows) - 1]['id'] ?? '';
@@ -76,7 +76,7 @@ final class OutboxRelay
         return $sent;
     }
 
-    /** The largest id of the latest look before a time; null when there was none. */
+    /** The largest id of the latest pass before a time; null without one. */
     private function horizonAt(float $time): ?string
     {
         $horizon = null;

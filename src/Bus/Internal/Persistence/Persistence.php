@@ -16,16 +16,16 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Sql\Database;
 
 /**
- * What the database remembers of messages: inbox, outbox, attempts, and what waits for its time.
+ * The tables of the bus in the database: inbox, outbox, redeliveries, delayed messages, schedules and blocked keys.
  *
  * @internal
  */
 final class Persistence
 {
-    /** Rows that are counted at most: in an outage there may be millions. */
+    /** Largest number of rows that is counted: in an outage there may be millions. */
     private const COUNTED = 100_000;
 
-    /** Longest id that is kept as it is, see {@see Identifier::fit()}. */
+    /** Longest id that is stored unchanged, see {@see Identifier::fit()}. */
     private const ID_BYTES = 64;
 
     /** @var array<string, int> by queue and handler */
@@ -56,7 +56,7 @@ final class Persistence
         $this->sent = new DeferredDelete($database, 'weft_outbox', 'id', $logger);
     }
 
-    /** Makes the tables, once, where they are missing. */
+    /** Creates the tables where they are missing, once. */
     public function prepare(): void
     {
         if (!$this->isReady) {
@@ -86,7 +86,7 @@ final class Persistence
         $count = fn(string $table): int => (int) $this->database->execute("SELECT count(*) FROM (SELECT 1 FROM {$table} LIMIT " . self::COUNTED . ') AS counted')->value();
         $outbox = $count('weft_outbox');
         $first = $outbox === 0 ? null : $this->database->execute('SELECT min(id) FROM weft_outbox')->value();
-        // The bus's ids are UUIDs of version 7, which begin with their time in milliseconds.
+        // Message ids are UUIDs of version 7, which begin with their time in milliseconds.
         $written = $first === null ? null : \hexdec(\substr(\str_replace('-', '', (string) $first), 0, 12)) / 1000;
 
         return [$outbox, $written === null ? 0.0 : \max(0.0, \microtime(true) - $written), $count('weft_delayed')];
@@ -110,7 +110,7 @@ final class Persistence
         }
     }
 
-    /** How often whoever handled a message has gone away, as far as it is noted. */
+    /** How often a message was redelivered, as far as it was counted. */
     public function redeliveries(Delivery $delivery, string $queue): int
     {
         $id = self::idOf($delivery->headers);
@@ -119,7 +119,7 @@ final class Persistence
     }
 
     /**
-     * Notes that a message which may have crashed a worker is about to be handled once more.
+     * Counts a redelivery before the message is handled again.
      *
      * @return int how often whoever handled it has gone away
      * @throws CrashedTooOften when that is enough
@@ -138,7 +138,7 @@ final class Persistence
         return $crashes;
     }
 
-    /** The message was settled: what {@see countRedelivery()} has noted is void. */
+    /** The message was settled: deletes the count of {@see countRedelivery()}. */
     public function clearRedeliveries(Delivery $delivery, string $queue): void
     {
         $id = self::idOf($delivery->headers);
@@ -147,7 +147,7 @@ final class Persistence
         }
     }
 
-    /** Waits until rows that can go are gone. */
+    /** Waits until pending rows are deleted. */
     public function flush(): void
     {
         $this->sent->flush();
@@ -159,7 +159,7 @@ final class Persistence
         return Identifier::fit($headers[Header::MESSAGE_ID] ?? '', self::ID_BYTES);
     }
 
-    /** 64 bits of a name: short in every row of the inbox, and the same in every process. */
+    /** A hash of 64 bits: short in every inbox row, and the same in every process. */
     private function consumer(string $name): int
     {
         return $this->consumers[$name] ??= \unpack('q', \hash('xxh3', $name, true))[1];

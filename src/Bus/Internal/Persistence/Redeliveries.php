@@ -10,8 +10,8 @@ use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
- * How often a message was delivered again, for all workers together. Only such messages have a row: a first delivery costs
- * nothing, for the broker itself marks the next one.
+ * Counts redeliveries for all workers together. Only redelivered messages have a row: a first delivery costs nothing, because the broker
+ * marks the next one.
  *
  * @internal
  */
@@ -23,7 +23,7 @@ final class Redeliveries
     ) {}
 
     /**
-     * Durable when it returns: what happens next may be the end of the process.
+     * The count is durable when this returns, because the process may crash next.
      *
      * @return int how often it was called for the message, this time included
      * @throws SqlException
@@ -52,7 +52,7 @@ final class Redeliveries
         try {
             $this->database->execute('DELETE FROM weft_redeliveries WHERE message_id = ? AND consumer = ?', [$id, $consumer]);
         } catch (SqlException $exception) {
-            // The row goes with the retention; until then it counts for a message that is not delivered again.
+            // The row is deleted after the retention; until then it belongs to a message that is not redelivered.
             $this->logger->warning('The redelivery count of message {id} could not be deleted: {error}', ['id' => $id, 'error' => $exception->getMessage(), 'exception' => $exception]);
         }
     }

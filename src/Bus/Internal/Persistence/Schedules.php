@@ -16,21 +16,21 @@ use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
- * Recurring messages. The row of a schedule says before when all its times are done (`due`). Whichever worker moves that past a time
- * puts the message off in the same transaction, so that each time gives one message, however many workers there are, and also
- * while some of them know another rule: then the times of both are due.
+ * Recurring messages. The row of a schedule stores the time (`due`) before which all times have fired. A worker advances it and stores the
+ * delayed message in the same transaction. Each time therefore yields one message, however many workers there are, also while they have
+ * different rules: then the times of all rules fire.
  *
  * @internal
  */
 final class Schedules
 {
-    /** Seconds until a schedule that has failed is tried again. */
+    /** Seconds until a failed schedule is retried. */
     private const PAUSE = 10.0;
 
     /** @var array<string, array{Cron, \Closure(): object}> by name */
     private array $known = [];
 
-    /** Times that are looked at one by one before everything until now counts as one time. */
+    /** Missed times that are stepped through one by one before all times until now count as one. */
     private const CLOSE_TIMES = 10;
 
     /** @var array<string, int> since when the rule of each has been known, in seconds since 1970; 0 for as long as there were times */
@@ -39,7 +39,7 @@ final class Schedules
     /** @var array<string, float> until when those that have failed wait, by name */
     private array $paused = [];
 
-    /** When to look next, as {@see Clock::now()} has it. */
+    /** When to check next, by {@see Clock::now()}. */
     private float $due = 0.0;
 
     public function __construct(
@@ -56,13 +56,13 @@ final class Schedules
         $this->due = 0.0;
     }
 
-    /** When there may be something to send; null without schedules. */
+    /** When a message may be due; null without schedules. */
     public function next(): ?float
     {
         return $this->known === [] ? null : $this->due;
     }
 
-    /** Sends what is due. Times that nobody was there for are made up for by one message. */
+    /** Fires due schedules. Times missed while no process was running yield one message. */
     public function fire(): void
     {
         $now = Clock::now();
@@ -92,7 +92,7 @@ final class Schedules
         } catch (SqlException | CancelledException $exception) {
             throw $exception;
         } catch (\Throwable $thrown) {
-            // Its command could not be made. Others must not wait for that.
+            // Its command could not be created. Other schedules must not wait for it.
             $this->logger->error('The command of schedule "{name}" could not be created, next attempt in {seconds} seconds: {error}', [
                 'name' => $name,
                 'seconds' => self::PAUSE,
@@ -133,11 +133,7 @@ final class Schedules
         return (float) $next;
     }
 
-    /**
-     * A rule that others had not known before has no times from before it came. What the others know stays due.
-     *
-     * @param array<string, mixed> $row
-     */
+    /** A rule that no other process knew has no times before it was added. The times of other rules stay due. */
     private function learn(string $name, Cron $cron, array $row, float $now): void
     {
         $this->since[$name] ??= $row['rule'] === $cron->rule ? 0 : (int) $now;
@@ -155,7 +151,7 @@ final class Schedules
     private static function latest(Cron $cron, int $time, float $now): array
     {
         for ($times = 0; ($next = $cron->after($time)) <= $now; $times++) {
-            // So many of them are an outage.
+            // So many missed times mean an outage.
             $time = $times < self::CLOSE_TIMES ? $next : (int) $now;
         }
 
@@ -167,7 +163,7 @@ final class Schedules
         try {
             $this->database->execute('INSERT INTO weft_schedules (name, rule, due) VALUES (?, ?, ?)', [$name, $cron->rule, $due]);
         } catch (ConstraintViolation) {
-            // Another worker was first; the next look finds its row.
+            // Another worker was first; the next check finds its row.
         }
     }
 }

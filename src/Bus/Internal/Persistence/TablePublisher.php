@@ -19,15 +19,15 @@ use function Weft\shield;
 use function Weft\timeout;
 
 /**
- * Publishes rows of a table and deletes those the broker has. Several processes take different rows; where a database cannot
- * lock rows they may take the same, and those messages arrive twice, with one id. Where the messages are in the same database
- * all of it is one transaction.
+ * Publishes rows of a table and deletes them when the broker has confirmed them. Several processes take different rows. Where a database
+ * cannot lock rows they may take the same ones, and those messages are published twice, with one id. If the messages are in the same
+ * database, all of it is one transaction.
  *
  * @internal
  */
 final class TablePublisher
 {
-    /** Rows published in one confirm window and deleted by one statement. */
+    /** Rows per confirm window and DELETE statement. */
     public const BATCH = 2000;
 
     /** Seconds that publishing and deleting a batch may take. */
@@ -35,7 +35,7 @@ final class TablePublisher
 
     private readonly Dialect $dialect;
 
-    /** The transport again, when its messages are in the same database. */
+    /** The transport, if its messages are in the same database. */
     private readonly ?DatabaseTransport $shared;
 
     /** @param bool $cancellable whether rows may be taken back as long as their `due` is above 0 */
@@ -51,7 +51,7 @@ final class TablePublisher
     }
 
     /**
-     * A cancellation waits until what was published is deleted: a worker that stops must not leave it to be sent again.
+     * Cancelling waits until published rows are deleted, so that a stopping worker does not leave them to be published again.
      *
      * @param string      $condition which rows, in which order
      * @param list<mixed> $parameters
@@ -88,7 +88,7 @@ final class TablePublisher
     }
 
     /**
-     * Where rows cannot be locked, those on their way have a time below 0, so that nobody takes back what is about to leave.
+     * Where rows cannot be locked, rows being published have a negative time, so that they cannot be cancelled.
      *
      * @param list<mixed> $parameters
      * @return array{list<array<string, mixed>>, list<array<string, mixed>>}
@@ -157,7 +157,7 @@ final class TablePublisher
                 return $rows;
             }
         }
-        // The others are published already; told apart they are once more, under the same ids.
+        // The others were published; they are published again one by one, with the same ids.
         return \array_merge(...\array_map(fn(array $row): array => $this->send($connection, $queue, [$row]), $rows));
     }
 

@@ -10,7 +10,7 @@ use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
- * Makes the ledger's tables where they are missing.
+ * Creates the tables of the bus where they are missing.
  *
  * @internal
  */
@@ -19,7 +19,7 @@ final class Tables
     public const NAMES = ['weft_inbox', 'weft_outbox', 'weft_redeliveries', 'weft_delayed', 'weft_schedules', 'weft_blocked_keys', 'weft_blocked_messages', 'weft_rate_limits'];
 
     /**
-     * An account that may not make tables can use those that are there.
+     * An account without the permission to create tables can use existing ones.
      *
      * @throws SqlException when they are missing and cannot be made
      */
