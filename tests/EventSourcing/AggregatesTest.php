@@ -169,7 +169,7 @@ final class AggregatesTest extends EventSourcingTestCase
         self::assertEquals(new StreamReverted('account:1', 3), $this->store($kind)->read(after: 12, limit: 1)[0]->event);
 
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('is at version 25 and cannot be taken back to 26');
+        $this->expectExceptionMessage('is at version 25 and cannot be reverted to 26');
         $database->transaction(static fn(Transaction $transaction) => $accounts->revert($transaction, '1', 26));
     }
 
