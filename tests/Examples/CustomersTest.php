@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Examples;
 
 use PHPUnit\Framework\TestCase;
+use Weft\Sql\Database;
 
 /**
  * Runs the customers example as its users do, and stops and kills it in the middle.
@@ -37,7 +38,17 @@ final class CustomersTest extends TestCase
 
     public function testRabbitMqAndPostgreSqlStoreEveryCommandOnce(): void
     {
-        [$code, $output] = $this->finish($this->start('--commands=2000 --broker=rabbitmq'));
+        // A schema of its own: the tables of an earlier version may be in the database.
+        $schema = 'customers_' . \bin2hex(\random_bytes(4));
+        $dsn = (string) \getenv('DATABASE_URL');
+        $database = Database::connect($dsn);
+        $database->execute("CREATE SCHEMA {$schema}");
+        try {
+            [$code, $output] = $this->finish($this->start('--commands=2000 --broker=rabbitmq', ['DATABASE_URL' => "{$dsn}?options=" . \rawurlencode("-c search_path={$schema}")]));
+        } finally {
+            $database->execute("DROP SCHEMA {$schema} CASCADE");
+            $database->close();
+        }
 
         self::assertSame(0, $code, $output);
         self::assertStringContainsString('✓ 2,000 rows, 2,000 events, 0 lost, 0 duplicates', $output);
