@@ -15,4 +15,17 @@ final class Interrupted extends \Exception
             pcntl_signal($signal, static fn (int $signal) => throw new self('interrupted', $signal));
         }
     }
+
+    /** Postpones it to {@see resume()}: a process is started and kept in a variable, so that the clean-up knows it. */
+    public static function postpone(): void
+    {
+        pcntl_async_signals(false);
+    }
+
+    /** @throws self when a signal has come since {@see postpone()} */
+    public static function resume(): void
+    {
+        pcntl_async_signals(true);
+        pcntl_signal_dispatch();
+    }
 }

@@ -29,6 +29,7 @@ final class Program
         $streams = [['file', '/dev/null', 'r'], ['pipe', 'w'], ['file', $log, 'w']];
         $process = @proc_open($command, $streams, $pipes, null, $environment + getenv());
         if ($process === false) {
+            Interrupted::resume();
             throw new BenchmarkException("cannot start {$command[0]}");
         }
         $this->process = $process;
@@ -53,8 +54,10 @@ final class Program
     {
         $cpu = self::childrenCpuSeconds();
         $started = microtime(true);
+        Interrupted::postpone();
         $program = new self($command, $environment, $log);
         try {
+            Interrupted::resume();
             $program->awaitEnd($started, $timeout, $tick);
         } catch (Interrupted $interrupted) {
             $program->end();

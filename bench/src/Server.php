@@ -33,12 +33,15 @@ final class Server
     public static function start(array $command, array $environment, string $log, int $port, float $timeout = 20.0): self
     {
         $streams = [['file', '/dev/null', 'r'], ['file', $log, 'w'], ['file', $log, 'a']];
+        Interrupted::postpone();
         $process = @proc_open(['setsid', ...$command], $streams, $pipes, null, $environment + getenv());
         if ($process === false) {
+            Interrupted::resume();
             throw new BenchmarkException("cannot start {$command[0]}");
         }
         $server = new self($process, proc_get_status($process)['pid'], $log);
         try {
+            Interrupted::resume();
             $server->awaitPort($port, $timeout);
         } catch (BenchmarkException | Interrupted $failure) {
             $server->stop();

@@ -45,6 +45,21 @@ final class ProgramTest extends TestCase
         self::assertFalse(posix_kill($pid, 0), 'the program is left behind');
     }
 
+    public function testOneIsEndedThatIsInterruptedWhileItStarts(): void
+    {
+        $code = 'require $argv[1]; Weft\Bench\Script::run("program", "", static function (array $arguments): int {'
+            . 'Weft\Bench\Program::run(["sh", "-c", "echo \$\$ >&2; kill -INT \$PPID; exec sleep 600"], [], $arguments[1], 60.0, static fn () => null); return 0; });';
+        for ($round = 0; $round < 10; $round++) {
+            $command = [PHP_BINARY, '-r', $code, '--', dirname(__DIR__, 2) . '/bench/autoload.php', $this->log];
+            exec(implode(' ', array_map(escapeshellarg(...), $command)) . ' 2>&1', $output, $exit);
+            $pid = (int) file_get_contents($this->log);
+
+            self::assertSame(128 + SIGINT, $exit, implode("\n", $output));
+            self::assertGreaterThan(1, $pid);
+            self::assertFalse(posix_kill($pid, 0), 'the program is left behind');
+        }
+    }
+
     public function testItReportsOutputAndCpuTimeAndPeakMemoryOfTheProgram(): void
     {
         $code = '$block = str_repeat("x", 64 << 20);'

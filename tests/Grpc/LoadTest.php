@@ -93,10 +93,11 @@ final class LoadTest extends TestCase
         $run->signal(SIGTERM);
 
         self::assertSame(0, $run->end());
-        self::assertSame(10_000, $report['count']);
-        // grpc-go tries a call again that it finds on a connection with GOAWAY, but once only, and may find it on the same connection: then
-        // the call has failed before it was sent, which its message says. That happens once in some hundred replaced workers.
+        // grpc-go repeats a call that it puts on a connection with GOAWAY, but only once, and may put it on the same connection again: then the
+        // call fails before it is sent, as its message says. That happens once in some hundred replaced workers. ghz counts each attempt.
         $failed = array_filter($report['details'], static fn (array $call): bool => $call['status'] !== 'OK');
+        self::assertGreaterThanOrEqual(10_000, $report['count']);
+        self::assertLessThanOrEqual(10_000 + \count($failed), $report['count']);
         $sent = array_filter($failed, static fn (array $call): bool => preg_match('/is draining|is closing/', $call['error']) !== 1);
         self::assertSame([], array_values($sent));
         self::assertLessThan(3, \count($failed), 'of six replaced workers');

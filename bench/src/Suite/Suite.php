@@ -88,6 +88,7 @@ final class Suite
         try {
             $this->services->start($entry->services());
             $environment = $entry->services() === [] ? [] : $this->services->variables();
+            Interrupted::postpone();
             $code = $this->watch(new Child($command, $environment, $log), $entry, $left);
         } catch (BenchmarkException $failure) {
             file_put_contents($log, "{$failure->getMessage()}\n");
@@ -112,6 +113,7 @@ final class Suite
         $names = array_map($this->name(...), $left);
         $console = new Console($this->name($entry), $names, $this->expectedSeconds($entry), array_sum(array_map($this->expectedSeconds(...), $left)));
         try {
+            Interrupted::resume();
             $code = $child->await($console->say(...));
             $console->finish();
 

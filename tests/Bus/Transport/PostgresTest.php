@@ -260,7 +260,8 @@ final class PostgresTest extends TransportConformance
 
             // Each is there twice, as it was sent and as it was taken: all 32,000 would be 85 MB.
             self::assertLessThan(48_000_000, \max($sizes), \implode(' ', $sizes));
-            self::assertLessThan(1.2 * $sizes[15], $sizes[31], \implode(' ', $sizes));
+            // The server shortens the file when it likes, so the peaks are compared.
+            self::assertLessThan(1.3 * \max(\array_slice($sizes, 0, 16)), \max(\array_slice($sizes, 16)), \implode(' ', $sizes));
             $consumer->close();
             $database->close();
         });
