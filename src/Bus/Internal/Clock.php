@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 /**
- * The wall clock of everything that leaves later, comes again or expires. Tests set it; then it stands still between two calls.
+ * The wall clock of delays, schedules and expiry. Tests can set it, and it then stands still.
  *
  * @internal
  */
@@ -13,13 +13,13 @@ final class Clock
 {
     private static ?float $time = null;
 
-    /** Seconds since 1970, as microtime(true) has them. */
+    /** Seconds since 1970, as in microtime(true). */
     public static function now(): float
     {
         return self::$time ?? \microtime(true);
     }
 
-    /** Seconds of a clock that is never set, for how long something takes or may take. */
+    /** Seconds of a monotonic clock, for durations and timeouts. */
     public static function monotonic(): float
     {
         return \hrtime(true) / 1e9;

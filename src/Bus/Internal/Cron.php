@@ -5,16 +5,13 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 /**
- * A line of a crontab in a time zone, with Debian's cron for a model, see its crontab(5) and cron(8).
- *
- * A rule at fixed times (neither its minutes nor its hours begin with `*`) is due once at each of them: right after a change of the
- * clocks that leaves the time out, and the first time where one comes twice. Other rules are due at each minute that fits.
+ * A crontab rule in a time zone, after Debian's cron, see its crontab(5) and cron(8).
  *
  * @internal
  */
 final class Cron
 {
-    /** Seconds that no rule lets pass without a time: 40 years may lie between two 29 February of one weekday. */
+    /** Seconds within which every rule fires: 40 years may lie between two 29 February on one weekday. */
     private const LONGEST = 41 * 366 * 86_400;
 
     private const RULE_BYTES = 200;
@@ -22,7 +19,7 @@ final class Cron
     private readonly CronFields $fields;
     private readonly LocalTime $local;
 
-    /** The rule and its zone, the same for all that write it the same. */
+    /** The rule and its zone, normalised. */
     public readonly string $rule;
 
     /** @throws \ValueError when it is no such line, or one that never comes */
@@ -32,7 +29,7 @@ final class Cron
     ) {
         $this->fields = CronFields::of($expression);
         $this->local = new LocalTime($zone);
-        // The column of a schedule's rule takes no more.
+        // The length of the column for rules.
         $this->rule = Identifier::fit("{$this->fields->text} {$zone->getName()}", self::RULE_BYTES);
         $this->after(0);
     }
@@ -49,7 +46,7 @@ final class Cron
         return $next ?? throw new \ValueError("The schedule \"{$this->rule}\" never fires");
     }
 
-    /** Of the days that fit the first time that is later. What is on the wall on a day is at most a day away from its midnight in UTC. */
+    /** The first later time on the matching days. A local day is at most one day away from the UTC day. */
     private function fixedAfter(int $time): ?int
     {
         $end = $time + self::LONGEST;
@@ -70,7 +67,7 @@ final class Cron
         return null;
     }
 
-    /** By the seconds that pass: by the clock on the wall the hour that comes twice would be passed over. */
+    /** In elapsed seconds: by local time a repeated hour would be skipped. */
     private function fittingAfter(int $time): ?int
     {
         $end = $time + self::LONGEST;
@@ -91,7 +88,7 @@ final class Cron
         return null;
     }
 
-    /** So many seconds later, but not past a change of the clocks: then as late as that is. */
+    /** So many seconds later, but not beyond a change of the clocks. */
     private function skip(int $moment, int $seconds): int
     {
         $change = $this->local->changeWithin($moment, $moment + $seconds);

@@ -30,7 +30,7 @@ final class CronFields
     /** Whether neither minutes nor hours begin with `*`. */
     public readonly bool $isAtFixedTimes;
 
-    /** Whether both days have to fit: in cron either will do, unless one begins with `*`. */
+    /** Whether both days must match: in cron either may match, unless one begins with `*`. */
     private readonly bool $bothDays;
 
     /** @var list<FieldInterface> */
@@ -94,7 +94,7 @@ final class CronFields
     private function matches(int $index, \DateTimeImmutable $date): bool
     {
         foreach ($this->parts[$index] as $part) {
-            // Of the 31st of a month without one the library takes the working day next to the 1st.
+            // In a month without a 31st the library takes the working day nearest to the 1st.
             if ($part === '*' || !(\str_ends_with($part, 'W') && (int) $part > (int) $date->format('t')) && $this->matchers[$index]->isSatisfiedBy($date, $part, false)) {
                 return true;
             }
@@ -129,17 +129,13 @@ final class CronFields
         return $first === null && ((int) ($step ?? 1)) === 1 ? ['*'] : self::stepped($from, $to, (int) ($step ?? 1));
     }
 
-    /**
-     * Number by number: the library begins anew with a step that is too long, and takes a 7 in it for a Sunday.
-     *
-     * @return non-empty-list<string>
-     */
+    /** Number by number: the library starts again with a step that is too long, and treats a 7 in it as Sunday. */
     private static function stepped(int $from, int $to, int $step): array
     {
         return \array_map(strval(...), $step > $to - $from ? [$from] : \range($from, $to, $step));
     }
 
-    /** The last day, a working day, the last or the nth of a weekday. */
+    /** The last day, a working day, or the last or nth weekday. */
     private static function isSpecial(string $part, int $index): bool
     {
         return match ($index) {
@@ -149,7 +145,7 @@ final class CronFields
         };
     }
 
-    /** Version 3.3 of the library has what PHP 8.2 and later call deprecated when they compile it. */
+    /** Version 3.3 of the library triggers deprecations of PHP 8.2 and later when it is compiled. */
     private static function load(): void
     {
         if (\class_exists(FieldFactory::class, false)) {

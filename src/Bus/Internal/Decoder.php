@@ -13,7 +13,7 @@ use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\Transport\Delivery;
 
 /**
- * Makes the message of a delivery.
+ * Decodes the message of a delivery.
  *
  * @internal
  */

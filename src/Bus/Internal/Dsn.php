@@ -12,7 +12,7 @@ use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
 
 /**
- * The transport a DSN names.
+ * Creates the transport that a DSN names.
  *
  * @internal
  */
@@ -27,7 +27,7 @@ final class Dsn
             'postgres', 'postgresql', 'pgsql' => Postgres::connect($dsn),
             'sqlite' => Sqlite::connect($dsn, $database),
             'memory' => new Memory(),
-            // Only the scheme is repeated: the rest may hold a password.
+            // Only the scheme is shown: the rest may contain a password.
             false => throw new \ValueError('The DSN of a bus must start with amqp:, amqps:, postgres:, sqlite: or memory:, got one without a scheme'),
             default => throw new \ValueError('The DSN of a bus must start with amqp:, amqps:, postgres:, sqlite: or memory:, got ' . $scheme . ':'),
         };

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 /**
- * What has led to an exception.
+ * An exception with its previous exceptions.
  *
  * @internal
  */
 final class ExceptionChain
 {
     /**
-     * The exception and all its previous ones, each once: a chain may be closed to a circle.
+     * The exception and all its previous exceptions, each once: a chain may be circular.
      *
      * @return iterable<\Throwable>
      */

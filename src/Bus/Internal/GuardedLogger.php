@@ -10,13 +10,13 @@ use Weft\Internal\Printable;
 use Weft\Runtime\CancelledException;
 
 /**
- * The logger the bus was given. What it throws must not change what becomes of a message.
+ * The logger of the bus. Its exceptions must not affect the outcome of a message.
  *
  * @internal
  */
 final class GuardedLogger extends AbstractLogger
 {
-    /** What PHP's own log gets at most. */
+    /** Bytes written to PHP's own log at most. */
     private const BYTES = 8_192;
 
     public function __construct(private readonly LoggerInterface $logger) {}

@@ -5,15 +5,15 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 /**
- * Ids and keys that come from messages, as a column of text takes them.
+ * Fits ids and keys from messages into text columns.
  *
  * @internal
  */
 final class Identifier
 {
     /**
-     * As it is, where it is no longer than `$bytes` and a text that every database takes: UTF-8 without NUL. Its SHA-256 elsewhere,
-     * which has 64 bytes.
+     * Unchanged if it has at most `$bytes` and is UTF-8 without NUL, which every database accepts; otherwise its SHA-256, which has 64
+     * bytes.
      */
     public static function fit(string $name, int $bytes): string
     {

@@ -5,19 +5,19 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal;
 
 /**
- * What the clock on a wall of a time zone shows, as seconds since 1970 as if it were UTC.
+ * The local time of a time zone, as seconds since 1970 as if it were UTC.
  *
  * @internal
  */
 final class LocalTime
 {
-    /** Seconds by which no zone is away from UTC, and a bit. */
+    /** Seconds; no zone is further from UTC. */
     private const FARTHEST = 93_600;
 
-    /** A larger change of the clocks, in seconds, is a correction, as in cron(8): times that it leaves out are gone. */
+    /** Seconds; a larger change of the clocks is a correction, as in cron(8), and its skipped times are lost. */
     private const LARGEST_CHANGE = 10_800;
 
-    /** Seconds of which the changes are known at a time. */
+    /** Seconds for which changes are loaded at a time. */
     private const SPAN = 400 * 86_400;
 
     private int $from = 0;
@@ -28,7 +28,7 @@ final class LocalTime
 
     public function __construct(private readonly \DateTimeZone $zone) {}
 
-    /** Seconds that the wall is ahead of UTC. */
+    /** Seconds that local time is ahead of UTC. */
     public function offset(int $time): int
     {
         $this->learn($time, $time);
@@ -43,7 +43,7 @@ final class LocalTime
         return $offset;
     }
 
-    /** The first change of the clocks after a time, up to another one; null when there is none. */
+    /** The first change of the clocks between two times; null when there is none. */
     public function changeWithin(int $after, int $until): ?int
     {
         $this->learn($after, $until);
@@ -56,10 +56,7 @@ final class LocalTime
         return null;
     }
 
-    /**
-     * When the wall shows it: the first time where that is twice, and at the change that leaves it out where that is never. Null for a
-     * time that a correction leaves out.
-     */
+    /** When local time shows it: the first time if it is repeated, and at the change if it is skipped. */
     public function once(int $wall): ?int
     {
         $this->learn($wall - self::FARTHEST, $wall + self::FARTHEST);
@@ -71,7 +68,7 @@ final class LocalTime
                 return $at;
             }
             if ($index > 0 && $at < $since) {
-                // The wall went from before it to after it.
+                // Local time jumped over it.
                 return $offset - $this->offsets[$index - 1][1] <= self::LARGEST_CHANGE ? $since : null;
             }
         }
@@ -86,7 +83,7 @@ final class LocalTime
         }
         $this->from = $from - 3 * self::FARTHEST;
         $this->to = $to + self::SPAN;
-        // Zones that are an offset have no list of changes.
+        // Zones that are an offset have no transitions.
         $changes = $this->zone->getTransitions($this->from, $this->to) ?: [['ts' => $this->from, 'offset' => $this->zone->getOffset(new \DateTimeImmutable('@0'))]];
         $this->offsets = \array_map(static fn(array $change): array => [$change['ts'], $change['offset']], $changes);
     }

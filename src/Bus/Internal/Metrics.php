@@ -9,8 +9,8 @@ use Weft\Native;
 use Weft\Native\Histogram;
 
 /**
- * What becomes of messages, for `/metrics`, by their type. Types are those that the program has a class for, all others are one,
- * so that no sender can make series.
+ * Counts outcomes of messages by type for `/metrics`. All types without a class in the program share one label value, so that senders
+ * cannot create series.
  *
  * @internal
  */
@@ -34,7 +34,7 @@ final class Metrics
 
     private function __construct(private readonly Codec $codec) {}
 
-    /** Null where nobody can ask. */
+    /** Null when nobody can read the metrics. */
     public static function of(Codec $codec): ?self
     {
         return Native\measured() ? new self($codec) : null;

@@ -15,13 +15,13 @@ use Weft\Runtime\CancelledException;
 use function Weft\delay;
 
 /**
- * What waits, and how the connections to the broker are, for `/metrics`: looked up now and then while a queue is consumed.
+ * Publishes backlogs and the state of the broker's connections to `/metrics`, polled while a queue is consumed.
  *
  * @internal
  */
 final class MetricsPoller
 {
-    /** Seconds between two looks. */
+    /** Seconds between two polls. */
     private const EVERY = 5.0;
 
     private const STATES = ['connected', 'connecting', 'blocked', 'closed'];
@@ -32,11 +32,11 @@ final class MetricsPoller
         private readonly LoggerInterface $logger,
     ) {}
 
-    /** Until it is cancelled. */
+    /** Runs until it is cancelled. */
     public function follow(string $queue): never
     {
         while (true) {
-            // Each by itself: without the broker the database can be asked.
+            // Independently: the database can be queried without the broker.
             $this->attempt($this->connections(...));
             $this->attempt($this->backlog(...));
             $this->attempt(fn() => $this->depth($queue));

@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal;
 use Weft\Internal\Jitter;
 
 /**
- * Random where it decides what becomes of messages. Tests take it out.
+ * Random numbers that decide the outcome of messages. Tests replace the generator.
  *
  * @internal
  */

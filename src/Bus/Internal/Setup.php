@@ -39,7 +39,7 @@ use Weft\Runtime\Local;
 use Weft\Sql\Database;
 
 /**
- * What a bus was connected with and what all its parts share.
+ * The options of a bus, and the parts that its components share.
  *
  * @internal
  */
@@ -55,7 +55,7 @@ final class Setup
     public readonly HandlerCompiler $compiler;
     public readonly SagaCompiler $sagas;
 
-    /** For handlers whose messages take turns. */
+    /** For handlers whose messages run one at a time. */
     public readonly KeyedMutex $inTurn;
 
     public readonly BusStats $stats;
@@ -107,7 +107,7 @@ final class Setup
         $this->delays = $this->persistence?->delayed ?? ($transport instanceof DelayingTransport ? $transport->delays() : null);
     }
 
-    /** The context of the handler that called, directly or from a task it has started. */
+    /** The context of the current handler, also in tasks that it has started. */
     public function handling(): ?Context
     {
         $context = $this->current->value();

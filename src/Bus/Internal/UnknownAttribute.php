@@ -26,8 +26,7 @@ use Weft\Bus\Validate;
 use Weft\Bus\Version;
 
 /**
- * An attribute that is misspelt or lacks its `use`. PHP passes over attributes whose class does not exist, so that a time limit,
- * a retry or an encryption would silently not be there.
+ * Detects attributes that are misspelt or not imported. PHP ignores attributes whose class does not exist.
  *
  * @internal
  */
@@ -57,7 +56,7 @@ final class UnknownAttribute
         return null;
     }
 
-    /** A name that is not imported is one of the namespace it stands in; those of other libraries may be missing. */
+    /** A name that is not imported resolves to the current namespace. Attributes of other libraries may be missing. */
     private static function isOurs(string $attribute, string $namespace): bool
     {
         $end = \strrpos($attribute, '\\');

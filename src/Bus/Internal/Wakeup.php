@@ -10,14 +10,13 @@ use Weft\Runtime\TimeoutException;
 use function Weft\timeout;
 
 /**
- * Lets tasks wait until something may have changed. They look again themselves: a wake-up carries nothing, and one that
- * nobody waits for is forgotten.
+ * Lets tasks wait for a change. A wake-up carries no data, so tasks check again, and it is lost if no task is waiting.
  *
  * @internal
  */
 final class Wakeup
 {
-    /** Counts the wake-ups, so that one that came before the wait is not missed. */
+    /** Counts wake-ups, so that one before the wait is not missed. */
     public int $generation = 0;
 
     private readonly WaitQueue $queue;

@@ -5,13 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Flow;
 
 /**
- * How many handlers may run at once, found by how long they take: as many as do not make each other slower.
- *
- * The gradient of Netflix's concurrency-limits (`Gradient2Limit`; the idea is TCP Vegas, Brakmo and Peterson 1995): at each step
- * the limit is multiplied by what calls have taken of late over what they take now, and a few are added to see whether
- * more would do. Calls that have become slower bring it down, at most by half a step; calls that stay as fast let it
- * grow. Unlike there what calls have taken of late follows time and not the number of calls, quickly down and
- * slowly up, so that a database that has become slow is not taken for normal within seconds.
+ * Adapts the concurrency to the observed latency: as many handlers as run without slowing each other down, by the gradient algorithm of
+ * Netflix's concurrency-limits, after TCP Vegas.
  *
  * @internal
  */
@@ -21,20 +16,20 @@ final class AdaptiveLimit
     public const MOST = 100;
     private const FIRST = 20.0;
 
-    /** Calls may be this much slower than of late without any consequence. */
+    /** Latency may rise by this factor without consequences. */
     private const TOLERANCE = 1.5;
 
-    /** What is added at each step: calls that may wait for others. */
+    /** Additional calls per step, to probe for a higher limit. */
     private const HEADROOM = 4.0;
 
-    /** How much of a step is taken. */
+    /** Weight of a step. */
     private const SMOOTHING = 0.2;
 
-    /** Seconds and calls that make a step. */
+    /** Seconds and calls per step. */
     private const STEP = 0.05;
     private const CALLS = 10;
 
-    /** Seconds in which what is normal follows half of the way to calls that take longer, and to those that take less. */
+    /** Seconds in which the baseline moves half of the way to slower, and to faster calls. */
     private const UP = 60.0;
     private const DOWN = 0.2;
 
@@ -42,7 +37,7 @@ final class AdaptiveLimit
 
     private float $exact = self::FIRST;
 
-    /** Seconds a call takes of late; null before the first step. */
+    /** Recent seconds per call; null before the first step. */
     private ?float $normal = null;
 
     private float $sum = 0.0;
@@ -83,7 +78,7 @@ final class AdaptiveLimit
         $this->normal ??= $taken;
         $gradient = \max(0.5, \min(1.0, self::TOLERANCE * $this->normal / $taken));
         $this->normal += ($taken - $this->normal) * (1.0 - 0.5 ** ($elapsed / ($taken > $this->normal ? self::UP : self::DOWN)));
-        // Far from the limit nothing is learnt about it, unless calls have become slow.
+        // Far below the limit a step says nothing about it, unless calls have become slow.
         if ($gradient === 1.0 && 2 * $this->peak < $this->limit) {
             return;
         }

@@ -10,7 +10,7 @@ use Weft\Bus\Internal\ExceptionChain;
 use Weft\Bus\Internal\Consuming\RetryPolicy;
 
 /**
- * The state of a circuit breaker: closed, open until a time, or waiting for the one message that is tried.
+ * The state of a circuit breaker: closed, open until a time, or half-open with one message being tried.
  *
  * @internal
  */
@@ -18,12 +18,12 @@ final class BreakerState
 {
     private int $inARow = 0;
 
-    /** When the pause is over, by the monotonic clock; null when closed. */
+    /** The end of the pause, by the monotonic clock; null when closed. */
     private ?float $until = null;
 
     private float $pause;
 
-    /** Tag of the one message that is tried; null as long as none is. */
+    /** Tag of the message being tried; null when there is none. */
     private ?int $probe = null;
 
     public function __construct(
@@ -34,19 +34,19 @@ final class BreakerState
         $this->pause = $rule->pause;
     }
 
-    /** Whether no message may be started now. */
+    /** Whether no message may start. */
     public function isOpen(): bool
     {
         return $this->until !== null && ($this->probe !== null || self::now() < $this->until);
     }
 
-    /** Seconds until that may change by itself; null when it does not. */
+    /** Seconds until the state may change by itself; null when it does not. */
     public function retryAfter(): ?float
     {
         return $this->until === null || $this->probe !== null ? null : \max(0.0, $this->until - self::now());
     }
 
-    /** A message is started, and it may be the one that is tried. */
+    /** A message starts, possibly as the one being tried. */
     public function started(int $tag): void
     {
         $this->probe = $this->until === null ? null : $tag;
@@ -55,7 +55,7 @@ final class BreakerState
     public function succeeded(int $tag): void
     {
         $this->inARow = 0;
-        // One that was started before the pause says nothing about now.
+        // A message that started before the pause says nothing about the current state.
         if ($this->probe === $tag) {
             $this->until = $this->probe = null;
             $this->pause = $this->rule->pause;
@@ -66,7 +66,7 @@ final class BreakerState
     public function failed(int $tag, \Throwable $thrown): void
     {
         if (!$this->counts($thrown)) {
-            // It was answered: that a message is at fault says nothing against the others.
+            // A failure caused by the message itself shows that the handler works.
             $this->probe === $tag && $this->succeeded($tag);
 
             return;
@@ -80,7 +80,7 @@ final class BreakerState
         }
     }
 
-    /** It is over: where it was neither, another one is tried. */
+    /** The message ended without an outcome: another one is tried. */
     public function ended(int $tag): void
     {
         if ($this->probe === $tag) {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Flow;
 
 /**
- * How many handlers run, and whether another one may.
+ * Counts running handlers and decides whether another one may start.
  *
  * @internal
  */
@@ -14,7 +14,7 @@ final class ConcurrencyLimit
     /** @var array<int, int> when handlers were started, in nanoseconds where that is measured, by delivery tag */
     private array $taken = [];
 
-    /** Null where the number of handlers is given. */
+    /** Null for a fixed concurrency. */
     private readonly ?AdaptiveLimit $gradient;
 
     /**
@@ -33,7 +33,7 @@ final class ConcurrencyLimit
         return \count($this->taken) < ($this->concurrency ?? $this->gradient->limit ?? 0) && ($this->breaker === null || !$this->breaker->isOpen());
     }
 
-    /** Seconds after which a place may be free without a handler having ended; null when there is no such time. */
+    /** Seconds until there may be capacity without a handler having ended; null when there is no such time. */
     public function retryAfter(): ?float
     {
         return $this->breaker?->retryAfter();

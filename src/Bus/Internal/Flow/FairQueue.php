@@ -9,7 +9,7 @@ use Weft\Bus\Priority;
 use Weft\Bus\Transport\Delivery;
 
 /**
- * Deliveries that are here and not started: the highest priority first, among equals one of each tenant after the other.
+ * Fetched deliveries that have not started: highest priority first, and equal priorities in rotation over the tenants.
  *
  * @internal
  */
@@ -23,7 +23,7 @@ final class FairQueue
     public function add(Delivery $delivery): void
     {
         $priority = (int) ($delivery->headers[Header::PRIORITY] ?? Priority::NORMAL);
-        // A key of digits must stay a string: renumbering would change the order.
+        // The prefix keeps numeric keys strings: renumbering would change the order.
         $tenant = 'k' . ($delivery->headers[Header::FAIR_KEY] ?? '');
         if (!isset($this->waiting[$priority])) {
             $this->waiting[$priority] = [];

@@ -12,8 +12,7 @@ use Weft\Sql\Database;
 use function Weft\delay;
 
 /**
- * Lets calls of handlers through at their rate, each at its turn: the generic cell rate algorithm (ITU-T I.371), a token bucket
- * without tokens.
+ * Delays calls of handlers to their rate limit, by the generic cell rate algorithm (ITU-T I.371), a token bucket without tokens.
  *
  * @internal
  */
@@ -30,7 +29,7 @@ final class RateLimiter
     /** @param Database|null $database where limits are shared */
     public function __construct(private readonly ?Database $database) {}
 
-    /** Waits for the handler's turn. */
+    /** Waits until the handler may be called. */
     public function pass(Handler $handler): void
     {
         $limit = $handler->attributes->rateLimit;
@@ -56,7 +55,7 @@ final class RateLimiter
     {
         return $this->shared[$name] ??= new SharedRateLimiter(
             $this->database ?? throw new \Error("The rate limit \"{$name}\" is shared and needs a database: pass one to Bus::connect()"),
-            // A handler of a class without a name has one that no column takes.
+            // The name of an anonymous handler class does not fit into a column.
             Identifier::fit($name, self::NAME_BYTES),
             $limit,
         );

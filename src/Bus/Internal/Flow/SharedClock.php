@@ -15,11 +15,11 @@ namespace Weft\Bus\Internal\Flow;
  */
 final class SharedClock
 {
-    /** Microseconds, and parts of the time, by which the two clocks may disagree without one having been set. */
+    /** Microseconds, and a fraction of the elapsed time, by which the two clocks may differ without having been set. */
     private const TOLERANCE = 20_000;
     private const DRIFT = 0.001;
 
-    /** Microseconds of the shared and the monotonic clock when this process has read them last; null before. */
+    /** The shared and the monotonic clock at the last reading of this process, in microseconds; null before it. */
     private ?int $shared = null;
     private float $own = 0.0;
 
@@ -34,7 +34,7 @@ final class SharedClock
         $passed = $this->shared === null ? \PHP_INT_MAX : $own - $this->own;
         $candidates = [$now - $seen];
         if ($this->shared !== null) {
-            // What the clock would show, had it not been set since this process's last reading.
+            // What the clock would show if it had not been set since the last reading of this process.
             $candidates[] = (int) ($this->shared + $passed) - $seen;
         }
         $this->shared = $now;
@@ -45,7 +45,7 @@ final class SharedClock
             }
         }
 
-        // Set more than once: rather too slow for a moment than too fast.
+        // It was set more than once: too slow for a moment is better than too fast.
         return 0;
     }
 }

@@ -16,21 +16,21 @@ use Weft\Sql\UniqueViolation;
 use function Weft\delay;
 
 /**
- * A rate that all processes with a database share. The database's row says how far ahead turns are taken; a process takes
- * turns for {@see ADVANCE} seconds at a time, and more only when the last of them is near. So however many handlers wait,
- * each process has taken no more than two such portions.
+ * A rate limit that all processes with a database share. The row stores how far ahead calls are reserved. A process reserves calls for
+ * {@see ADVANCE} seconds at a time, and more only when the last of them is near. However many handlers wait, a process therefore has
+ * reserved at most two such portions.
  *
  * @internal
  */
 final class SharedRateLimiter
 {
-    /** Seconds for which turns are taken in advance. */
+    /** Seconds for which calls are reserved in advance. */
     private const ADVANCE = 0.1;
 
     /** @var \SplQueue<float> turns taken, by the monotonic clock */
     private readonly \SplQueue $turns;
 
-    /** The last turn taken, by the monotonic clock. */
+    /** The last reserved call, by the monotonic clock. */
     private float $last = 0.0;
 
     private readonly Mutex $taking;
@@ -51,7 +51,7 @@ final class SharedRateLimiter
     /** @return float when it is, by the monotonic clock */
     public function turn(): float
     {
-        // Those that wait have come before.
+        // First come, first served.
         return $this->taking->synchronized(function (): float {
             while (true) {
                 $turn = $this->next();
@@ -65,7 +65,7 @@ final class SharedRateLimiter
         });
     }
 
-    /** FairQueue that nobody has used in time are gone, but for a burst. */
+    /** Reserved calls that were not used in time are lost, except for a burst. */
     private function next(): ?float
     {
         $oldest = Clock::monotonic() - $this->limit->burst / $this->limit->perSecond - self::ADVANCE;
@@ -113,7 +113,7 @@ final class SharedRateLimiter
         return $first;
     }
 
-    /** In no transaction: two that have found the row missing would wait for each other in MariaDB. */
+    /** Outside of a transaction: in MariaDB two transactions that found no row would wait for each other. */
     private function begin(): void
     {
         try {
@@ -123,7 +123,7 @@ final class SharedRateLimiter
         }
     }
 
-    /** Microseconds of the clock that all processes share: the database server's, or where there is none that of the machine since its start. */
+    /** Microseconds of a clock that all processes share: the database server's, or else the machine's monotonic clock. */
     private function now(Connection $connection): int
     {
         return $this->dialect->hasServer()

@@ -13,7 +13,7 @@ use Weft\Bus\Validate;
 use Weft\Bus\Validator;
 
 /**
- * What the attributes of a handler say: those of its method, then of its class, then of the message class.
+ * The attributes that apply to a handler: those of its method, then of its class, then of the message class.
  *
  * @internal
  */

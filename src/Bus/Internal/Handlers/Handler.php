@@ -8,7 +8,7 @@ use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\MessageKind;
 
 /**
- * One compiled handler.
+ * A compiled handler.
  *
  * @internal
  */

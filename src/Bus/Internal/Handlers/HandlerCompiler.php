@@ -16,7 +16,7 @@ use Weft\Bus\Validator;
 use Weft\Sql\Transaction;
 
 /**
- * Turns the marked methods of plain objects into closures that take message, context and transaction.
+ * Compiles the marked methods of objects into closures that take message, context and transaction.
  *
  * @internal
  */

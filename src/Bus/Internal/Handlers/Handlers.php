@@ -10,7 +10,7 @@ use Weft\Bus\InvalidHandler;
 use Weft\Bus\Middleware;
 
 /**
- * Who handles what: one handler per command, any number of listeners per event.
+ * The registered handlers: one per command and query, any number of listeners per event.
  *
  * @internal
  */
@@ -22,10 +22,10 @@ final class Handlers
     /** @var array<string, list<Handler>> with what runs around them, by message type; made when first needed */
     private array $ready = [];
 
-    /** Whether any handler takes batches. */
+    /** Whether any handler is a batch handler. */
     public bool $hasBatches = false;
 
-    /** Whether any handler's messages are in an order. */
+    /** Whether any handler has ordered messages. */
     public bool $hasOrdered = false;
 
     public function __construct(private readonly Pipeline $pipeline) {}

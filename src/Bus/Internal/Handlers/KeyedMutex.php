@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Handlers;
 use Weft\Runtime\Mutex;
 
 /**
- * Lets one task of this process at a time do what concerns a key, first come, first served.
+ * Serialises work per key among the tasks of this process, first come, first served.
  *
  * @internal
  */

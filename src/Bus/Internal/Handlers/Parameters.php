@@ -12,7 +12,7 @@ use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
 /**
- * What the parameters of a handler ask for, by their types.
+ * Resolves the parameters of a handler by type.
  *
  * @internal
  */

@@ -10,8 +10,7 @@ use Weft\Bus\Next;
 use Weft\Sql\Transaction;
 
 /**
- * Everything that runs around a handler, put together once for each handler: of what is not configured nothing is left, and no
- * message pays for it.
+ * Builds the chain around a handler, once per handler: parts that are not configured cost nothing.
  *
  * @internal
  */

@@ -12,7 +12,7 @@ use Weft\Sql\Transaction;
 use function Weft\timeout;
 
 /**
- * Cancels a handler that takes too long.
+ * Cancels a handler that exceeds its timeout.
  *
  * @internal
  */
@@ -30,7 +30,7 @@ final class TimeLimit
                 return timeout($seconds, static function () use ($invoke, $message, $context, $transaction, &$inner): mixed {
                     try {
                         $result = $invoke($message, $context, $transaction);
-                        // Statements nobody has asked for yet run within the time too; the commit does not, see Timeout.
+                        // Deferred statements run within the timeout, too; the commit does not, see Timeout.
                         $transaction?->isOpen() && $transaction->flush();
 
                         return $result;

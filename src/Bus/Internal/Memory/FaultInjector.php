@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Memory;
 use Weft\Bus\Transport\Outgoing;
 
 /**
- * What a memory broker is put into by the test kit: it sees what is published and says what goes wrong.
+ * Injects faults into a memory broker, for the test kit, and observes what is published.
  *
  * @internal
  */
@@ -22,6 +22,6 @@ interface FaultInjector
      */
     public function next(int $ready): int;
 
-    /** Whether the consumer goes away instead of acknowledging, so that everything it holds is delivered again. */
+    /** Whether the consumer ends instead of acknowledging, so that all of its messages are redelivered. */
     public function crashes(): bool;
 }

@@ -13,7 +13,7 @@ use Weft\Bus\Transport\Memory;
 /** @internal */
 final class MemoryConsumer implements Consumer
 {
-    /** Seconds of the real clock that a wait takes at most while the other one stands still. */
+    /** Seconds of real time that a wait takes at most while the virtual clock stands still. */
     private const STANDSTILL = 0.001;
 
     /** @var array<int, Delivery> by tag */
@@ -98,7 +98,7 @@ final class MemoryConsumer implements Consumer
 
     private function giveBack(): void
     {
-        // Backwards, because each goes to the front.
+        // In reverse, because each goes to the front.
         foreach (\array_reverse($this->unsettled) as $delivery) {
             $this->requeue($delivery);
         }
@@ -108,7 +108,7 @@ final class MemoryConsumer implements Consumer
     {
         $isMine = isset($this->unsettled[$delivery->tag]);
         unset($this->unsettled[$delivery->tag]);
-        // The prefetch may have been what a waiting next() waits for.
+        // A waiting next() may be limited by the prefetch.
         if ($isMine && \count($this->unsettled) === $this->prefetch - 1) {
             $this->queue->arrival->notify();
         }

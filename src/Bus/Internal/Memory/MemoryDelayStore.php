@@ -10,7 +10,7 @@ use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Transport\Outgoing;
 
 /**
- * Messages that wait in the memory of the process. Consumers look here before they look into their queues.
+ * Delayed messages in the memory of the process. Consumers check it before their queues.
  *
  * @internal
  */
@@ -35,7 +35,7 @@ final class MemoryDelayStore implements DelayStore
 
     public function storeRetry(Outgoing $message, string $queue, float $seconds): void
     {
-        // Of two messages of one id neither is to be lost.
+        // Of two messages with one id none must be lost.
         $id = ($message->headers[Header::MESSAGE_ID] ?? '') . "@{$queue}@" . \hash('xxh3', "{$message->type}\0{$message->body}");
         $this->add($id, $message, $queue, Clock::now() + $seconds);
     }
@@ -48,13 +48,13 @@ final class MemoryDelayStore implements DelayStore
         return $isThere;
     }
 
-    /** When the next one is due, as {@see Clock::now()} has it; null when nothing waits. */
+    /** When the next message is due, by {@see Clock::now()}; null when none is waiting. */
     public function next(): ?float
     {
         return $this->waiting === [] ? null : (float) \min(\array_map(static fn(array $waiting): float => $waiting[0], $this->waiting));
     }
 
-    /** Sends what is due. */
+    /** Publishes due messages. */
     public function release(): void
     {
         if ($this->waiting === []) {

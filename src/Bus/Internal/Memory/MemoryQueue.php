@@ -31,7 +31,7 @@ final class MemoryQueue
         $this->arrival->notify();
     }
 
-    /** Puts a delivery back in front, where it came from. */
+    /** Returns a delivery to the front. */
     public function giveBack(Delivery $delivery): void
     {
         $this->ready->unshift(new Delivery(++self::$lastTag, $delivery->type, $delivery->body, $delivery->headers, redelivered: true));

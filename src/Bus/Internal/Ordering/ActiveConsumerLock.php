@@ -17,7 +17,7 @@ use function Weft\detach;
 use function Weft\signal;
 
 /**
- * Waits until it is this process's turn to consume a queue whose messages are in order, and says when it no longer is.
+ * The lock that lets one process at a time consume a queue of ordered messages.
  *
  * @internal
  */
@@ -26,10 +26,10 @@ final class ActiveConsumerLock
     private const SIGINT = 2;
     private const SIGTERM = 15;
 
-    /** Seconds after which others take over from a process that is gone. */
+    /** Seconds until others may take over from a process that has ended. */
     private const SECONDS = 5.0;
 
-    /** Seconds between two looks. */
+    /** Seconds between two attempts. */
     private const LOOK = 0.25;
 
     private readonly SqlStore $store;
@@ -45,9 +45,9 @@ final class ActiveConsumerLock
         private readonly LoggerInterface $logger,
     ) {
         $this->store = new SqlStore($database);
-        // A lock's name has at most 200 bytes, a queue's 250.
+        // Names of locks have at most 200 bytes, names of queues 250.
         $this->name = 'queue ' . (\strlen($queue) <= 190 ? $queue : \hash('sha256', $queue));
-        // For people who look: which process of which machine.
+        // For people: names the machine and the process.
         $this->owner = \substr((string) \gethostname(), 0, 30) . ' ' . (string) \getmypid() . ' ' . \bin2hex(\random_bytes(8));
     }
 
@@ -120,9 +120,9 @@ final class ActiveConsumerLock
     }
 
     /**
-     * Holds on to the turn until it is cancelled.
+     * Renews the lock until it is cancelled.
      *
-     * @param \Closure(): void $lost called when it may be another one's
+     * @param \Closure(): void $lost called when another process may have acquired it
      */
     public function hold(\Closure $lost): Task
     {
@@ -137,7 +137,7 @@ final class ActiveConsumerLock
         });
     }
 
-    /** Whether it was taken away, and not given back. */
+    /** Whether another process may have acquired it. */
     public function wasLost(): bool
     {
         return $this->wasLost;
@@ -148,7 +148,7 @@ final class ActiveConsumerLock
         try {
             $this->lock?->release();
         } catch (LockLost | SqlException) {
-            // Then the others wait until its time is over.
+            // Others then wait until it expires.
         }
     }
 

@@ -26,7 +26,7 @@ final class BlockedMessageConsumer implements Consumer
 
     public function next(int $max, ?float $wait = null): array
     {
-        // They are handed out by key, see OrderedProcessor.
+        // OrderedProcessor hands them out by key.
         return [];
     }
 
@@ -40,7 +40,7 @@ final class BlockedMessageConsumer implements Consumer
 
     public function requeue(Delivery $delivery): void
     {
-        // It is where it was.
+        // It is still in the table.
     }
 
     public function deadLetter(Delivery $delivery, array $headers): void

@@ -9,13 +9,13 @@ use Weft\Bus\Internal\Identifier;
 use Weft\Bus\Transport\Delivery;
 
 /**
- * One message of each key at a time; the others wait in their order and take no place from other keys.
+ * Runs one message per key at a time. Other messages of the key wait in order, without occupying the concurrency.
  *
  * @internal
  */
 final class KeyQueues
 {
-    /** Longest key that a column takes; those that the bus makes are shorter. */
+    /** Length of the column for keys; keys made by the bus are shorter. */
     private const KEY_BYTES = 200;
 
     /** @var array<string, \SplQueue<Delivery>|null> by keys that are busy; who waits for each, null for nobody */
@@ -56,7 +56,7 @@ final class KeyQueues
         return null;
     }
 
-    /** A message without an id cannot block anything, and so is in no order. */
+    /** A message without an id cannot block a key and is not ordered. */
     public static function key(Delivery $delivery): ?string
     {
         $key = isset($delivery->headers[Header::MESSAGE_ID]) ? $delivery->headers[Header::ORDER_KEY] ?? null : null;

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Ordering;
 
 /**
- * The worker stops and the order of a message is not known: it goes back unsettled.
+ * The worker stops while the order of a message is unknown; the message is requeued.
  *
  * @internal
  */

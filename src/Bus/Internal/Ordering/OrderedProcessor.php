@@ -18,19 +18,19 @@ use Weft\Sql\SqlException;
 use function Weft\delay;
 
 /**
- * Keeps the messages of a key in their order when one of them fails: those behind it wait in the database until it has
- * succeeded or the key is released.
+ * Keeps the order of the messages of a key when one of them fails: later messages wait in the database until it has succeeded or the key is
+ * released.
  *
- * A key is blocked in the database before the failed message is settled, so that a crash in between lets nothing pass.
+ * A key is blocked in the database before the failed message is settled, so that a crash in between lets no message pass.
  *
  * @internal
  */
 final class OrderedProcessor
 {
-    /** Seconds between two looks for keys that were released elsewhere. */
+    /** Seconds between two checks for keys that were released elsewhere. */
     private const LOOK = 0.5;
 
-    /** Seconds before what could not be done is tried again. */
+    /** Seconds until a failed operation is repeated. */
     private const PAUSE = 1.0;
 
     public readonly KeyQueues $keyQueues;
@@ -55,7 +55,7 @@ final class OrderedProcessor
         $this->keyQueues = new KeyQueues();
     }
 
-    /** Handles a message whose turn it is, and everything that has waited for it. */
+    /** Handles a message in its turn, and then all messages behind it. */
     public function run(Delivery $delivery, string $key, Worker $worker): void
     {
         $this->learn($worker);
@@ -84,7 +84,7 @@ final class OrderedProcessor
         }
     }
 
-    /** Handles what waits for a key in the database; its lane is reserved. */
+    /** Handles the messages of a key that wait in the database; the key is reserved. */
     public function replay(string $key, Worker $worker): void
     {
         while (!$worker->isStopping()) {
@@ -107,7 +107,7 @@ final class OrderedProcessor
         }
     }
 
-    /** Looks for keys that were released elsewhere, until it is cancelled. */
+    /** Checks for keys that were released elsewhere, until it is cancelled. */
     public function attend(Worker $worker): never
     {
         while (true) {
@@ -122,7 +122,7 @@ final class OrderedProcessor
         }
     }
 
-    /** What is given back is tried again here: with the broker others could overtake it. */
+    /** A requeued message is tried again here: at the broker others could overtake it. */
     private function turn(DeliveryProcessor $handling, Delivery $delivery, string $key, Worker $worker): Outcome
     {
         $failing = function () use ($key, $delivery): void {
@@ -144,7 +144,7 @@ final class OrderedProcessor
         if (!$this->known) {
             $this->insist($worker, function (): void {
                 $blockedBy = \array_map(static fn(array $state): string => $state['message_id'], $this->keys->state($this->queue));
-                // Others may have learned it meanwhile, and more.
+                // Another task may have loaded it and changed it since.
                 $this->blockedBy = $this->known ? $this->blockedBy : $blockedBy;
                 $this->known = true;
             });
@@ -152,7 +152,7 @@ final class OrderedProcessor
     }
 
     /**
-     * Tries until it succeeds: going on without would break the order. When the worker stops, the message goes back.
+     * Repeats the operation until it succeeds: continuing without it would break the order. If the worker stops, the message is requeued.
      *
      * @param \Closure(): mixed $do
      */

@@ -8,7 +8,7 @@ use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport\Delivery;
 
 /**
- * A request whose reply has not come yet.
+ * A request that is waiting for its reply.
  *
  * @internal
  */
@@ -16,7 +16,7 @@ final class PendingRequest
 {
     public ?Delivery $reply = null;
 
-    /** Why there will be none. */
+    /** Why there will be no reply. */
     public ?\Throwable $failure = null;
 
     public readonly Wakeup $settled;

@@ -17,19 +17,19 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\UndefinedQueue;
 
 /**
- * Replies to those who have asked.
+ * Encodes and sends replies.
  *
  * @internal
  */
 final class Replies
 {
-    /** The type of replies that are no message: null, scalars and arrays of them. */
+    /** The type of replies that are not messages: null, scalars and arrays. */
     public const VALUE = 'weft.value';
 
-    /** The type of replies that say why there is none. */
+    /** The type of replies that report a failure. */
     public const ERROR = 'weft.error';
 
-    /** How names of queues for replies begin. */
+    /** Prefix of the names of reply queues. */
     public const QUEUES = 'weft.replies.';
 
     private const ERROR_BYTES = 2_000;
@@ -54,7 +54,7 @@ final class Replies
         }
     }
 
-    /** Says only what {@see PublicFailure} allows: messages of exceptions may name hosts, statements and values. */
+    /** Contains only what {@see PublicFailure} permits: exception messages may contain hosts, statements and values. */
     public function ofFailure(Delivery $delivery, \Throwable $thrown): Outgoing
     {
         $message = $thrown instanceof PublicFailure
@@ -68,11 +68,11 @@ final class Replies
         ]);
     }
 
-    /** Who has asked may be gone: that is no failure of the handler. */
+    /** The requester may have ended, which is not a failure of the handler. */
     public function send(Delivery $delivery, Outgoing $reply): void
     {
         if (!\str_starts_with($delivery->headers[Header::REPLY_TO], self::QUEUES)) {
-            // Whoever may send to this queue could else have anything put into any other.
+            // Otherwise a sender could put messages into any queue.
             $this->logger->warning('Message {id} requests a reply to {queue}, which is not a reply queue', [
                 'id' => $delivery->headers[Header::MESSAGE_ID] ?? '',
                 'queue' => $delivery->headers[Header::REPLY_TO],

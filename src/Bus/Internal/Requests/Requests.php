@@ -25,13 +25,13 @@ use function Weft\run;
 use function Weft\timeout;
 
 /**
- * Asks, and gives replies to those who wait for them. All requests of a bus share one reply queue, which is made with the first.
+ * Sends requests and delivers replies to the waiting tasks. All requests of a bus share one reply queue, which is created with the first.
  *
  * @internal
  */
 final class Requests
 {
-    /** Replies taken from the broker and not acknowledged. */
+    /** Number of unacknowledged replies. */
     private const PREFETCH = 1000;
 
     /** @var array<string, PendingRequest> by message id; who no longer waits is not here */
@@ -57,7 +57,7 @@ final class Requests
         return current() === null ? run(fn(): mixed => $this->ask($message, $timeout)) : $this->exchange($message, $timeout);
     }
 
-    /** How many requests wait. */
+    /** The number of waiting requests. */
     public function waiting(): int
     {
         return \count($this->pending);
@@ -85,7 +85,7 @@ final class Requests
             });
         } catch (TimeoutException $expired) {
             if (Clock::monotonic() < $until) {
-                // Somebody else's, and earlier.
+                // Another, earlier timeout.
                 throw $expired;
             }
             throw new RequestTimedOut("No reply to {$request} arrived within {$timeout} seconds{$missing}", $expired);
@@ -102,7 +102,7 @@ final class Requests
         $missing = ': its body could not be stored';
         $outgoing = $this->setup->envelopes->wrap(MessageKind::Command, $message, $this->setup->handling(), [
             Header::REPLY_TO => $queue,
-            // Handled later it would be for nobody.
+            // Nobody would receive a later reply.
             Header::EXPIRES_AT => (string) (int) \ceil((Clock::now() + $until - Clock::monotonic()) * 1000),
         ]);
         $id = $outgoing->headers[Header::MESSAGE_ID];
@@ -152,7 +152,7 @@ final class Requests
             $this->opening->synchronized($this->open(...));
         }
         if ($this->listening === null || $this->listening->done()) {
-            // The loop it ran in may have ended since.
+            // The event loop it ran in may have ended.
             $this->listening = detach($this->listen(...), $this->consumer);
         }
 

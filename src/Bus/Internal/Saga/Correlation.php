@@ -9,7 +9,7 @@ use Weft\Bus\Header;
 use Weft\Bus\Saga\SagaNotCorrelated;
 
 /**
- * Where a message says which saga it is for.
+ * Reads the correlation value of a message.
  *
  * @internal
  */
@@ -47,7 +47,7 @@ final class Correlation
     }
 
     /**
-     * The same before the message is handled.
+     * The same before the message is decoded for a handler.
      *
      * @param array<string, string> $headers
      */
@@ -56,7 +56,7 @@ final class Correlation
         return self::text(($this->read)($message, $headers));
     }
 
-    /** A value as it is stored; null where it is none. */
+    /** The value as it is stored; null if it is invalid. */
     public static function text(mixed $value): ?string
     {
         $value = match (true) {

@@ -27,7 +27,7 @@ use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
 /**
- * Turns the marked methods of saga classes into handlers, each of which finds its saga, calls it and stores it.
+ * Compiles the marked methods of saga classes into handlers that load, call and store their saga.
  *
  * @internal
  */
@@ -77,9 +77,9 @@ final class SagaCompiler
     }
 
     /**
-     * Makes the tables.
+     * Creates the tables.
      *
-     * @param bool $always also where there are no sagas to fill them
+     * @param bool $always also without registered sagas
      */
     public function prepare(bool $always = false): void
     {

@@ -10,7 +10,7 @@ use Weft\Bus\Saga\Saga;
 use Weft\Bus\Saga\SagaStateInvalid;
 
 /**
- * One saga class: what its attribute says and how its properties are coded.
+ * The options of a saga class and the codec of its properties.
  *
  * @internal
  */
@@ -30,7 +30,7 @@ final class SagaDefinition
         return SagaRow::start($this->name, $id, $this->state->version, $this->options->expires);
     }
 
-    /** A new saga, or the one a row remembers. */
+    /** A new saga, or one with the state of its row. */
     public function restore(SagaRow $row): object
     {
         if ($row->version === 0) {

@@ -19,7 +19,7 @@ use Weft\Bus\Unrecoverable;
 use Weft\Sql\Transaction;
 
 /**
- * Takes a message to its saga: found, called, stored, all in the handler's transaction.
+ * Loads the saga of a message, calls its method and stores it, all in the handler's transaction.
  *
  * @internal
  */
@@ -48,7 +48,7 @@ final class SagaInvoker
         return $row === null ? null : $this->take($row, $message, new SagaContext($context, $transaction, $this->store, $row));
     }
 
-    /** The row of the saga that is to take the message; null where it is to be ignored. */
+    /** The row of the saga that handles the message; null if the message is ignored. */
     private function admit(?SagaRow $row, string $value, Context $context): ?SagaRow
     {
         $name = "Saga {$this->definition->name} \"{$value}\"";
@@ -61,7 +61,7 @@ final class SagaInvoker
         }
         $message = "message {$context->messageId()} of type {$context->type()}";
         if ($this->role->times) {
-            // The usual end of a time-out that was not needed.
+            // The usual case: a timeout that was not needed.
             return self::ignore($context, "{$name} has ended, its timeout has no effect: {$message}", LogLevel::DEBUG);
         }
 
@@ -98,7 +98,7 @@ final class SagaInvoker
         $returned = ($this->call)($saga, $message, $context);
         $this->announce($isNew, $row, $context);
         $hasChanged = $this->definition->remember($row, $saga) || $row->status !== $status || $row->expiresAt !== $expiresAt;
-        // What it does rests on the state it has read, so that must be the last one also where it stays as it is.
+        // Its actions depend on the state it has read, so the version is checked even if the state is unchanged.
         if ($isNew || $hasChanged || $this->acts || $context->hasActed()) {
             $this->store->save($context->transaction(), $row);
         }

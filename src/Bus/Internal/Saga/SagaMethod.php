@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Saga;
 use Weft\Bus\Saga\UnmatchedPolicy;
 
 /**
- * What one method of a saga is there for.
+ * The role of a method of a saga.
  *
  * @internal
  */

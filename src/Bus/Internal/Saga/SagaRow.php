@@ -9,7 +9,7 @@ use Weft\Bus\Saga\SagaRecord;
 use Weft\Bus\Saga\SagaStatus;
 
 /**
- * One saga's row while a message is handled. Times are milliseconds since 1970.
+ * The row of a saga while a message is handled. Times are milliseconds since 1970.
  *
  * @internal
  */
@@ -52,7 +52,7 @@ final class SagaRow
         );
     }
 
-    /** Nobody has to come by for a saga to expire: its time says it. */
+    /** A saga expires by its time alone, without a message. */
     public function status(): SagaStatus
     {
         return $this->status->isOpen() && $this->expiresAt !== null && $this->expiresAt <= self::now() ? SagaStatus::Expired : $this->status;

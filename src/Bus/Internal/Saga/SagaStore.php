@@ -50,7 +50,7 @@ final class SagaStore
         ], ['weft_saga_values_id' => 'saga, id']);
     }
 
-    /** The saga that a value is associated with; otherwise the one whose id it is. One round trip. */
+    /** The saga with which a value is associated, or the one with this id. One round trip. */
     public function find(Connection $connection, string $saga, string $name, string $value): ?SagaRow
     {
         $row = $connection->execute(
@@ -71,7 +71,7 @@ final class SagaStore
     /**
      * Stores a row as its next version.
      *
-     * @throws SagaConflict when another one is stored already
+     * @throws SagaConflict when another message has stored it since
      */
     public function save(Connection $connection, SagaRow $row): void
     {

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Schema;
 
 /**
- * What has changed from one schema to another, and which of it breaks programs: those that read what old ones have
- * written, and, while both run, old ones that read what new ones write.
+ * Compares two schemas and finds changes that break programs: those that read messages of older programs and, while both run, older programs
+ * that read messages of newer ones.
  *
  * @internal
  */

@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Schema;
 use Weft\Bus\Internal\Codec\Codec;
 
 /**
- * What travels: every message class a bus knows, with its version and fields, as it is written to a lock file.
+ * All message classes of a bus with their versions and fields, as stored in a lock file.
  *
  * @internal
  */

@@ -13,7 +13,7 @@ use Weft\Bus\MessageDecodingFailed;
 use Weft\Bus\Upcaster;
 
 /**
- * What brings older messages to the version their class has now.
+ * The registered upcasters, by message type and version.
  *
  * @internal
  */

@@ -10,13 +10,13 @@ use Weft\Bus\Header;
 use Weft\Bus\MessageDecodingFailed;
 
 /**
- * Leaves large bodies behind and fetches them.
+ * Stores large bodies in the claim-check store and loads them.
  *
  * @internal
  */
 final class BodyStore
 {
-    /** Bytes that a body may have and travel. */
+    /** Size above which a body is stored, in bytes. */
     public readonly int $threshold;
 
     public function __construct(private readonly ?ClaimCheck $check)
@@ -32,7 +32,7 @@ final class BodyStore
     {
         $this->check?->store->put($id, $body);
 
-        // With the hash two bodies stay two.
+        // The hash keeps different bodies different.
         return \json_encode(['weft-claim' => $id, 'bytes' => \strlen($body), 'sha256' => \hash('sha256', $body)], \JSON_THROW_ON_ERROR);
     }
 

@@ -7,21 +7,21 @@ namespace Weft\Bus\Internal\Sending;
 use Weft\Bus\Transport\Outgoing;
 
 /**
- * Where messages wait until it is their time.
+ * Stores delayed messages until they are due.
  *
  * @internal
  */
 interface DelayStore
 {
     /**
-     * Keeps a message for everybody who is bound to its type. It is safe when this returns.
+     * Stores a message for all queues bound to its type. It is durable when this returns.
      *
      * @param float $due as microtime(true) has it; may be over
      */
     public function store(Outgoing $message, float $due): void;
 
     /**
-     * Puts a message off that has failed: it comes back to its own queue and no other. Of one message only one copy waits.
+     * Stores a failed message for a delayed retry in its own queue only. One copy per message is stored.
      *
      * @param float $seconds from now
      */

@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Sending;
 use Weft\Bus\Internal\Clock;
 
 /**
- * When a message is to leave.
+ * The time at which a message is due.
  *
  * @internal
  */

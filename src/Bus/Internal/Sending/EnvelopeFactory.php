@@ -14,13 +14,13 @@ use Weft\Bus\Transport\Outgoing;
 use function Weft\Native\messageId;
 
 /**
- * Encodes messages and gives them their headers.
+ * Encodes messages and adds their headers.
  *
  * @internal
  */
 final class EnvelopeFactory
 {
-    /** Bytes of a trace state that is handed on. */
+    /** Bytes of a trace state that is passed on. */
     private const TRACESTATE = 4_096;
 
     public function __construct(
@@ -29,7 +29,7 @@ final class EnvelopeFactory
     ) {}
 
     /**
-     * What follows from another header is left out: the broker reads every header of every message.
+     * Headers that follow from others are omitted: the broker parses every header of every message.
      *
      * @param MessageKind         $kind a reply is of the kind of its query
      * @param array<string, string> $more headers of its own
@@ -71,7 +71,7 @@ final class EnvelopeFactory
         return new Outgoing($class->type, $body, $headers, mustRoute: $kind === MessageKind::Command);
     }
 
-    /** It would reach nobody, and of an event nobody would be told. */
+    /** Otherwise the message would reach nobody without an error. */
     private static function confused(Handler $handler, MessageKind $kind): \Error
     {
         $what = "{$handler->message->class} is " . ($handler->kind === MessageKind::Event ? 'an event, handled by' : "a {$handler->kind->value}, handled by") . " {$handler->name}()";
@@ -89,7 +89,7 @@ final class EnvelopeFactory
         if ($cause->header(Header::TRACEPARENT) !== null) {
             $headers[Header::TRACEPARENT] = $cause->traceparent();
         }
-        // A foreign one may be of any length; W3C asks for 512 bytes to be handed on.
+        // A foreign trace state may be of any length; W3C requires 512 bytes to be passed on.
         if (($state = $cause->header(Header::TRACESTATE)) !== null && \strlen($state) <= self::TRACESTATE) {
             $headers[Header::TRACESTATE] = $state;
         }

@@ -12,7 +12,7 @@ use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;
 
 /**
- * What one handler sends: kept until its effects are certain, or let go at once where that was asked for.
+ * The messages that one handler sends: kept until its transaction commits, or published immediately with {@see \Weft\Bus\DeliveryGuarantee::BestEffort}.
  *
  * @internal
  */
@@ -26,7 +26,7 @@ final class HandlerOutbox
 
     private bool $isOpen = true;
 
-    /** What goes to who has asked, once the handler's effects are certain. */
+    /** The reply, sent after the handler's transaction has committed. */
     public ?Outgoing $reply = null;
 
     /** @param Transport|null $direct where messages go at once; null keeps them */

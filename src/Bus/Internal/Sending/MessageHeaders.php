@@ -8,13 +8,13 @@ use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 
 /**
- * What a sender says of one message, as headers.
+ * The headers for the options of one message.
  *
  * @internal
  */
 final class MessageHeaders
 {
-    /** Of all headers of the application together: RabbitMQ takes those of a message and of its dead letter in one frame. */
+    /** Limit of all application headers: RabbitMQ sends the headers of a message and of its dead letter in one frame. */
     private const BYTES = 32_768;
 
     /**

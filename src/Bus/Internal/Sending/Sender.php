@@ -12,7 +12,7 @@ use Weft\Bus\Internal\Setup;
 use Weft\Bus\Transport\Outgoing;
 
 /**
- * Sends and publishes: inside a handler what it leads to is kept until its effects are certain, elsewhere it leaves at once.
+ * Sends and publishes: inside a handler through its outbox, otherwise immediately.
  *
  * @internal
  */

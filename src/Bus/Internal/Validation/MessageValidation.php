@@ -12,7 +12,7 @@ use Weft\Bus\Validator;
 use Weft\Sql\Transaction;
 
 /**
- * Lets valid messages through to a handler.
+ * Validates messages before a handler.
  *
  * @internal
  */

@@ -11,7 +11,7 @@ use Weft\Bus\Validator;
 use Weft\Bus\Violation;
 
 /**
- * Constraints of symfony/validator, as attributes of the message class.
+ * Validates with symfony/validator and the constraint attributes of the message class.
  *
  * @internal
  */
@@ -22,7 +22,7 @@ final class SymfonyValidator implements Validator
     public function __construct()
     {
         $builder = Validation::createValidatorBuilder();
-        // Before 6.4 attributes are read by what also reads annotations.
+        // Before version 6.4 the loader of annotations also reads attributes.
         \method_exists($builder, 'enableAttributeMapping') ? $builder->enableAttributeMapping() : $builder->enableAnnotationMapping(true);
         $this->validator = $builder->getValidator();
     }
@@ -37,14 +37,14 @@ final class SymfonyValidator implements Validator
         $violations = [];
         foreach ($this->validator->validate($message, null, $groups === [] ? null : $groups) as $violation) {
             $path = $violation->getPropertyPath();
-            // A message may quote the value, and violations are written down.
+            // The message of a violation may contain the value, and violations are stored.
             $violations[] = new Violation($path, self::isSecret($message, $path) ? $violation->getMessageTemplate() : (string) $violation->getMessage());
         }
 
         return $violations;
     }
 
-    /** Whether a property on the way is encrypted, or where the way cannot be followed. */
+    /** Whether a property on the path is encrypted, or the path cannot be resolved. */
     private static function isSecret(mixed $value, string $path): bool
     {
         foreach (\preg_split('/[.\[\]]+/', $path, flags: \PREG_SPLIT_NO_EMPTY) ?: [] as $name) {
