@@ -27,6 +27,7 @@ use Weft\Pool\PoolOptions;
 use Weft\Sql\Transaction;
 use Weft\Sql\UniqueViolation;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
+use Weft\Tests\Bus\Fixtures\PostgresSchema;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
 use Weft\Tests\Bus\Fixtures\VirtualHost;
 use Weft\Tests\Sql\Support\Proxy;
@@ -38,28 +39,25 @@ use function Weft\Native\metrics;
 /** The bus on the servers it is meant for: RabbitMQ and PostgreSQL. */
 final class RabbitMqBusTest extends BusTestCase
 {
+    use PostgresSchema;
+
     private VirtualHost $host;
-    private string $table;
+    private string $table = 'customers';
 
     protected function setUp(): void
     {
         $this->host = VirtualHost::create(self::setting('RABBITMQ_MANAGEMENT_URL'));
-        $this->table = 'customers_' . \bin2hex(\random_bytes(4));
     }
 
     protected function tearDown(): void
     {
-        $database = Database::connect(self::setting('DATABASE_URL'));
-        $database->execute("DROP TABLE IF EXISTS {$this->table}");
-        $database->close();
         $this->host->delete();
     }
 
     public function testMetricsHaveTheQueuesTheConnectionsAndTheAgeOfTheOutbox(): void
     {
         $this->inRuntime(function (): void {
-            $database = Database::connect(self::setting('DATABASE_URL') . '?options=' . \rawurlencode("-c search_path={$this->table}"), new PoolOptions(name: 'orders'));
-            $database->execute("CREATE SCHEMA {$this->table}");
+            $database = Database::connect($this->databaseDsn(), new PoolOptions(name: 'orders'));
             try {
                 $bus = Bus::connect($this->host->in(self::setting('AMQP_URL')), $database)->handlers(self::storing(static fn() => null));
                 $bus->declare(self::QUEUE);
@@ -75,7 +73,6 @@ final class RabbitMqBusTest extends BusTestCase
                 $text = metrics();
                 $bus->close();
             } finally {
-                $database->execute("DROP SCHEMA {$this->table} CASCADE");
                 $database->close();
             }
 
@@ -319,7 +316,7 @@ final class RabbitMqBusTest extends BusTestCase
 
     private function database(): Database
     {
-        $database = Database::connect(self::setting('DATABASE_URL'), new PoolOptions(size: 10));
+        $database = Database::connect($this->databaseDsn(), new PoolOptions(size: 10));
         $database->execute("CREATE TABLE {$this->table} (id varchar PRIMARY KEY, name varchar NOT NULL)");
 
         return $database;
@@ -337,13 +334,5 @@ final class RabbitMqBusTest extends BusTestCase
                 $context->publish(new CustomerStored($command->id));
             }
         };
-    }
-
-    private static function setting(string $name): string
-    {
-        $value = \getenv($name);
-        self::assertNotFalse($value, "{$name} is not set: run `make services`");
-
-        return $value;
     }
 }

@@ -129,7 +129,11 @@ final class CronFields
         return $first === null && ((int) ($step ?? 1)) === 1 ? ['*'] : self::stepped($from, $to, (int) ($step ?? 1));
     }
 
-    /** Number by number: the library starts again with a step that is too long, and treats a 7 in it as Sunday. */
+    /**
+     * Number by number: the library starts again with a step that is too long, and treats a 7 in it as Sunday.
+     *
+     * @return non-empty-list<string>
+     */
     private static function stepped(int $from, int $to, int $step): array
     {
         return \array_map(strval(...), $step > $to - $from ? [$from] : \range($from, $to, $step));

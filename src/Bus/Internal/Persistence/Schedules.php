@@ -133,7 +133,11 @@ final class Schedules
         return (float) $next;
     }
 
-    /** A rule that no other process knew has no times before it was added. The times of other rules stay due. */
+    /**
+     * A rule that no other process knew has no times before it was added. The times of other rules stay due.
+     *
+     * @param array<string, mixed> $row
+     */
     private function learn(string $name, Cron $cron, array $row, float $now): void
     {
         $this->since[$name] ??= $row['rule'] === $cron->rule ? 0 : (int) $now;
