@@ -81,7 +81,7 @@ final class App
      * @param bool $json methods that `google.api.http` gives a path are served by HTTP with JSON, too
      * @param bool $health serves health checks, `grpc.health.v1`
      *
-     * @throws Grpc\InvalidService
+     * @throws Grpc\InvalidServiceError
      */
     public function grpc(
         string $address,
@@ -120,7 +120,7 @@ final class App
      *
      * @param string $address `127.0.0.1:9464`; port 0 is one that is free. Bind it where the public cannot reach it.
      *
-     * @throws Http\ListenFailed
+     * @throws Http\ListenException
      */
     public function metrics(string $address): static
     {
@@ -135,7 +135,7 @@ final class App
     /**
      * Reads the certificates of all servers again: new connections get the new ones, open ones go on.
      *
-     * @throws Http\TlsFailed a file cannot be used; the old certificates stay in use
+     * @throws Http\TlsException a file cannot be used; the old certificates stay in use
      */
     public function reloadCertificates(): void
     {
@@ -149,8 +149,8 @@ final class App
      *
      * @param (\Closure(list<string>): void)|null $started called with the addresses once all of them are listened on
      *
-     * @throws Http\InvalidAddress
-     * @throws Http\ListenFailed
+     * @throws Http\InvalidAddressError
+     * @throws Http\ListenException
      * @throws \Throwable what a consumer failed with
      * @throws \Error in a request of a web server, such as PHP-FPM
      */

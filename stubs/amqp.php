@@ -13,7 +13,7 @@ final class AmqpConnection
     /**
      * Outcome: the AmqpConnection, once it is made.
      *
-     * @throws \Weft\Amqp\InvalidDsn
+     * @throws \Weft\InvalidDsnError
      */
     public static function open(string $dsn): int
     {

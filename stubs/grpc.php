@@ -15,7 +15,7 @@ final class GrpcServer
      * @param array<string, mixed> $limits the properties of `Weft\Grpc\Limits`, `webOrigins`, and `concurrency`: name, calls in progress
      *     and waiting
      *
-     * @throws \Weft\Grpc\InvalidService a path is malformed
+     * @throws \Weft\Grpc\InvalidServiceError a path is malformed
      */
     public static function open(array $methods, array $rules, array $limits): GrpcServer
     {
@@ -166,7 +166,7 @@ class GrpcCall
      *
      * @return T
      *
-     * @throws \Weft\Protobuf\DecodingFailed if the bytes are no such message
+     * @throws \Weft\Protobuf\DecodingException if the bytes are no such message
      */
     public function request(string $class): object
     {
@@ -205,7 +205,7 @@ class GrpcCall
      *
      * @internal
      *
-     * @throws \Weft\Grpc\CallEnded
+     * @throws \Weft\Grpc\CallEndedException
      */
     public function write(string $message): int
     {
@@ -216,8 +216,8 @@ class GrpcCall
      *
      * @internal
      *
-     * @throws \Weft\Grpc\CallEnded
-     * @throws \Weft\Protobuf\EncodingFailed if a field holds what its type cannot express
+     * @throws \Weft\Grpc\CallEndedException
+     * @throws \Weft\Protobuf\EncodingException if a field holds what its type cannot express
      */
     public function send(object $message): int
     {
@@ -241,7 +241,7 @@ class GrpcCall
      *
      * @param array<string, string|list<string>> $trailers
      *
-     * @throws \Weft\Protobuf\EncodingFailed if a field holds what its type cannot express
+     * @throws \Weft\Protobuf\EncodingException if a field holds what its type cannot express
      */
     public function answer(object $message, array $trailers): bool
     {
@@ -279,7 +279,7 @@ final class GrpcChannel
      * @param array<string, mixed> $options `connectTimeout`, `pingInterval` (null is never) and `pingTimeout` in seconds,
      *     `messageBytes` of a message of the server, `encoding` of messages to it (null is none), `streamWindow` in bytes
      *
-     * @throws \Weft\Grpc\Client\TlsFailed a file cannot be used
+     * @throws \Weft\Grpc\Client\TlsException a file cannot be used
      */
     public static function open(array $servers, bool $is_round_robin, ?array $tls, array $options): GrpcChannel
     {
@@ -305,7 +305,7 @@ final class GrpcClientCall
     /**
      * Takes the message in any case. 0, or an operation to wait for before the next message, with the outcome null.
      *
-     * @throws \Weft\Grpc\CallEnded
+     * @throws \Weft\Grpc\CallEndedException
      */
     public function write(string $message): int
     {

@@ -17,9 +17,9 @@ final class HttpServer
      *
      * @return string the address with its real port
      *
-     * @throws \Weft\Http\InvalidAddress
-     * @throws \Weft\Http\ListenFailed
-     * @throws \Weft\Http\TlsFailed
+     * @throws \Weft\Http\InvalidAddressError
+     * @throws \Weft\Http\ListenException
+     * @throws \Weft\Http\TlsException
      *
      * @param list<array{string, string}> $certificates files of certificate and key; none is no TLS
      */
@@ -30,7 +30,7 @@ final class HttpServer
     /**
      * Reads the certificates again, for the connections to come.
      *
-     * @throws \Weft\Http\TlsFailed those in use stay in use
+     * @throws \Weft\Http\TlsException those in use stay in use
      */
     public function reloadCertificates(): void
     {
@@ -283,8 +283,8 @@ class HttpRequest
 final class HttpFile
 {
     /**
-     * @throws \Weft\Http\NotFound it is not there, or no file
-     * @throws \Weft\Http\FileUnreadable
+     * @throws \Weft\Http\NotFoundException it is not there, or no file
+     * @throws \Weft\Http\UnreadableFileException
      */
     public static function open(string $path): HttpFile
     {
@@ -315,7 +315,7 @@ final class HttpStaticDir
      * @param string $path within the folder, decoded
      * @param string $accept the codings the client takes
      *
-     * @throws \Weft\Http\FileUnreadable
+     * @throws \Weft\Http\UnreadableFileException
      */
     public function find(string $path, string $accept): mixed
     {
@@ -398,7 +398,7 @@ final class HttpSocket
     /**
      * Takes the message in any case. 0, or an operation to wait for before the next one, with the outcome null.
      *
-     * @throws \Weft\Http\ClientGone
+     * @throws \Weft\Http\ClientDisconnectedException
      * @throws \Error a text that is not UTF-8
      */
     public function send(string $message, bool $is_binary): int
@@ -426,7 +426,7 @@ final class HttpStream
     /**
      * Takes the bytes in any case. 0, or an operation to wait for before the next piece, with the outcome null.
      *
-     * @throws \Weft\Http\ClientGone
+     * @throws \Weft\Http\ClientDisconnectedException
      */
     public function write(string $bytes): int
     {

@@ -29,7 +29,7 @@ final class MetricsEndpoint
      *
      * @param string $address `127.0.0.1:9464`; port 0 chooses one
      *
-     * @throws \Weft\Http\ListenFailed
+     * @throws \Weft\Http\ListenException
      */
     public static function open(string $address): MetricsEndpoint
     {

@@ -9,8 +9,8 @@ namespace Weft\Native;
  *
  * @param object $message an instance of a generated class
  *
- * @throws \Weft\Protobuf\EncodingFailed if a field holds what its type cannot express
- * @throws \Weft\Protobuf\InvalidSchema if the class is no generated one, or was changed since
+ * @throws \Weft\Protobuf\EncodingException if a field holds what its type cannot express
+ * @throws \Weft\Protobuf\InvalidSchemaException if the class is no generated one, or was changed since
  */
 function protobufEncode(object $message): string
 {
@@ -26,8 +26,8 @@ function protobufEncode(object $message): string
  *
  * @return T
  *
- * @throws \Weft\Protobuf\DecodingFailed if the bytes are no such message
- * @throws \Weft\Protobuf\InvalidSchema if the class is no generated one, or was changed since
+ * @throws \Weft\Protobuf\DecodingException if the bytes are no such message
+ * @throws \Weft\Protobuf\InvalidSchemaException if the class is no generated one, or was changed since
  */
 function protobufDecode(string $class, string $bytes): object
 {
@@ -36,8 +36,8 @@ function protobufDecode(string $class, string $bytes): object
 /**
  * A message as JSON; `Weft\Protobuf\Json::encode()` for messages of `Weft\Protobuf\Message` only.
  *
- * @throws \Weft\Protobuf\EncodingFailed if a field holds what its type, or JSON, cannot express
- * @throws \Weft\Protobuf\InvalidSchema if the class is no generated one, or was changed since
+ * @throws \Weft\Protobuf\EncodingException if a field holds what its type, or JSON, cannot express
+ * @throws \Weft\Protobuf\InvalidSchemaException if the class is no generated one, or was changed since
  */
 function protobufToJson(object $message): string
 {
@@ -53,8 +53,8 @@ function protobufToJson(object $message): string
  *
  * @return T
  *
- * @throws \Weft\Protobuf\DecodingFailed if the JSON is no such message
- * @throws \Weft\Protobuf\InvalidSchema if the class is no generated one, or was changed since
+ * @throws \Weft\Protobuf\DecodingException if the JSON is no such message
+ * @throws \Weft\Protobuf\InvalidSchemaException if the class is no generated one, or was changed since
  */
 function protobufFromJson(string $class, string $json, bool $lenient): object
 {

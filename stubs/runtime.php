@@ -15,7 +15,7 @@ namespace Weft\Native;
  *
  * @return list<int>
  *
- * @throws \Weft\Runtime\ForkedProcess
+ * @throws \Weft\Runtime\ForkedProcessError
  */
 function poll(?float $timeout = null, ?int $tasks = null, ?int $fibers = null): mixed
 {

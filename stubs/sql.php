@@ -17,7 +17,7 @@ final class SqlDatabase
      * @param string $name what messages call the pool; empty: the database's name
      * @param list<string> $hooks which there are: created, borrowed, returned, closed
      *
-     * @throws \Weft\Sql\InvalidDsn
+     * @throws \Weft\InvalidDsnError
      */
     public static function open(object $dsn, array $pool, string $name, array $hooks): int
     {

@@ -14,7 +14,7 @@ final class Supervisor
     /**
      * @param int $workers how many there are, 1 at least: a TCP port has a listening socket for each
      *
-     * @throws \Weft\Workers\SupervisorFailed
+     * @throws \Weft\Workers\SupervisorException
      */
     public function __construct(int $workers)
     {
@@ -28,7 +28,7 @@ final class Supervisor
      * @param list<string> $command program and arguments; no shell is involved
      * @param array<string, string> $environment what it gets in addition to this process's environment
      *
-     * @throws \Weft\Workers\SupervisorFailed
+     * @throws \Weft\Workers\SupervisorException
      */
     public function spawn(int $index, array $command, array $environment): int
     {
@@ -40,7 +40,7 @@ final class Supervisor
      * @return list<array{'signal', int}|array{'exited', int, ?int, ?int}|array{'message', int, string}|array{'changed', string}>
      *     a signal; the pid that ended with its exit code or signal; the pid and the JSON object it said; a path
      *
-     * @throws \Weft\Workers\SupervisorFailed
+     * @throws \Weft\Workers\SupervisorException
      */
     public function wait(float $timeout): mixed
     {
@@ -54,7 +54,7 @@ final class Supervisor
     /**
      * Watches the files of a folder, without the folders in it.
      *
-     * @throws \Weft\Workers\SupervisorFailed
+     * @throws \Weft\Workers\SupervisorException
      */
     public function watch(string $folder): void
     {
@@ -65,7 +65,7 @@ final class Supervisor
      *
      * @param string $address `127.0.0.1:9464`; port 0 chooses one
      *
-     * @throws \Weft\Workers\SupervisorFailed
+     * @throws \Weft\Workers\SupervisorException
      */
     public function serve(string $address): string
     {

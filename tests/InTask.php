@@ -21,7 +21,6 @@ trait InTask
     /** PHPUnit calls this as the last thing before the test. */
     protected function assertPreConditions(): void
     {
-        parent::assertPreConditions();
         $this->testMethod = self::methodName()->getValue($this);
         self::methodName()->setValue($this, 'runTestInTask');
     }

@@ -9,7 +9,8 @@ namespace Weft\Bench\Chaos\Work;
 use Psr\Log\AbstractLogger;
 use Weft\Bus\Bus;
 use Weft\Bus\InboxOptions;
-use Weft\Bus\TransportFailed;
+use Weft\Bus\TransportException;
+use Weft\Pool\PoolException;
 use Weft\Sql\Database;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\SqlException;
@@ -52,7 +53,7 @@ run(static function () use ($argv): void {
             $bus->consume('chaos', concurrency: 20, prefetch: 100);
             file_put_contents($file, json_encode($bus->stats()));
             break;
-        } catch (TransportFailed | SqlException $failure) {
+        } catch (TransportException | PoolException | SqlException $failure) {
             // The servers may be down when it starts.
             (new Log())->warning('{error}', ['error' => $failure->getMessage()]);
             delay(0.3);

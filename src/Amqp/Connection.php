@@ -5,15 +5,17 @@ declare(strict_types=1);
 namespace Weft\Amqp;
 
 use Weft\Amqp\Internal\Fields;
+use Weft\InvalidDsnError;
 use Weft\Native\AmqpConnection;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\UsageError;
 
 /**
  * One connection to an AMQP 0-9-1 broker. Any number of tasks may share it; outside `Weft\run()` its calls simply block.
  *
  * It is driven by a thread of its own: heartbeats and acknowledgements go on while PHP computes. A connection that was lost
  * is restored in the background with everything declared here, its publishers and its consumers; calls that need it wait
- * or throw {@see ConnectionLost}. A wait that is cancelled leaves the connection usable, and what it asked for may still
+ * or throw {@see ConnectionLostException}. A wait that is cancelled leaves the connection usable, and what it asked for may still
  * happen at the broker.
  */
 final class Connection
@@ -25,8 +27,8 @@ final class Connection
      *
      * @param string $dsn `amqp://user:password@host:5672,other/vhost?heartbeat=10`, or `amqps://`; see docs/amqp.md
      *
-     * @throws InvalidDsn
-     * @throws ConnectionFailed a subclass names the cause
+     * @throws InvalidDsnError
+     * @throws ConnectionException a subclass names the cause
      */
     public static function connect(#[\SensitiveParameter] string $dsn): self
     {
@@ -37,8 +39,8 @@ final class Connection
      * Makes sure that these exist: exchanges first, then queues, then bindings, in one round trip or few. What exists
      * already must be the same. Remembered, and declared again after a reconnect.
      *
-     * @throws Refused the message names the exchange, queue or binding; what was declared before it stays
-     * @throws ConnectionLost|ConnectionClosed
+     * @throws BrokerException the message names the exchange, queue or binding; what was declared before it stays
+     * @throws ConnectionLostException|ConnectionClosedException
      * @throws UsageError names or arguments that AMQP cannot carry
      */
     public function declare(Exchange|Queue|Binding ...$parts): void
@@ -61,7 +63,7 @@ final class Connection
      * @param positive-int $window most messages that await their confirm at once, for {@see Publisher::publish()} and for
      *     each {@see Publisher::publishAll()}; unused without confirms
      *
-     * @throws ConnectionLost|ConnectionClosed
+     * @throws ConnectionLostException|ConnectionClosedException
      * @throws \ValueError the window is less than 1
      */
     public function publisher(bool $confirm = true, int $window = 1000): Publisher
@@ -81,8 +83,8 @@ final class Connection
      * @param bool $exclusive be the only consumer of the queue, now and after each reconnect
      * @param array<string, mixed> $arguments such as `x-priority`, or `x-stream-offset` for a stream
      *
-     * @throws Refused such as a queue that does not exist, or one that has another consumer and should not
-     * @throws ConnectionLost|ConnectionClosed
+     * @throws BrokerException such as a queue that does not exist, or one that has another consumer and should not
+     * @throws ConnectionLostException|ConnectionClosedException
      * @throws UsageError prefetch out of bounds, or arguments that AMQP cannot carry
      */
     public function consume(string $queue, int $prefetch = 100, bool $exclusive = false, array $arguments = []): Consumer
@@ -94,8 +96,8 @@ final class Connection
      * How many messages are ready in a queue, and how many consumers it has. RabbitMQ may count before messages that were
      * published without confirms have entered.
      *
-     * @throws Refused the queue does not exist
-     * @throws ConnectionLost|ConnectionClosed
+     * @throws BrokerException the queue does not exist
+     * @throws ConnectionLostException|ConnectionClosedException
      */
     public function queueState(string $queue): QueueState
     {
@@ -110,8 +112,8 @@ final class Connection
      *
      * @return int how many were removed
      *
-     * @throws Refused the queue does not exist
-     * @throws ConnectionLost|ConnectionClosed
+     * @throws BrokerException the queue does not exist
+     * @throws ConnectionLostException|ConnectionClosedException
      */
     public function purgeQueue(string $queue): int
     {
@@ -123,7 +125,7 @@ final class Connection
      *
      * @return int how many messages were removed with it
      *
-     * @throws Refused|ConnectionLost|ConnectionClosed
+     * @throws BrokerException|ConnectionLostException|ConnectionClosedException
      */
     public function deleteQueue(string $queue): int
     {
@@ -133,8 +135,8 @@ final class Connection
     /**
      * Deletes an exchange with its bindings, and forgets both. One that does not exist is fine with RabbitMQ.
      *
-     * @throws Refused such as one of the broker's own, `amq.…`
-     * @throws ConnectionLost|ConnectionClosed
+     * @throws BrokerException such as one of the broker's own, `amq.…`
+     * @throws ConnectionLostException|ConnectionClosedException
      */
     public function deleteExchange(string $exchange): void
     {

@@ -7,6 +7,7 @@ namespace Weft\Amqp;
 use Weft\Amqp\Internal\Fields;
 use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\UsageError;
 
 /**
  * Receives the messages of one queue over a channel of its own. Made by {@see Connection::consume()}.
@@ -28,8 +29,8 @@ final class Consumer implements \IteratorAggregate
      *
      * @return list<Delivery>
      *
-     * @throws ConsumerCancelled the queue is gone
-     * @throws ConnectionClosed
+     * @throws ConsumerCancelledException the queue is gone
+     * @throws ConnectionClosedException
      * @throws UsageError the consumer was closed before
      * @throws \ValueError `$max` is less than 1
      */
@@ -111,8 +112,8 @@ final class Consumer implements \IteratorAggregate
     /**
      * Waits until the broker has processed everything settled so far.
      *
-     * @throws ConnectionLost it may not have: those deliveries come again
-     * @throws ConnectionClosed
+     * @throws ConnectionLostException it may not have: those deliveries come again
+     * @throws ConnectionClosedException
      * @throws UsageError the consumer was closed before
      */
     public function flush(): void
@@ -123,7 +124,7 @@ final class Consumer implements \IteratorAggregate
     /**
      * Sends what was settled and closes the channel; unsettled deliveries return to the queue. A second call does nothing.
      *
-     * @throws ConnectionLost the last settlements may not have arrived: those deliveries come again
+     * @throws ConnectionLostException the last settlements may not have arrived: those deliveries come again
      */
     public function close(): void
     {

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Amqp;
 
+use Weft\UsageError;
+
 /**
  * A body with what AMQP 0-9-1 §1.8.2 lets travel beside it. Immutable.
  *

@@ -8,6 +8,7 @@ use Weft\Amqp\Internal\Fields;
 use Weft\Native\AmqpConnection;
 use Weft\Native\AmqpPublisher;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\UsageError;
 
 /**
  * Sends messages over channels of its own; any number of tasks may share it. Made by {@see Connection::publisher()}.
@@ -41,10 +42,10 @@ final class Publisher
      * @param string $exchange empty: the one that takes a message to the queue its routing key names
      * @param bool $mandatory whether a message that reaches no queue is a failure; without confirms {@see flush()} tells
      *
-     * @throws Unroutable mandatory, and no queue took it
-     * @throws NotAccepted the broker said no (basic.nack), for instance because a queue is full
-     * @throws Refused such as an exchange that does not exist
-     * @throws ConnectionClosed
+     * @throws MessageReturnedException mandatory, and no queue took it
+     * @throws MessageNackedException the broker said no (basic.nack), for instance because a queue is full
+     * @throws BrokerException such as an exchange that does not exist
+     * @throws ConnectionClosedException
      * @throws UsageError names or headers that AMQP cannot carry; nothing was sent
      */
     public function publish(Message $message, string $exchange = '', string $routingKey = '', bool $mandatory = false): void
@@ -76,7 +77,7 @@ final class Publisher
         $this->handAll($batch, $messages, $exchange, $routingKey, $mandatory);
         try {
             Scheduler::await($batch->flush());
-        } catch (Unroutable $unroutable) {
+        } catch (MessageReturnedException $unroutable) {
             // The broker has answered for everything: the next batch may use the channel.
             $this->idle[] = $batch;
             throw $unroutable;
@@ -88,7 +89,7 @@ final class Publisher
      * Waits until the broker has read everything that was published without confirms. With confirms there is nothing left
      * to wait for but calls of other tasks, which hear their failures themselves.
      *
-     * @throws Unroutable|ConnectionLost|ConnectionClosed
+     * @throws MessageReturnedException|ConnectionLostException|ConnectionClosedException
      */
     public function flush(): void
     {

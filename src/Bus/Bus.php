@@ -68,7 +68,7 @@ final class Bus
      * @param ContainerInterface|null $container resolves further parameters of handlers by type
      *
      * @throws \ValueError     when the DSN is invalid or the timeout is not above 0
-     * @throws TransportFailed when the broker cannot be reached
+     * @throws TransportException when the broker cannot be reached
      */
     public static function connect(
         string|Transport $transport,
@@ -92,9 +92,9 @@ final class Bus
     /**
      * Registers every marked method of the objects. Saga classes are registered by class name, see {@see Saga\Saga}.
      *
-     * @throws InvalidHandler      when a method cannot be a handler or a class cannot be a saga; names it and the parameter
-     * @throws DuplicateHandler    when a command would have two handlers; names both
-     * @throws InvalidMessageClass when a message class cannot be encoded; names the property
+     * @throws InvalidHandlerError      when a method cannot be a handler or a class cannot be a saga; names it and the parameter
+     * @throws DuplicateHandlerError    when a command would have two handlers; names both
+     * @throws InvalidMessageClassError when a message class cannot be encoded; names the property
      */
     public function handlers(object|string ...$services): static
     {
@@ -118,7 +118,7 @@ final class Bus
     /**
      * Registers every method marked with {@see Upcaster} of the objects.
      *
-     * @throws InvalidUpcaster when a method cannot be an upcaster, or its version is already registered or not older than the class
+     * @throws InvalidUpcasterException when a method cannot be an upcaster, or its version is already registered or not older than the class
      */
     public function upcasters(object ...$services): static
     {
@@ -147,7 +147,7 @@ final class Bus
      * properties that cannot be encoded are reported now instead of when a message is sent.
      *
      * @param class-string ...$classes
-     * @throws InvalidMessageClass
+     * @throws InvalidMessageClassError
      */
     public function registerMessages(string ...$classes): static
     {
@@ -193,9 +193,9 @@ final class Bus
      * @param array<string, string>   $headers  of the application; names that begin with `weft-` are reserved
      * @return string the message id, for {@see cancel()}
      *
-     * @throws UnroutableMessage     when no queue is declared for the command; a delayed command waits for one instead
-     * @throws PublishFailed         when the broker refuses the message or cannot be reached
-     * @throws MessageEncodingFailed
+     * @throws UnroutableMessageException     when no queue is declared for the command; a delayed command waits for one instead
+     * @throws PublishException         when the broker refuses the message or cannot be reached
+     * @throws MessageEncodingException
      * @throws \Weft\Sql\SqlException when a delayed command cannot be stored
      */
     public function send(
@@ -218,8 +218,8 @@ final class Bus
      * @param array<string, string> $headers
      * @return string the message id
      *
-     * @throws PublishFailed         when the broker refuses the message or cannot be reached
-     * @throws MessageEncodingFailed
+     * @throws PublishException         when the broker refuses the message or cannot be reached
+     * @throws MessageEncodingException
      */
     public function publish(
         object $event,
@@ -245,9 +245,9 @@ final class Bus
      * @param float             $timeout seconds for publishing, handling and the reply. Cancelling the wait leaves nothing behind;
      *                                   a late reply is discarded
      *
-     * @throws RequestTimedOut
-     * @throws RequestFailed when the handler has failed for good
-     * @throws UnroutableMessage|PublishFailed|MessageEncodingFailed
+     * @throws RequestTimeoutException
+     * @throws RequestFailedException when the handler has failed for good
+     * @throws UnroutableMessageException|PublishException|MessageEncodingException
      */
     public function request(object $message, ?string $reply = null, float $timeout = 30.0): mixed
     {
@@ -327,7 +327,7 @@ final class Bus
      *                                    lose messages, and unroutable messages are not reported
      * @return int number of sent commands
      *
-     * @throws UnroutableMessage|PublishFailed|MessageEncodingFailed
+     * @throws UnroutableMessageException|PublishException|MessageEncodingException
      */
     public function sendAll(iterable $commands, bool $confirmed = true): int
     {
@@ -340,7 +340,7 @@ final class Bus
      * @param iterable<object> $events
      * @return int number of published events
      *
-     * @throws PublishFailed|MessageEncodingFailed
+     * @throws PublishException|MessageEncodingException
      */
     public function publishAll(iterable $events, bool $confirmed = true): int
     {
@@ -367,7 +367,7 @@ final class Bus
      *
      * @return int number of messages that were handled or dead-lettered
      *
-     * @throws TransportFailed when the connection to the broker is lost for good
+     * @throws TransportException when the connection to the broker is lost for good
      */
     public function consume(
         string $queue,
@@ -415,7 +415,7 @@ final class Bus
     /**
      * The number of messages that are ready for delivery. Unacknowledged messages do not count.
      *
-     * @throws UndefinedQueue
+     * @throws UndefinedQueueException
      */
     public function depth(string $queue): int
     {
@@ -427,7 +427,7 @@ final class Bus
      *
      * @return int number of deleted messages
      *
-     * @throws UndefinedQueue
+     * @throws UndefinedQueueException
      */
     public function purge(string $queue): int
     {

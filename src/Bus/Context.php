@@ -46,8 +46,8 @@ final class Context
      * @param array<string, string>   $headers  of the application
      * @return string the message id, for {@see Bus::cancel()}
      *
-     * @throws MessageEncodingFailed
-     * @throws InvalidMessageClass
+     * @throws MessageEncodingException
+     * @throws InvalidMessageClassError
      */
     public function publish(
         object $event,
@@ -72,8 +72,8 @@ final class Context
      * @param array<string, string>   $headers  of the application
      * @return string the message id, for {@see Bus::cancel()}
      *
-     * @throws MessageEncodingFailed
-     * @throws InvalidMessageClass
+     * @throws MessageEncodingException
+     * @throws InvalidMessageClassError
      */
     public function send(
         object $command,

@@ -77,7 +77,7 @@ final class DeadLetters
      * @param positive-int|null $limit messages in all
      * @return int number of moved messages
      *
-     * @throws PublishFailed|UndefinedQueue the message is still a dead letter
+     * @throws PublishException|UndefinedQueueException the message is still a dead letter
      */
     public function retry(DeadLetterFilter $filter = new DeadLetterFilter(), ?float $rate = null, ?int $limit = null): int
     {

@@ -9,7 +9,7 @@ namespace Weft\Bus;
  * message class, the first of these in this order. The default is the timeout passed to {@see Bus::connect()}.
  *
  * When the time is over, the handler's task and everything it has started are cancelled: a running SQL statement is cancelled on its
- * server, the transaction is rolled back, and nothing that the handler sent is published. The failure is a {@see HandlerTimedOut}. Each
+ * server, the transaction is rolled back, and nothing that the handler sent is published. The failure is a {@see HandlerTimeoutException}. Each
  * retry has the full time again. A commit that has begun is not cancelled, and code that only computes is interrupted at its next wait.
  */
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS)]

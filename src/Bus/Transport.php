@@ -30,8 +30,8 @@ interface Transport
      * @param bool               $confirmed whether to wait for the broker's confirmation of every message. Without it a lost connection
      *                                      may lose messages without an error
      *
-     * @throws UnroutableMessage when a message with `mustRoute` has no queue; the other messages are published
-     * @throws PublishFailed     when the broker refuses a message or cannot be reached; some may have been published
+     * @throws UnroutableMessageException when a message with `mustRoute` has no queue; the other messages are published
+     * @throws PublishException     when the broker refuses a message or cannot be reached; some may have been published
      */
     public function publish(iterable $messages, bool $confirmed = true): void;
 
@@ -40,28 +40,28 @@ interface Transport
      *
      * @param list<Outgoing> $messages
      *
-     * @throws UndefinedQueue|PublishFailed
+     * @throws UndefinedQueueException|PublishException
      */
     public function put(string $queue, array $messages): void;
 
     /**
      * @param positive-int $prefetch number of unacknowledged deliveries
      *
-     * @throws UndefinedQueue when the queue is not declared
+     * @throws UndefinedQueueException when the queue is not declared
      */
     public function consume(string $queue, int $prefetch): Consumer;
 
     /**
      * The number of messages that are ready for delivery. Unacknowledged messages do not count.
      *
-     * @throws UndefinedQueue
+     * @throws UndefinedQueueException
      */
     public function depth(string $queue): int;
 
     /**
      * Whether any process consumes the queue. A process that has died counts until its unacknowledged messages are requeued.
      *
-     * @throws UndefinedQueue
+     * @throws UndefinedQueueException
      */
     public function isConsumed(string $queue): bool;
 

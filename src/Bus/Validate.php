@@ -11,7 +11,7 @@ namespace Weft\Bus;
  *
  * Types need no validation: a body that does not match the types of its class is never decoded into a message.
  *
- * A message with violations is dead-lettered with {@see InvalidMessage}, passed to the handler, which finds them in
+ * A message with violations is dead-lettered with {@see InvalidMessageException}, passed to the handler, which finds them in
  * {@see Context::violations()}, or answered with an event and counted as handled.
  */
 #[\Attribute(\Attribute::TARGET_METHOD | \Attribute::TARGET_CLASS)]

@@ -11,7 +11,7 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Cli\Internal\ProtoGeneration;
-use Weft\Cli\Internal\ProtoGenerationFailed;
+use Weft\Cli\Internal\ProtoGenerationException;
 
 /** `weft proto:generate`: PHP classes of .proto files. */
 #[AsCommand(name: 'proto:generate', description: 'Make PHP classes, service interfaces and clients from .proto files')]
@@ -43,7 +43,7 @@ final class GenerateProtoCommand extends Command
         }
         try {
             [$count, $notes] = (new ProtoGeneration($input->getOption('proto-path'), $out, $input->getOption('psr4')))->run($input->getArgument('files'));
-        } catch (ProtoGenerationFailed $e) {
+        } catch (ProtoGenerationException $e) {
             $output->writeln($e->getMessage(), OutputInterface::OUTPUT_RAW);
             return self::FAILURE;
         }

@@ -42,7 +42,7 @@ final class Program extends Application
     protected function doRunCommand(Command $command, InputInterface $input, OutputInterface $output): int
     {
         if (!\extension_loaded('weft') && self::needsExtension($command)) {
-            throw new ExtensionMissing($command->getName() ?? $command::class);
+            throw new ExtensionMissingException($command->getName() ?? $command::class);
         }
 
         return parent::doRunCommand($command, $input, $output);

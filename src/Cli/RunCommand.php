@@ -19,7 +19,7 @@ use Weft\Log\Format;
 use Weft\Log\StreamLogger;
 use Weft\Workers\Internal\Plan;
 use Weft\Workers\Internal\Supervisor;
-use Weft\Workers\SupervisorFailed;
+use Weft\Workers\SupervisorException;
 
 /** `weft run app.php`: the application in several processes that are watched over. */
 #[AsCommand(name: 'run', description: 'Run an application in worker processes, restart and reload them')]
@@ -60,7 +60,7 @@ final class RunCommand extends Command
         }
         try {
             return (new Supervisor($plan, new StreamLogger(\STDERR, $format, $level)))->run();
-        } catch (SupervisorFailed $failure) {
+        } catch (SupervisorException $failure) {
             self::complain($output, $failure->getMessage());
             return self::FAILURE;
         }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\EventSourcing;
 
 use Weft\Bus\Context;
-use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\MessageDecodingException;
 use Weft\EventSourcing\Internal\AggregateClass;
 use Weft\EventSourcing\Internal\History;
 use Weft\Sql\Transaction;
@@ -22,8 +22,8 @@ final class Aggregates
     /**
      * @param class-string<T> $class marked with {@see AggregateRoot}
      *
-     * @throws InvalidAggregate
-     * @throws \Weft\Bus\InvalidMessageClass when one of its events, or with snapshots one of its properties, cannot be stored
+     * @throws InvalidAggregateError
+     * @throws \Weft\Bus\InvalidMessageClassError when one of its events, or with snapshots one of its properties, cannot be stored
      */
     public function __construct(private readonly EventStore $store, string $class)
     {
@@ -34,13 +34,13 @@ final class Aggregates
     /**
      * @return T
      *
-     * @throws AggregateNotFound
-     * @throws UnknownEvent
-     * @throws EventInvalid
+     * @throws AggregateNotFoundException
+     * @throws UnknownEventException
+     * @throws InvalidEventException
      */
     public function load(Transaction $transaction, string $id): object
     {
-        return $this->find($transaction, $id) ?? throw new AggregateNotFound("No event of {$this->class->class} \"{$id}\" is recorded");
+        return $this->find($transaction, $id) ?? throw new AggregateNotFoundException("No event of {$this->class->class} \"{$id}\" is recorded");
     }
 
     /** @return T|null */
@@ -69,7 +69,7 @@ final class Aggregates
      * @param T            $aggregate
      * @param Context|null $context publishes the events if the transaction of its handler commits
      *
-     * @throws StreamConflict when the aggregate was saved concurrently; the transaction cannot be used any more
+     * @throws StreamConflictException when the aggregate was saved concurrently; the transaction cannot be used any more
      */
     public function save(Transaction $transaction, object $aggregate, ?Context $context = null): void
     {
@@ -98,8 +98,8 @@ final class Aggregates
      * @param int          $version of its stream, at least 0
      * @param Context|null $context publishes the event
      *
-     * @throws AggregateNotFound
-     * @throws StreamConflict when the aggregate was saved concurrently; the transaction cannot be used any more
+     * @throws AggregateNotFoundException
+     * @throws StreamConflictException when the aggregate was saved concurrently; the transaction cannot be used any more
      */
     public function revert(Transaction $transaction, string $id, int $version, ?Context $context = null): void
     {
@@ -137,8 +137,8 @@ final class Aggregates
         \assert($this->class->state !== null);
         try {
             $aggregate = $this->class->state->decode($snapshot['state']);
-        } catch (MessageDecodingFailed $failed) {
-            throw new EventInvalid("The snapshot of stream \"{$stream}\" does not match {$this->class->class}; increase the version of its #[AggregateRoot]: {$failed->getMessage()}", $failed);
+        } catch (MessageDecodingException $failed) {
+            throw new InvalidEventException("The snapshot of stream \"{$stream}\" does not match {$this->class->class}; increase the version of its #[AggregateRoot]: {$failed->getMessage()}", $failed);
         }
         History::of($aggregate)->version = $snapshot['version'];
 

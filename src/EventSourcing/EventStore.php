@@ -12,7 +12,7 @@ use Weft\EventSourcing\Internal\Storage;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
-use Weft\Sql\UniqueViolation;
+use Weft\Sql\UniqueViolationException;
 
 use function Weft\delay;
 
@@ -40,7 +40,7 @@ final class EventStore
      * Registers event classes, so that they can be read.
      *
      * @param class-string ...$events
-     * @throws \Weft\Bus\InvalidMessageClass
+     * @throws \Weft\Bus\InvalidMessageClassError
      */
     public function registerEvents(string ...$events): static
     {
@@ -55,7 +55,7 @@ final class EventStore
      * Registers every method of the objects that is marked with {@see \Weft\Bus\Upcaster}. It converts events of an older version of a class
      * when they are read.
      *
-     * @throws \Weft\Bus\InvalidUpcaster
+     * @throws \Weft\Bus\InvalidUpcasterException
      */
     public function upcasters(object ...$services): static
     {
@@ -73,7 +73,7 @@ final class EventStore
      * @param Context|null $context  publishes the events if the transaction of its handler commits
      * @return int the new version of the stream
      *
-     * @throws StreamConflict when the stream has another version; the transaction cannot be used any more
+     * @throws StreamConflictException when the stream has another version; the transaction cannot be used any more
      */
     public function append(Transaction $transaction, string $stream, int $expected, array $events, ?Context $context = null): int
     {
@@ -92,8 +92,8 @@ final class EventStore
         }
         try {
             $this->storage->append($transaction, $stream, $expected, $rows, (int) (Clock::now() * 1000));
-        } catch (UniqueViolation $taken) {
-            throw new StreamConflict("Stream \"{$stream}\" has newer events than version {$expected}", $taken);
+        } catch (UniqueViolationException $taken) {
+            throw new StreamConflictException("Stream \"{$stream}\" has newer events than version {$expected}", $taken);
         }
         foreach ($events as $event) {
             $context?->publish($event);
@@ -106,8 +106,8 @@ final class EventStore
      * @param int $after only events with a later version
      * @return list<RecordedEvent> by version; empty for an unknown stream
      *
-     * @throws UnknownEvent
-     * @throws EventInvalid
+     * @throws UnknownEventException
+     * @throws InvalidEventException
      */
     public function stream(string $stream, int $after = 0, ?Connection $connection = null): array
     {
@@ -127,8 +127,8 @@ final class EventStore
      * @param int<1, max> $limit
      * @return list<RecordedEvent> by position
      *
-     * @throws UnknownEvent
-     * @throws EventInvalid
+     * @throws UnknownEventException
+     * @throws InvalidEventException
      */
     public function read(int $after = 0, int $limit = 500): array
     {

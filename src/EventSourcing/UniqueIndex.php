@@ -25,12 +25,12 @@ final class UniqueIndex
      *
      * @param string $value 1 to 200 bytes, compared bytewise
      *
-     * @throws ValueTaken when another owner has it; the transaction can still be used
+     * @throws ValueTakenException when another owner has it; the transaction can still be used
      */
     public function claim(Transaction $transaction, string $value, string $owner): void
     {
         if (!$this->store->storage()->claim($transaction, $this->name, self::checked($value), $owner)) {
-            throw new ValueTaken("\"{$value}\" of \"{$this->name}\" is already taken and not available to \"{$owner}\"");
+            throw new ValueTakenException("\"{$value}\" of \"{$this->name}\" is already taken and not available to \"{$owner}\"");
         }
     }
 

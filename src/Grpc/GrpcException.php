@@ -6,7 +6,7 @@ namespace Weft\Grpc;
 
 use Weft\Exception;
 
-/** Marks what this noun throws. */
-interface GrpcException extends Exception
+/** A failure of a gRPC server or client. Catch a subclass for the cause. */
+abstract class GrpcException extends \RuntimeException implements Exception
 {
 }

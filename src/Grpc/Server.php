@@ -62,7 +62,7 @@ final class Server
      * @param bool $json methods that `google.api.http` gives a path in their .proto file are served by HTTP with JSON, too
      * @param bool $health serves health checks, `grpc.health.v1`
      *
-     * @throws InvalidService
+     * @throws InvalidServiceError
      */
     public function __construct(
         object|array $services,
@@ -111,9 +111,9 @@ final class Server
      *
      * @return string the address with the real port
      *
-     * @throws Http\InvalidAddress
-     * @throws Http\ListenFailed
-     * @throws Http\TlsFailed a certificate cannot be used
+     * @throws Http\InvalidAddressError
+     * @throws Http\ListenException
+     * @throws Http\TlsException a certificate cannot be used
      */
     public function listen(string $address, bool $sharePort = false, ?Http\Limits $connections = null, ?Http\Tls $tls = null): string
     {
@@ -137,7 +137,7 @@ final class Server
     /**
      * Reads the files of all certificates again: new connections get the new ones, open ones go on.
      *
-     * @throws Http\TlsFailed a file cannot be used; the old certificates stay in use
+     * @throws Http\TlsException a file cannot be used; the old certificates stay in use
      */
     public function reloadCertificates(): void
     {

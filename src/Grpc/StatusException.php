@@ -11,7 +11,7 @@ use Weft\Protobuf\Message;
  * Ends a call with a status: thrown by a handler or an interceptor it is sent to the client, its message included. A client
  * throws it for every call that does not end with Ok.
  */
-final class StatusException extends \RuntimeException implements GrpcException
+final class StatusException extends GrpcException
 {
     /**
      * @param Status $status any but Ok

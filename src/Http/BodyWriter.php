@@ -23,7 +23,7 @@ final class BodyWriter
     /**
      * Sends a piece. Waits while more than 64 KiB wait for the client.
      *
-     * @throws ClientGone
+     * @throws ClientDisconnectedException
      */
     public function write(string $piece): void
     {
@@ -38,7 +38,7 @@ final class BodyWriter
      *
      * @internal
      *
-     * @throws ClientGone
+     * @throws ClientDisconnectedException
      */
     public function queue(string $piece): void
     {

@@ -15,7 +15,7 @@ final class EventWriter
     /**
      * Sends an event, text as its data. Waits while more than 64 KiB wait for the client.
      *
-     * @throws ClientGone
+     * @throws ClientDisconnectedException
      */
     public function send(string|ServerSentEvent $event): void
     {

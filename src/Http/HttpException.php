@@ -4,12 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-use Weft\Exception;
-
 /**
  * A failure with a status: thrown by a handler it becomes the answer, with its message as the text.
  */
-class HttpException extends \RuntimeException implements Exception
+class HttpException extends ServerException
 {
     /**
      * @param int $status 400 to 599

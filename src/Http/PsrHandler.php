@@ -47,7 +47,7 @@ final class PsrHandler
             $message = $this->message($request);
         } catch (\InvalidArgumentException $refused) {
             // The application's PSR-7 library is stricter than HTTP.
-            throw new BadRequest("400 Bad Request: {$refused->getMessage()}", previous: $refused);
+            throw new BadRequestException("400 Bad Request: {$refused->getMessage()}", previous: $refused);
         }
         $answer = $this->application instanceof \Closure ? ($this->application)($message) : $this->application->handle($message);
         $headers = $answer->getHeaders();

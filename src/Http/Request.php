@@ -41,7 +41,7 @@ final class Request extends HttpRequest
     /**
      * @return array<array-key, mixed> all query parameters, as `parse_str()` reads them
      *
-     * @throws PayloadTooLarge they are more than `max_input_vars`
+     * @throws PayloadTooLargeException they are more than `max_input_vars`
      */
     public function queries(): array
     {
@@ -66,9 +66,9 @@ final class Request extends HttpRequest
     /**
      * The whole body. Small ones are here already; otherwise the task waits. It can be asked for any number of times.
      *
-     * @throws PayloadTooLarge it has more bytes than `Limits::$bodyBytes`
-     * @throws BodyTimedOut the client stopped sending
-     * @throws ClientGone
+     * @throws PayloadTooLargeException it has more bytes than `Limits::$bodyBytes`
+     * @throws BodyTimeoutException the client stopped sending
+     * @throws ClientDisconnectedException
      */
     public function body(): string
     {
@@ -82,9 +82,9 @@ final class Request extends HttpRequest
      *
      * @return \Generator<int, string>
      *
-     * @throws PayloadTooLarge
-     * @throws BodyTimedOut
-     * @throws ClientGone
+     * @throws PayloadTooLargeException
+     * @throws BodyTimeoutException
+     * @throws ClientDisconnectedException
      */
     public function pieces(): \Generator
     {
@@ -97,14 +97,14 @@ final class Request extends HttpRequest
     /**
      * The body decoded from JSON, objects as arrays; integers that PHP cannot hold become strings.
      *
-     * @throws BadRequest it is no JSON
+     * @throws BadRequestException it is no JSON
      */
     public function json(): mixed
     {
         try {
             return \json_decode($this->body(), true, 512, \JSON_THROW_ON_ERROR | \JSON_BIGINT_AS_STRING);
         } catch (\JsonException $error) {
-            throw new BadRequest("The body is no JSON: {$error->getMessage()}", previous: $error);
+            throw new BadRequestException("The body is no JSON: {$error->getMessage()}", previous: $error);
         }
     }
 
@@ -116,11 +116,11 @@ final class Request extends HttpRequest
      *
      * @return array<array-key, mixed>
      *
-     * @throws BadRequest it is malformed
-     * @throws PayloadTooLarge it has more than the limits take
-     * @throws UploadFailed a file cannot be kept
-     * @throws BodyTimedOut
-     * @throws ClientGone
+     * @throws BadRequestException it is malformed
+     * @throws PayloadTooLargeException it has more than the limits take
+     * @throws UploadException a file cannot be kept
+     * @throws BodyTimeoutException
+     * @throws ClientDisconnectedException
      */
     public function form(?FormLimits $limits = null): array
     {

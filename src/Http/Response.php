@@ -100,8 +100,8 @@ final class Response
      * @param string|null $contentType by default what the end of its name says
      * @param string|null $download the name under which the client is to save it, rather than to show it
      *
-     * @throws NotFound it is not there, or no file
-     * @throws FileUnreadable
+     * @throws NotFoundException it is not there, or no file
+     * @throws UnreadableFileException
      */
     public static function file(string $path, ?string $contentType = null, ?string $download = null): self
     {

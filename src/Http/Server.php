@@ -54,9 +54,9 @@ final class Server
      *
      * @return string the address with the real port
      *
-     * @throws InvalidAddress
-     * @throws ListenFailed
-     * @throws TlsFailed a certificate cannot be used
+     * @throws InvalidAddressError
+     * @throws ListenException
+     * @throws TlsException a certificate cannot be used
      */
     public function listen(string $address, bool $sharePort = false, ?Tls $tls = null): string
     {
@@ -72,7 +72,7 @@ final class Server
     /**
      * Reads the files of all certificates again: new connections get the new ones, open ones go on.
      *
-     * @throws TlsFailed a file cannot be used; the old certificates stay in use
+     * @throws TlsException a file cannot be used; the old certificates stay in use
      */
     public function reloadCertificates(): void
     {

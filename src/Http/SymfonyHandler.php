@@ -70,7 +70,7 @@ final class SymfonyHandler
             $response = new Response($answer->getStatusCode(), self::headers($answer), self::body($answer));
         } catch (\Throwable $thrown) {
             $lent->discard();
-            throw $thrown instanceof RequestExceptionInterface ? new BadRequest("400 Bad Request: {$thrown->getMessage()}", previous: $thrown) : $thrown;
+            throw $thrown instanceof RequestExceptionInterface ? new BadRequestException("400 Bad Request: {$thrown->getMessage()}", previous: $thrown) : $thrown;
         }
         $request->afterwards(static function () use ($lent, $message, $answer): void {
             try {

@@ -40,7 +40,7 @@ final class Upload
     /**
      * Gives it a place of its own, that of another file if there is one, with the permissions of a new file. Waits for the disk.
      *
-     * @throws UploadFailed it stays where it is
+     * @throws UploadException it stays where it is
      * @throws \Error it was moved before
      */
     public function moveTo(string $path): void
@@ -58,6 +58,6 @@ final class Upload
     {
         $contents = @\file_get_contents($this->path());
 
-        return $contents === false ? throw new UploadFailed("{$this->path()} cannot be read: " . (\error_get_last()['message'] ?? '')) : $contents;
+        return $contents === false ? throw new UploadException("{$this->path()} cannot be read: " . (\error_get_last()['message'] ?? '')) : $contents;
     }
 }

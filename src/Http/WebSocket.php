@@ -44,7 +44,7 @@ final class WebSocket implements \IteratorAggregate
     /**
      * Sends UTF-8 text. Waits while more than 64 KiB wait for the client.
      *
-     * @throws ClientGone the conversation has ended
+     * @throws ClientDisconnectedException the conversation has ended
      * @throws \Error it is not UTF-8
      */
     public function send(string $text): void
@@ -55,7 +55,7 @@ final class WebSocket implements \IteratorAggregate
     /**
      * Sends bytes. Waits while more than 64 KiB wait for the client.
      *
-     * @throws ClientGone the conversation has ended
+     * @throws ClientDisconnectedException the conversation has ended
      */
     public function sendBinary(string $bytes): void
     {

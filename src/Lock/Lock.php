@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Lock;
 
+use Weft\Pool\PoolException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\SqlException;
 
@@ -45,7 +46,7 @@ final class Lock
         return !$this->isOver && self::now() < $this->end;
     }
 
-    /** @throws LockLost when it is not certainly ours any more */
+    /** @throws LockLostException when it is not certainly ours any more */
     public function ensureHeld(): void
     {
         if (!$this->isHeld()) {
@@ -56,7 +57,7 @@ final class Lock
     /**
      * Lets it live its full time from now. {@see Locks} does that in the background.
      *
-     * @throws LockLost     when it is not ours any more
+     * @throws LockLostException     when it is not ours any more
      * @throws SqlException when the store cannot be asked; it may be tried again until the lock's end
      */
     public function renew(): void
@@ -72,7 +73,7 @@ final class Lock
     /**
      * Gives it back. Nothing happens when that was done before.
      *
-     * @throws LockLost when it had ended before: somebody else may have had it meanwhile
+     * @throws LockLostException when it had ended before: somebody else may have had it meanwhile
      */
     public function release(): void
     {
@@ -92,7 +93,7 @@ final class Lock
      *
      * @internal
      *
-     * @throws LockLost
+     * @throws LockLostException
      */
     public function keep(): void
     {
@@ -110,19 +111,19 @@ final class Lock
                 timeout(\max(0.0, $this->end - self::now()), $this->renew(...));
 
                 return;
-            } catch (SqlException | TimeoutException $cause) {
+            } catch (PoolException | SqlException | TimeoutException $cause) {
                 delay(self::PAUSE);
             }
         }
         $this->isOver || throw $this->lost('it could not be renewed in time', $cause);
     }
 
-    private function lost(string $why, ?\Throwable $cause = null): LockLost
+    private function lost(string $why, ?\Throwable $cause = null): LockLostException
     {
         $this->isOver = true;
         $late = self::now() - $this->end;
 
-        return new LockLost("The lock \"{$this->name}\" (number {$this->fence}) is lost: {$why}; it lived {$this->seconds} s"
+        return new LockLostException("The lock \"{$this->name}\" (number {$this->fence}) is lost: {$why}; it lived {$this->seconds} s"
             . ($late > 0 ? \sprintf(' and ended %.3f s ago', $late) : ''), $this->name, $cause);
     }
 

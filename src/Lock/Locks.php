@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Lock;
 
 use Weft\Internal\Jitter;
+use Weft\Pool\PoolException;
 use Weft\Runtime\Mutex;
 use Weft\Runtime\Scope;
 use Weft\Runtime\TimeoutException;
@@ -63,8 +64,8 @@ final class Locks
      *
      * @return T
      *
-     * @throws LockTaken              when somebody else had it all the time
-     * @throws LockLost               when it was lost meanwhile, also if the section has returned
+     * @throws LockConflictException              when somebody else had it all the time
+     * @throws LockLostException               when it was lost meanwhile, also if the section has returned
      * @throws SqlException when the database cannot be asked
      */
     public function synchronized(string $name, callable $section, ?float $wait = null): mixed
@@ -102,7 +103,7 @@ final class Locks
         try {
             $wait === null || !$mutex->isLocked() ? $mutex->lock() : timeout($wait, $mutex->lock(...));
         } catch (TimeoutException) {
-            throw new LockTaken("The lock \"{$name}\" was held or waited for by other tasks of this process for {$wait} s", $name);
+            throw new LockConflictException("The lock \"{$name}\" was held or waited for by other tasks of this process for {$wait} s", $name);
         }
     }
 
@@ -119,7 +120,7 @@ final class Locks
             }
             $left = $end === null ? \INF : $end - Lock::now();
             if ($left <= 0.0) {
-                throw new LockTaken(\sprintf('The lock "%s" was held by another owner all the %.3f s it was waited for', $name, Lock::now() - $began), $name);
+                throw new LockConflictException(\sprintf('The lock "%s" was held by another owner all the %.3f s it was waited for', $name, Lock::now() - $began), $name);
             }
             // At random, so that those who wait do not ask all at once.
             delay(\min($left, Jitter::around($pause, 0.5)));
@@ -136,7 +137,7 @@ final class Locks
             // The answer was lost or not waited for: it may be ours, and nobody would give it back.
             try {
                 shield(fn(): bool => $this->store->release($name, $owner));
-            } catch (SqlException) {
+            } catch (PoolException | SqlException) {
                 // Then it ends by itself.
             }
             throw $thrown;

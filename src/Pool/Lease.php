@@ -29,11 +29,11 @@ final class Lease implements Ending
     /**
      * @return T
      *
-     * @throws LeaseReturned
+     * @throws LeaseReturnedError
      */
     public function resource(): mixed
     {
-        return $this->resource ?? throw new LeaseReturned("The lease of resource #{$this->id} was returned before; it cannot be used any more");
+        return $this->resource ?? throw new LeaseReturnedError("The lease of resource #{$this->id} was returned before; it cannot be used any more");
     }
 
     public function isOpen(): bool

@@ -52,12 +52,12 @@ final class Pool
      *
      * @return Lease<T>
      *
-     * @throws PoolExhausted
-     * @throws ResourceNotReady
-     * @throws NestedBorrow
-     * @throws FactoryFailed
-     * @throws FactoryDown
-     * @throws PoolClosed
+     * @throws PoolExhaustedException
+     * @throws ResourceNotReadyException
+     * @throws NestedBorrowException
+     * @throws FactoryException
+     * @throws FactoryDownException
+     * @throws PoolClosedException
      */
     public function borrow(): Lease
     {
@@ -115,8 +115,8 @@ final class Pool
      *
      * @param Lease<T> $lease
      *
-     * @throws ForeignLease
-     * @throws LeaseReturned
+     * @throws ForeignLeaseError
+     * @throws LeaseReturnedError
      */
     public function return(Lease $lease): void
     {
@@ -128,8 +128,8 @@ final class Pool
      *
      * @param Lease<T> $lease
      *
-     * @throws ForeignLease
-     * @throws LeaseReturned
+     * @throws ForeignLeaseError
+     * @throws LeaseReturnedError
      */
     public function discard(Lease $lease): void
     {
@@ -180,14 +180,14 @@ final class Pool
     /**
      * Refuses new borrowers and those that wait, closes what is idle, and returns when the last lease is back and closed.
      *
-     * @throws StillBorrowed when this task holds one itself; the pool stays open
+     * @throws StillBorrowedError when this task holds one itself; the pool stays open
      */
     public function close(): void
     {
         $own = Scheduler::task()->id ?? 0;
         foreach ($this->holders() as $holder) {
             if ($holder->task === $own) {
-                throw new StillBorrowed("The pool \"{$this->name}\" cannot be closed by a task that holds one of its resources, borrowed at {$holder->file}:{$holder->line}");
+                throw new StillBorrowedError("The pool \"{$this->name}\" cannot be closed by a task that holds one of its resources, borrowed at {$holder->file}:{$holder->line}");
             }
         }
         $this->workshop->await($this->native->close());
@@ -208,7 +208,7 @@ final class Pool
     private function end(Lease $lease, bool $broken): void
     {
         if (!$lease->belongsTo($this)) {
-            throw new ForeignLease("The lease of resource #{$lease->id} is not of the pool \"{$this->name}\"");
+            throw new ForeignLeaseError("The lease of resource #{$lease->id} is not of the pool \"{$this->name}\"");
         }
         $this->takeBack($lease, $lease->resource(), $broken, $broken);
     }

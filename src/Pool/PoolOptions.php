@@ -25,7 +25,7 @@ final class PoolOptions
      * @param float $lifetimeJitter part of `maxLifetime`, 0 to 1, over which the ends of what was opened together are spread
      * @param float $renewalTimeout how long past its lifetime one still goes from borrower to borrower while somebody waits; 0:
      *     it is renewed when it comes back next
-     * @param float $borrowTimeout how long a task waits before `PoolExhausted`; 0: only for one that can be opened
+     * @param float $borrowTimeout how long a task waits before `PoolExhaustedException`; 0: only for one that can be opened
      * @param float $returnTimeout how long cleaning a returned one may take before it is closed instead; 0: what needs cleaning
      *     is closed
      * @param float $createTimeout how long opening one may take; 0: as long as it takes

@@ -20,8 +20,8 @@ final class Codec
      *
      * @return string the same bytes for the same message, fields in the order of their numbers
      *
-     * @throws EncodingFailed if a field holds what its type cannot express; it names the field and the value's type
-     * @throws InvalidSchema if the class is no generated one, or was changed since it was generated
+     * @throws EncodingException if a field holds what its type cannot express; it names the field and the value's type
+     * @throws InvalidSchemaException if the class is no generated one, or was changed since it was generated
      */
     public static function encode(object $message): string
     {
@@ -35,8 +35,8 @@ final class Codec
      *
      * @return T
      *
-     * @throws DecodingFailed if the bytes are no such message; it names the field
-     * @throws InvalidSchema if the class is no generated one, or was changed since it was generated
+     * @throws DecodingException if the bytes are no such message; it names the field
+     * @throws InvalidSchemaException if the class is no generated one, or was changed since it was generated
      */
     public static function decode(string $class, string $bytes): object
     {
@@ -50,7 +50,7 @@ final class Codec
         try {
             $message->mergeFromString($bytes);
         } catch (\Exception $e) {
-            throw new DecodingFailed("Cannot decode {$class}: {$e->getMessage()}", 0, $e);
+            throw new DecodingException("Cannot decode {$class}: {$e->getMessage()}", 0, $e);
         }
 
         return $message;

@@ -16,8 +16,8 @@ use function Weft\Native\protobufToJson;
 final class Json
 {
     /**
-     * @throws EncodingFailed if a field holds what its type, or JSON, cannot express
-     * @throws InvalidSchema if the class is no generated one, or was changed since it was generated
+     * @throws EncodingException if a field holds what its type, or JSON, cannot express
+     * @throws InvalidSchemaException if the class is no generated one, or was changed since it was generated
      */
     public static function encode(object $message): string
     {
@@ -32,8 +32,8 @@ final class Json
      *
      * @return T
      *
-     * @throws DecodingFailed if the JSON is no such message; it names the place
-     * @throws InvalidSchema if the class is no generated one, or was changed since it was generated
+     * @throws DecodingException if the JSON is no such message; it names the place
+     * @throws InvalidSchemaException if the class is no generated one, or was changed since it was generated
      */
     public static function decode(string $class, string $json, bool $ignoreUnknown = false): object
     {
@@ -47,7 +47,7 @@ final class Json
         try {
             $message->mergeFromJsonString($json, $ignoreUnknown);
         } catch (\Exception $e) {
-            throw new DecodingFailed("Cannot decode {$class}: {$e->getMessage()}", 0, $e);
+            throw new DecodingException("Cannot decode {$class}: {$e->getMessage()}", 0, $e);
         }
 
         return $message;

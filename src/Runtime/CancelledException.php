@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
-use Weft\Exception;
 use Weft\Runtime\Internal\Cancellation;
 
 /**
@@ -13,7 +12,7 @@ use Weft\Runtime\Internal\Cancellation;
  * Clean up in `finally` and let it pass. A cancellation is thrown once: clean-up code may suspend again. The previous
  * exception is the cause, where there is one, such as the failure of a sibling, or what the cancellation left undecided.
  */
-final class CancelledException extends \RuntimeException implements Exception
+final class CancelledException extends RuntimeException
 {
     /** @internal */
     public function __construct(string $message, public readonly Cancellation $cancellation, ?\Throwable $previous = null)

@@ -42,12 +42,12 @@ final class Channel implements \IteratorAggregate, \Countable
      *
      * @param T $value
      *
-     * @throws ChannelClosed the value was not sent
+     * @throws ChannelClosedException the value was not sent
      */
     public function send(mixed $value): void
     {
         if ($this->closed) {
-            throw new ChannelClosed('A value cannot be sent into a closed channel');
+            throw new ChannelClosedException('A value cannot be sent into a closed channel');
         }
         if ($this->receivers->wake($value)) {
             return;
@@ -55,7 +55,7 @@ final class Channel implements \IteratorAggregate, \Countable
         if (\count($this->buffer) < $this->capacity) {
             $this->buffer->enqueue($value);
         } elseif ($this->senders->wait($value) === Closed::Closed) {
-            throw new ChannelClosed('The channel was closed before it took the value');
+            throw new ChannelClosedException('The channel was closed before it took the value');
         }
     }
 
@@ -64,19 +64,19 @@ final class Channel implements \IteratorAggregate, \Countable
      *
      * @return T
      *
-     * @throws ChannelClosed it is closed and empty
+     * @throws ChannelClosedException it is closed and empty
      */
     public function receive(): mixed
     {
         $value = $this->next();
         if ($value === Closed::Closed) {
-            throw new ChannelClosed('No value will come: the channel is closed and empty');
+            throw new ChannelClosedException('No value will come: the channel is closed and empty');
         }
 
         return $value;
     }
 
-    /** What lies in it can still be received. Tasks that wait in `send()` or `receive()` get a ChannelClosed. */
+    /** What lies in it can still be received. Tasks that wait in `send()` or `receive()` get a ChannelClosedException. */
     public function close(): void
     {
         $this->closed = true;

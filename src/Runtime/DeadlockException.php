@@ -4,10 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
-use Weft\Exception;
-
 /** Every task waits for another one and no operation is running: nothing could ever go on. */
-final class DeadlockException extends \RuntimeException implements Exception
+final class DeadlockException extends RuntimeException
 {
     /** @param list<TaskInfo> $tasks the tasks that wait, oldest first; empty outside `run()` */
     public function __construct(string $message, public readonly array $tasks = [])

@@ -4,14 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
-use Weft\Exception;
-
 /**
  * The work given to `Weft\timeout()` did not end in time. It was cancelled and has ended since.
  *
- * The previous exception is what the cancellation left undecided, such as `Weft\Sql\TransactionOutcomeUnknown`.
+ * The previous exception is what the cancellation left undecided, such as `Weft\Sql\TransactionOutcomeUnknownException`.
  */
-final class TimeoutException extends \RuntimeException implements Exception
+final class TimeoutException extends RuntimeException
 {
     /**
      * @param float $seconds the limit that was exceeded

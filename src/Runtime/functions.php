@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft;
 
-use Weft\Runtime\AllFailed;
+use Weft\Runtime\CompositeException;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Children;
 use Weft\Runtime\Internal\Competition;
@@ -149,7 +149,7 @@ function all(iterable $work): array
  *
  * @return T
  *
- * @throws AllFailed none succeeded
+ * @throws CompositeException none succeeded
  */
 function any(iterable $work): mixed
 {

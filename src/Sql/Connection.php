@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
+use Weft\UsageError;
+
 /**
  * What a {@see Database} and a {@see Transaction} have in common: code that takes a Connection works in both.
  */
@@ -59,7 +61,7 @@ interface Connection
      *
      * @return int rows stored: all or nothing
      *
-     * @throws ParameterError for a row that does not fit the columns
+     * @throws InvalidParameterException for a row that does not fit the columns
      * @throws SqlException with the line, which is the number of the row, in its message
      * @throws UsageError for another database than PostgreSQL
      */

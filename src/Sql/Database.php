@@ -4,14 +4,17 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
+use Weft\InvalidDsnError;
 use Weft\Native\SqlDatabase;
 use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
+use Weft\Pool\PoolClosedException;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Sql\Internal\Attendant;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\Rows;
+use Weft\UsageError;
 
 use function Weft\delay;
 
@@ -37,8 +40,8 @@ final class Database implements Connection
      *
      * @param Hooks $hooks called with a {@see Session}, each in a task of its own
      *
-     * @throws InvalidDsn
-     * @throws ConnectionFailed when the SQLite file cannot be opened
+     * @throws InvalidDsnError
+     * @throws ConnectionException when the SQLite file cannot be opened
      * @throws UsageError for hooks of SQLite, which has no pool
      */
     public static function connect(#[\SensitiveParameter] string $dsn, PoolOptions $pool = new PoolOptions(), Hooks $hooks = new Hooks()): self
@@ -119,7 +122,7 @@ final class Database implements Connection
      * @param string|list<string> $channels each at most 63 bytes
      * @param float $check seconds of silence after which a round trip shows whether the server is still there
      *
-     * @throws ConnectionFailed
+     * @throws ConnectionException
      * @throws UsageError for another database than PostgreSQL, and for a name of a channel that is empty or too long
      */
     public function listen(string|array $channels, float $check = 30.0): Listener
@@ -206,7 +209,7 @@ final class Database implements Connection
     }
 
     /**
-     * Lets running statements finish, then closes every connection. Later statements throw {@see PoolClosed}.
+     * Lets running statements finish, then closes every connection. Later statements throw {@see PoolClosedException}.
      *
      * @throws UsageError when this task holds a connection itself, by a transaction or a stream; the database stays open
      */

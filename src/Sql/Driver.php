@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
+use Weft\UsageError;
+
 enum Driver: string
 {
     case Postgres = 'postgres';

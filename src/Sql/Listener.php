@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 use Weft\Native\SqlListener;
+use Weft\Pool\PoolClosedException;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\UsageError;
 
 /**
  * A subscription to channels of PostgreSQL, made by {@see Database::listen()}.
@@ -33,8 +35,8 @@ final class Listener implements \IteratorAggregate
      * Waits for the next notification. A lost connection is made again, for as long as it takes, and then told once.
      *
      * @throws UsageError when it is closed
-     * @throws ConnectionFailed when the server does not let us in any more
-     * @throws PoolClosed when the connection is lost and the database was closed meanwhile
+     * @throws ConnectionException when the server does not let us in any more
+     * @throws PoolClosedException when the connection is lost and the database was closed meanwhile
      */
     public function next(): Notification|NotificationsMissed
     {

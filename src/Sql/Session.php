@@ -6,6 +6,7 @@ namespace Weft\Sql;
 
 use Weft\Native\SqlDatabase;
 use Weft\Runtime\Internal\Scheduler;
+use Weft\UsageError;
 
 /** One connection in the hands of a hook, see {@see \Weft\Pool\Hooks}; of no use when the hook has returned. */
 final class Session

@@ -5,13 +5,15 @@ declare(strict_types=1);
 namespace Weft\Sql;
 
 use Weft\Native\SqlTransaction;
+use Weft\Pool\PoolException;
 use Weft\Runtime\CancelledException;
-use Weft\Runtime\ForkedProcess;
+use Weft\Runtime\ForkedProcessError;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Sql\Internal\Attendant;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\Cursors;
 use Weft\Sql\Internal\Rows;
+use Weft\UsageError;
 
 use function Weft\delay;
 use function Weft\shield;
@@ -161,9 +163,9 @@ final class Transaction implements Connection
      * Sends what is deferred and commits. When it returns, the transaction is durable.
      *
      * @throws SqlException when a statement or the commit failed: nothing took effect
-     * @throws TransactionOutcomeUnknown when the connection broke after the commit was sent; later calls and results throw it
+     * @throws TransactionOutcomeUnknownException when the connection broke after the commit was sent; later calls and results throw it
      *         also after a wait that was cancelled then, whose `CancelledException` has it as previous exception
-     * @throws ConnectionLost when the connection broke before
+     * @throws ConnectionLostException when the connection broke before
      * @throws UsageError when it had ended before, or inside a nested transaction
      */
     public function commit(): void
@@ -219,7 +221,7 @@ final class Transaction implements Connection
     {
         try {
             shield($this->rollback(...));
-        } catch (SqlException | ForkedProcess) {
+        } catch (PoolException | SqlException | ForkedProcessError) {
             // The server rolls back what it cannot be told to roll back, and a forked child has nothing to end.
         }
     }
@@ -252,7 +254,7 @@ final class Transaction implements Connection
         shield(static fn () => delay(0.0));
         try {
             $this->native->checkOutcome();
-        } catch (TransactionOutcomeUnknown $unknown) {
+        } catch (TransactionOutcomeUnknownException $unknown) {
             return new CancelledException("{$cancelled->getMessage()}; {$unknown->getMessage()}", $cancelled->cancellation, $unknown);
         }
 
@@ -270,7 +272,7 @@ final class Transaction implements Connection
         $this->native->push("RELEASE SAVEPOINT {$savepoint}", []);
         try {
             shield($this->flush(...));
-        } catch (SqlException) {
+        } catch (PoolException | SqlException) {
             // The transaction stays failed, and says so at its next use; what is on its way up is the reason.
         }
     }
@@ -320,7 +322,7 @@ final class Transaction implements Connection
     {
         try {
             $this->native->push("CLOSE {$cursor}", []);
-        } catch (ForkedProcess) {
+        } catch (ForkedProcessError) {
             // The cursor is the parent's, who still reads from it.
         }
     }

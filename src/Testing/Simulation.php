@@ -25,7 +25,7 @@ final class Simulation
      * @param float                   $deadline seconds of real time that a run may take
      * @param (\Closure(): Database)|null $database creates an empty database for each run, which is closed after it; null for SQLite in memory
      *
-     * @throws AssertionFailedError|SimulationFailed the failure of a run, with its seed
+     * @throws AssertionFailedError|SimulationException the failure of a run, with its seed
      */
     public static function run(\Closure $scenario, int $runs = 1, Faults $faults = new Faults(), ?int $seed = null, float $deadline = 20.0, ?\Closure $database = null): void
     {
@@ -67,7 +67,7 @@ final class Simulation
 
         return $thrown instanceof AssertionFailedError
             ? new AssertionFailedError($message, 0, $thrown)
-            : new SimulationFailed($thrown::class . ": {$message}", 0, $thrown);
+            : new SimulationException($thrown::class . ": {$message}", 0, $thrown);
     }
 
     private static function number(string $given): int

@@ -147,8 +147,8 @@ final class TestBus
      *
      * @param class-string|null $reply class of the reply, if it is not registered
      *
-     * @throws \Weft\Bus\RequestFailed
-     * @throws \Weft\Bus\RequestTimedOut after 5 seconds of real time without a reply
+     * @throws \Weft\Bus\RequestFailedException
+     * @throws \Weft\Bus\RequestTimeoutException after 5 seconds of real time without a reply
      */
     public function request(object $message, ?string $reply = null): mixed
     {

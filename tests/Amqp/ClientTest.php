@@ -5,24 +5,24 @@ declare(strict_types=1);
 namespace Weft\Tests\Amqp;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Amqp\AuthenticationFailed;
+use Weft\Amqp\AuthenticationException;
 use Weft\Amqp\Binding;
 use Weft\Amqp\Connection;
-use Weft\Amqp\ConnectionClosed;
-use Weft\Amqp\ConnectionRefused;
+use Weft\Amqp\ConnectionClosedException;
+use Weft\Amqp\ConnectionRefusedException;
 use Weft\Amqp\Consumer;
 use Weft\Amqp\Delivery;
 use Weft\Amqp\Exchange;
 use Weft\Amqp\ExchangeKind;
-use Weft\Amqp\InvalidDsn;
+use Weft\InvalidDsnError;
 use Weft\Amqp\Message;
 use Weft\Amqp\Queue;
-use Weft\Amqp\Refused;
+use Weft\Amqp\BrokerException;
 use Weft\Amqp\State;
-use Weft\Amqp\TlsFailed;
-use Weft\Amqp\Unroutable;
-use Weft\Amqp\UsageError;
-use Weft\Amqp\VirtualHostNotFound;
+use Weft\Amqp\TlsException;
+use Weft\Amqp\MessageReturnedException;
+use Weft\UsageError;
+use Weft\Amqp\VirtualHostNotFoundException;
 use Weft\Runtime\TimeoutException;
 
 use function Weft\async;
@@ -122,7 +122,7 @@ final class ClientTest extends TestCase
         $this->connection->deleteExchange($exchange);
         $this->connection->deleteExchange($exchange);
 
-        $this->expectException(Refused::class);
+        $this->expectException(BrokerException::class);
         $this->expectExceptionMessage($exchange);
         $this->connection->declare(new Exchange($exchange, passive: true));
     }
@@ -133,7 +133,7 @@ final class ClientTest extends TestCase
         try {
             $this->connection->consume($this->queue);
             self::fail('There are two consumers');
-        } catch (Refused $refused) {
+        } catch (BrokerException $refused) {
             self::assertStringContainsString($this->queue, $refused->getMessage());
         }
         $alone->close();
@@ -185,7 +185,7 @@ final class ClientTest extends TestCase
 
     public function testADsnThatIsNotUtf8IsRefusedWithoutItsPassword(): void
     {
-        $this->expectException(InvalidDsn::class);
+        $this->expectException(InvalidDsnError::class);
         $this->expectExceptionMessage('invalid AMQP DSN: it is not UTF-8: byte 0xFF at offset 17; percent-encode it');
         Connection::connect("amqp://app:hunter\xff@localhost");
     }
@@ -231,7 +231,7 @@ final class ClientTest extends TestCase
             try {
                 $publisher->$method($what, routingKey: 'weft.nowhere', mandatory: true);
                 self::fail("$method() did not tell");
-            } catch (Unroutable $unroutable) {
+            } catch (MessageReturnedException $unroutable) {
                 self::assertStringContainsString('"weft.nowhere"', $unroutable->getMessage());
                 self::assertSame(312, $unroutable->getCode());
             }
@@ -247,7 +247,7 @@ final class ClientTest extends TestCase
             try {
                 $publisher->publishAll(\array_fill(0, 200, new Message('x')), routingKey: $queue, mandatory: true);
                 return 'confirmed';
-            } catch (Unroutable) {
+            } catch (MessageReturnedException) {
                 return 'unroutable';
             }
         };
@@ -263,7 +263,7 @@ final class ClientTest extends TestCase
 
     public function testPublishingToAnExchangeThatDoesNotExistIsRefusedByName(): void
     {
-        $this->expectException(Refused::class);
+        $this->expectException(BrokerException::class);
         $this->expectExceptionMessage('weft.no.exchange');
 
         $this->connection->publisher()->publish(new Message('x'), 'weft.no.exchange');
@@ -362,7 +362,7 @@ final class ClientTest extends TestCase
         try {
             $this->connection->declare(new Queue($this->queue, durable: false));
             self::fail('it was accepted');
-        } catch (Refused $refused) {
+        } catch (BrokerException $refused) {
             self::assertStringContainsString("\"{$this->queue}\"", $refused->getMessage());
             self::assertSame(406, $refused->getCode());
         }
@@ -378,7 +378,7 @@ final class ClientTest extends TestCase
         $this->filled(2);
         self::assertSame(2, $this->connection->deleteQueue($this->queue));
 
-        $this->expectException(Refused::class);
+        $this->expectException(BrokerException::class);
         $this->expectExceptionMessage($this->queue);
         $this->connection->declare(new Queue($this->queue, passive: true));
     }
@@ -389,11 +389,11 @@ final class ClientTest extends TestCase
         $at = "{$parts['host']}:{$parts['port']}";
         $login = "{$parts['user']}:{$parts['pass']}";
         $expected = [
-            "amqp://{$parts['user']}:not-it@{$at}{$parts['path']}" => AuthenticationFailed::class,
-            "amqp://{$login}@{$at}/weft.no.vhost" => VirtualHostNotFound::class,
-            "amqp://{$login}@{$parts['host']}:1" => ConnectionRefused::class,
-            "http://{$login}@{$at}" => InvalidDsn::class,
-            "amqp://user:not-it@{$at}?hartbeat=1" => InvalidDsn::class,
+            "amqp://{$parts['user']}:not-it@{$at}{$parts['path']}" => AuthenticationException::class,
+            "amqp://{$login}@{$at}/weft.no.vhost" => VirtualHostNotFoundException::class,
+            "amqp://{$login}@{$parts['host']}:1" => ConnectionRefusedException::class,
+            "http://{$login}@{$at}" => InvalidDsnError::class,
+            "amqp://user:not-it@{$at}?hartbeat=1" => InvalidDsnError::class,
         ];
         foreach ($expected as $dsn => $class) {
             try {
@@ -415,7 +415,7 @@ final class ClientTest extends TestCase
         self::assertSame(1, $connection->queueState($this->queue)->messages);
         $connection->close();
 
-        $this->expectException(TlsFailed::class);
+        $this->expectException(TlsException::class);
         Connection::connect($url);
     }
 
@@ -466,7 +466,7 @@ final class ClientTest extends TestCase
         $this->connection->close();
 
         self::assertSame(State::Closed, $this->connection->status()->state);
-        $this->expectException(ConnectionClosed::class);
+        $this->expectException(ConnectionClosedException::class);
         $publisher->publish(new Message('x'), routingKey: $this->queue);
     }
 

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Amqp;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Amqp\UsageError;
+use Weft\UsageError;
 use Weft\Native\AmqpConnection;
-use Weft\Runtime\ForkedProcess;
+use Weft\Runtime\ForkedProcessError;
 use Weft\Runtime\Internal\Scheduler;
 
 /** What the native classes refuse. */
@@ -60,7 +60,7 @@ final class NativeTest extends TestCase
             $refused = false;
             try {
                 $publisher->publish('', 'weft.native', 'lost', [], [], false, false, false);
-            } catch (ForkedProcess) {
+            } catch (ForkedProcessError) {
                 $refused = true;
             }
             posix_kill(getmypid(), $refused ? SIGUSR1 : SIGKILL);

@@ -10,11 +10,11 @@ use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\EventListener;
 use Weft\Bus\Context;
-use Weft\Bus\DuplicateHandler;
-use Weft\Bus\DuplicateMessageId;
-use Weft\Bus\HandlerTimedOut;
+use Weft\Bus\DuplicateHandlerError;
+use Weft\Bus\DuplicateMessageIdException;
+use Weft\Bus\HandlerTimeoutException;
 use Weft\Bus\Header;
-use Weft\Bus\InvalidHandler;
+use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\Retry;
 use Weft\Bus\Timeout;
 use Weft\Bus\Transport;
@@ -230,7 +230,7 @@ final class BatchTest extends BusTestCase
             $expected = \array_map('strval', \range(1, 21));
             self::assertEqualsCanonicalizing($expected, $database->execute('SELECT id FROM effects')->column());
             self::assertSame([12, 0], [$bus->stats()->duplicates, $bus->depth(self::QUEUE)]);
-            self::assertSame([DuplicateMessageId::class], \array_map(static fn($letter): string => $letter->errorClass(), $bus->deadLetters(self::QUEUE)->peek()));
+            self::assertSame([DuplicateMessageIdException::class], \array_map(static fn($letter): string => $letter->errorClass(), $bus->deadLetters(self::QUEUE)->peek()));
             $bus->close();
             $database->close();
         });
@@ -313,7 +313,7 @@ final class BatchTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame(2, $bus->stats()->commands);
-            self::assertSame(HandlerTimedOut::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+            self::assertSame(HandlerTimeoutException::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
         });
     }
 
@@ -363,7 +363,7 @@ final class BatchTest extends BusTestCase
         ) {
             try {
                 $bus->handlers($service);
-            } catch (InvalidHandler $invalid) {
+            } catch (InvalidHandlerError $invalid) {
                 $refused[] = \preg_replace('/^.*::/s', '', $invalid->getMessage());
             }
         }
@@ -373,7 +373,7 @@ final class BatchTest extends BusTestCase
         ], $refused);
 
         $bus->handlers(self::batching(static fn() => null, CustomerStored::class, event: true));
-        $this->expectException(DuplicateHandler::class);
+        $this->expectException(DuplicateHandlerError::class);
         $this->expectExceptionMessage('a batch handler must be the only one');
         $bus->handlers(self::listening(static fn() => null));
     }

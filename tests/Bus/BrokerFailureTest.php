@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Tests\Bus\Fixtures\Broker;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
@@ -159,7 +159,7 @@ final class BrokerFailureTest extends BusTestCase
             try {
                 $bus->send(new StoreCustomer('large', \str_repeat('x', 10_000_000), 'name@example.org'));
                 self::fail('It was sent');
-            } catch (PublishFailed $failed) {
+            } catch (PublishException $failed) {
                 self::assertStringContainsString('max', $failed->getMessage());
                 self::assertStringContainsString('1000000', $failed->getMessage());
             } finally {

@@ -10,15 +10,15 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
-use Weft\Bus\ListenersFailed;
-use Weft\Bus\MessageDecodingFailed;
-use Weft\Bus\NoHandler;
+use Weft\Bus\ListenersFailedException;
+use Weft\Bus\MessageDecodingException;
+use Weft\Bus\NoHandlerException;
 use Weft\Bus\Observer;
 use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\UnknownMessageType;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\UnknownMessageTypeException;
+use Weft\Bus\UnroutableMessageException;
 use Weft\Sql\Database;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\Deposit;
@@ -449,15 +449,15 @@ final class BusTest extends BusTestCase
     public static function unusable(): iterable
     {
         $command = [Header::KIND => 'command', Header::MESSAGE_ID => 'id-1'];
-        yield 'no JSON' => [StoreCustomer::class, "\x00\xff{", $command, MessageDecodingFailed::class, 'not JSON'];
-        yield 'nothing' => [StoreCustomer::class, '', $command, MessageDecodingFailed::class, 'not JSON'];
-        yield 'missing field' => [StoreCustomer::class, '{"id":"7"}', $command, MessageDecodingFailed::class, '$.name'];
-        yield 'wrong type' => [StoreCustomer::class, '{"id":7,"name":"","email":""}', $command, MessageDecodingFailed::class, '$.id expected string, found int'];
-        yield 'ten megabytes' => [StoreCustomer::class, '{"id":"' . \str_repeat('x', 10_000_000) . '"}', $command, MessageDecodingFailed::class, '$.name'];
-        yield 'newer schema' => [StoreCustomer::class, '{}', $command + [Header::SCHEMA_VERSION => '2'], MessageDecodingFailed::class, 'schema version 2 is newer than 1'];
-        yield 'unknown type' => ['some.thing', '{}', [Header::KIND => 'event'], UnknownMessageType::class, '"some.thing"'];
-        yield 'no kind' => ['some.thing', '{}', [], UnknownMessageType::class, '"some.thing"'];
-        yield 'command without handler' => ['customer.forget', '{}', $command, NoHandler::class, '"customer.forget"'];
+        yield 'no JSON' => [StoreCustomer::class, "\x00\xff{", $command, MessageDecodingException::class, 'not JSON'];
+        yield 'nothing' => [StoreCustomer::class, '', $command, MessageDecodingException::class, 'not JSON'];
+        yield 'missing field' => [StoreCustomer::class, '{"id":"7"}', $command, MessageDecodingException::class, '$.name'];
+        yield 'wrong type' => [StoreCustomer::class, '{"id":7,"name":"","email":""}', $command, MessageDecodingException::class, '$.id expected string, found int'];
+        yield 'ten megabytes' => [StoreCustomer::class, '{"id":"' . \str_repeat('x', 10_000_000) . '"}', $command, MessageDecodingException::class, '$.name'];
+        yield 'newer schema' => [StoreCustomer::class, '{}', $command + [Header::SCHEMA_VERSION => '2'], MessageDecodingException::class, 'schema version 2 is newer than 1'];
+        yield 'unknown type' => ['some.thing', '{}', [Header::KIND => 'event'], UnknownMessageTypeException::class, '"some.thing"'];
+        yield 'no kind' => ['some.thing', '{}', [], UnknownMessageTypeException::class, '"some.thing"'];
+        yield 'command without handler' => ['customer.forget', '{}', $command, NoHandlerException::class, '"customer.forget"'];
     }
 
     public function testAKnownEventWithoutListenerIsAcknowledged(): void
@@ -509,7 +509,7 @@ final class BusTest extends BusTestCase
 
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
             self::assertCount(2, $letter->failedHandlers());
-            self::assertSame(ListenersFailed::class, $letter->errorClass());
+            self::assertSame(ListenersFailedException::class, $letter->errorClass());
             self::assertStringContainsString('2 of 2 listeners failed', $letter->errorMessage());
             self::assertStringContainsString('first: first', $letter->errorMessage());
         });
@@ -565,13 +565,13 @@ final class BusTest extends BusTestCase
             try {
                 $bus->send(new ForgetCustomer('7'));
                 self::fail('sent');
-            } catch (UnroutableMessage $unroutable) {
+            } catch (UnroutableMessageException $unroutable) {
                 self::assertStringContainsString('customer.forget', $unroutable->getMessage());
             }
             $bus->send(self::customer(7));
             self::drain($bus);
 
-            self::assertSame(UnroutableMessage::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+            self::assertSame(UnroutableMessageException::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
         });
     }
 

@@ -9,16 +9,16 @@ use Weft\Bus\Bus;
 use Weft\Bus\ClaimCheck;
 use Weft\Bus\Claims\DatabaseStore;
 use Weft\Bus\Claims\FilesystemStore;
-use Weft\Bus\ClaimLost;
+use Weft\Bus\ClaimLostException;
 use Weft\Bus\ClaimStore;
 use Weft\Bus\CommandHandler;
-use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\Header;
-use Weft\Bus\MessageDecodingFailed;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\MessageDecodingException;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Sql\ConnectionRefused;
+use Weft\Sql\ConnectionRefusedException;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\MariaDb;
@@ -96,7 +96,7 @@ final class ClaimCheckTest extends BusTestCase
             self::drain($bus);
 
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame([ClaimLost::class, 'The body ' . $id . ' of a ' . StoreCustomer::class . ' is not in the store'], [$letter->errorClass(), $letter->errorMessage()]);
+            self::assertSame([ClaimLostException::class, 'The body ' . $id . ' of a ' . StoreCustomer::class . ' is not in the store'], [$letter->errorClass(), $letter->errorMessage()]);
             $claims->store->put($id, '{"id":"7","name":"name_7","email":"name@example.org"}');
             $bus->deadLetters(self::QUEUE)->retry();
             self::drain($bus);
@@ -127,7 +127,7 @@ final class ClaimCheckTest extends BusTestCase
                 $broker->publish([$ticket($body)]);
                 self::drain($bus);
             }
-            self::assertSame([1, DuplicateMessageId::class], [$bus->stats()->commands, $bus->deadLetters(self::QUEUE)->peek()[1]->errorClass()]);
+            self::assertSame([1, DuplicateMessageIdException::class], [$bus->stats()->commands, $bus->deadLetters(self::QUEUE)->peek()[1]->errorClass()]);
         });
     }
 
@@ -141,13 +141,13 @@ final class ClaimCheckTest extends BusTestCase
             $sender->send(self::customer(7));
             self::drain($receiver);
             [$letter] = $receiver->deadLetters(self::QUEUE)->peek();
-            self::assertSame(MessageDecodingFailed::class, $letter->errorClass());
+            self::assertSame(MessageDecodingException::class, $letter->errorClass());
             self::assertStringContainsString('its body is in a claim-check store: pass the ClaimCheck of its sender to Bus::connect()', $letter->errorMessage());
 
             $full = new class implements ClaimStore {
                 public function put(string $id, string $body): void
                 {
-                    throw new PublishFailed('no space left');
+                    throw new PublishException('no space left');
                 }
 
                 public function get(string $id): ?string
@@ -160,7 +160,7 @@ final class ClaimCheckTest extends BusTestCase
                     return 0;
                 }
             };
-            $this->expectException(PublishFailed::class);
+            $this->expectException(PublishException::class);
             Bus::connect($broker, claims: new ClaimCheck($full, threshold: 0))->send(self::customer(8));
         });
     }
@@ -200,7 +200,7 @@ final class ClaimCheckTest extends BusTestCase
 
                 public function get(string $id): ?string
                 {
-                    return $this->fails-- > 0 ? throw new ConnectionRefused('nobody there') : $this->inner->get($id);
+                    return $this->fails-- > 0 ? throw new ConnectionRefusedException('nobody there') : $this->inner->get($id);
                 }
 
                 public function prune(float $seconds): int

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus;
 
 use Weft\Bus\Bus;
-use Weft\Bus\CrashedTooOften;
+use Weft\Bus\CrashedTooOftenException;
 use Weft\Bus\DeadLetter;
 use Weft\Bus\InboxOptions;
 use Weft\Bus\Transport\RabbitMq;
@@ -71,7 +71,7 @@ final class CrashTest extends BusTestCase
             $deaths += $this->replace(0, $kind);
 
             $letters = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame([CrashedTooOften::class], \array_map(static fn(DeadLetter $letter): ?string => $letter->errorClass(), $letters));
+            self::assertSame([CrashedTooOftenException::class], \array_map(static fn(DeadLetter $letter): ?string => $letter->errorClass(), $letters));
             [$letter] = $letters;
             self::assertStringContainsString('"id":"crash"', $letter->body);
             self::assertStringContainsString('was handled ' . self::CRASHES . ' times by workers that ended', $letter->errorMessage());

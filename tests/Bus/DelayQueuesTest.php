@@ -7,7 +7,7 @@ namespace Weft\Tests\Bus;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
-use Weft\Bus\NotCancellable;
+use Weft\Bus\NotCancellableException;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
@@ -139,7 +139,7 @@ final class DelayQueuesTest extends BusTestCase
             try {
                 $bus->cancel($id);
                 self::fail('cancelled');
-            } catch (NotCancellable $refused) {
+            } catch (NotCancellableException $refused) {
                 self::assertStringContainsString("{$id} cannot be cancelled", $refused->getMessage());
             }
             $this->expectException(\ValueError::class);

@@ -16,7 +16,7 @@ use Weft\Bus\Internal\Persistence\Schedules;
 use Weft\Bus\Internal\Persistence\Tables;
 use Weft\Bus\Internal\Sending\BodyStore;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
@@ -223,7 +223,7 @@ class DelayTest extends BusTestCase
                 if ($what === 'publish') {
                     $answers[] = async(static fn(): bool => $bus->cancel($id))->await();
                     if (\count($answers) === 1) {
-                        throw new PublishFailed('the broker was removed');
+                        throw new PublishException('the broker was removed');
                     }
                 }
             };
@@ -231,7 +231,7 @@ class DelayTest extends BusTestCase
             try {
                 $bus->releaseDue();
                 self::fail('the broker was there');
-            } catch (PublishFailed) {
+            } catch (PublishException) {
             }
             $bus->releaseDue();
 

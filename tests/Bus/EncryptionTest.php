@@ -8,9 +8,9 @@ use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Encrypted;
 use Weft\Bus\Header;
-use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\KeyRing;
-use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\MessageDecodingException;
 use Weft\Bus\OrderedBy;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
@@ -86,7 +86,7 @@ final class EncryptionTest extends BusTestCase
             $without = Bus::connect($broker, keys: self::ring('b'))->handlers(self::paying($pay));
             self::drain($without);
             [$letter] = $without->deadLetters(self::QUEUE)->peek();
-            self::assertSame(MessageDecodingFailed::class, $letter->errorClass());
+            self::assertSame(MessageDecodingException::class, $letter->errorClass());
             self::assertStringContainsString('at $.card expected encrypted string, found a value encrypted with the key "a", which is not in the key ring', $letter->errorMessage());
             $without->deadLetters(self::QUEUE)->retry();
             self::drain($rotated);
@@ -222,7 +222,7 @@ final class EncryptionTest extends BusTestCase
             try {
                 $make();
                 self::fail("{$message} was taken");
-            } catch (\ValueError | InvalidMessageClass $error) {
+            } catch (\ValueError | InvalidMessageClassError $error) {
                 self::assertStringContainsString($message, $error->getMessage());
                 self::assertStringNotContainsString($key, $error->getMessage());
             }

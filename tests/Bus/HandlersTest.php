@@ -9,10 +9,10 @@ use Psr\Log\LoggerInterface;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
-use Weft\Bus\DuplicateHandler;
+use Weft\Bus\DuplicateHandlerError;
 use Weft\Bus\EventListener;
-use Weft\Bus\InvalidHandler;
-use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\InvalidHandlerError;
+use Weft\Bus\InvalidMessageClassError;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
@@ -34,7 +34,7 @@ final class HandlersTest extends BusTestCase
         };
         $bus = Bus::connect('memory:')->handlers($first);
 
-        $this->expectException(DuplicateHandler::class);
+        $this->expectException(DuplicateHandlerError::class);
         $this->expectExceptionMessageMatches('/' . \preg_quote(StoreCustomer::class) . ' has two handlers, .*::one\(\) and .*::two\(\)/s');
 
         $bus->handlers($second);
@@ -42,7 +42,7 @@ final class HandlersTest extends BusTestCase
 
     public function testAClassIsACommandOrAnEventButNotBoth(): void
     {
-        $this->expectException(DuplicateHandler::class);
+        $this->expectException(DuplicateHandlerError::class);
         $this->expectExceptionMessageMatches('/is both event for .*FailingListener::stored\(\) and command for .*::handle\(\)/s');
 
         Bus::connect('memory:')->handlers(new FailingListener(''), new class {
@@ -58,7 +58,7 @@ final class HandlersTest extends BusTestCase
             public function one(StoreCustomer $command): void {}
         };
 
-        $this->expectException(DuplicateHandler::class);
+        $this->expectException(DuplicateHandlerError::class);
         $this->expectExceptionMessageMatches('/^Handler .*::one\(\) is registered twice$/s');
 
         Bus::connect('memory:')->handlers($handler, $handler);
@@ -67,7 +67,7 @@ final class HandlersTest extends BusTestCase
     /** @dataProvider invalidHandlers */
     public function testAMethodThatCannotBeAHandlerIsRefusedAndNamed(object $service, string $message): void
     {
-        $this->expectException(InvalidHandler::class);
+        $this->expectException(InvalidHandlerError::class);
         $this->expectExceptionMessageMatches('/' . \preg_quote($message, '/') . '/');
 
         Bus::connect('memory:')->handlers($service);
@@ -154,7 +154,7 @@ final class HandlersTest extends BusTestCase
 
     public function testAMessageThatJsonCannotCarryIsRefusedWithItsHandler(): void
     {
-        $this->expectException(InvalidMessageClass::class);
+        $this->expectException(InvalidMessageClassError::class);
         $this->expectExceptionMessage('ArrayObject');
 
         Bus::connect('memory:')->handlers(new class {

@@ -7,10 +7,10 @@ namespace Weft\Tests\Bus;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
-use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\InboxOptions;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
@@ -121,7 +121,7 @@ class InboxOutboxTest extends BusTestCase
             $bus->consume(self::QUEUE, concurrency: 1, stopWhenEmpty: true);
 
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame([DuplicateMessageId::class, self::message('2')->body], [$letter->errorClass(), $letter->body]);
+            self::assertSame([DuplicateMessageIdException::class, self::message('2')->body], [$letter->errorClass(), $letter->body]);
             self::assertSame([['1', 'stored']], self::effects($database));
         });
     }
@@ -220,7 +220,7 @@ class InboxOutboxTest extends BusTestCase
             $bus->sendAll(self::customers(20));
             $broker->before = static function (string $what) use ($broker): void {
                 if ($what === 'publish') {
-                    throw new PublishFailed('the broker was removed');
+                    throw new PublishException('the broker was removed');
                 }
             };
             $bus->consume(self::QUEUE, limit: 20);

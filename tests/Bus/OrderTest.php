@@ -8,11 +8,11 @@ use Weft\Bus\BlockedKey;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\DeadLetterFilter;
-use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
-use Weft\Bus\InvalidMessageClass;
-use Weft\Bus\NoHandler;
+use Weft\Bus\InvalidMessageClassError;
+use Weft\Bus\NoHandlerException;
 use Weft\Bus\OrderedBy;
 use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Retry;
@@ -411,7 +411,7 @@ final class OrderTest extends BusTestCase
             }
             $without->stop();
             $consumer->await();
-            self::assertSame(NoHandler::class, $without->deadLetters(self::QUEUE)->peek()[1]->errorClass());
+            self::assertSame(NoHandlerException::class, $without->deadLetters(self::QUEUE)->peek()[1]->errorClass());
         });
     }
 
@@ -504,7 +504,7 @@ final class OrderTest extends BusTestCase
             self::assertSame(1, $bus->blockedKeys(self::QUEUE)[0]->waiting);
             $letters = $bus->deadLetters(self::QUEUE)->peek();
             self::assertSame(['{"account":"a","number":1}', '{"account":"a","number":3}'], \array_map(static fn($letter): string => $letter->body, $letters));
-            self::assertSame(DuplicateMessageId::class, $letters[1]->errorClass());
+            self::assertSame(DuplicateMessageIdException::class, $letters[1]->errorClass());
             $bus->close();
             $database->close();
         });
@@ -583,7 +583,7 @@ final class OrderTest extends BusTestCase
             } catch (\Error $error) {
                 self::assertSame('Queue "customers" has messages marked #[OrderedBy], which need a database: pass one to Bus::connect()', $error->getMessage());
             }
-            $this->expectException(InvalidMessageClass::class);
+            $this->expectException(InvalidMessageClassError::class);
             $this->expectExceptionMessage('#[OrderedBy] names the property $price of type float; a key is a string, an int or a backed enum');
             $bus->registerMessages(Priced::class);
         });

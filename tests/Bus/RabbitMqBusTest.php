@@ -6,7 +6,7 @@ namespace Weft\Tests\Bus;
 
 use Psr\Log\NullLogger;
 use Weft\Amqp\Connection;
-use Weft\Amqp\InvalidDsn;
+use Weft\InvalidDsnError;
 use Weft\Amqp\Message;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
@@ -19,13 +19,13 @@ use Weft\Bus\DeliveryGuarantee;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
-use Weft\Bus\TransportFailed;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\TransportException;
+use Weft\Bus\UnroutableMessageException;
 use Weft\Sql\Bytes;
 use Weft\Sql\Database;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Transaction;
-use Weft\Sql\UniqueViolation;
+use Weft\Sql\UniqueViolationException;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\PostgresSchema;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
@@ -152,7 +152,7 @@ final class RabbitMqBusTest extends BusTestCase
             self::assertSame(3, $bus->consume(self::QUEUE, concurrency: 1, stopWhenEmpty: true));
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
             self::assertSame('{"id":"1","name":"name_1","email":"name@example.org"}', $letter->body);
-            self::assertSame([UniqueViolation::class, StoreCustomer::class, 1], [$letter->errorClass(), $letter->type, $letter->attempts()]);
+            self::assertSame([UniqueViolationException::class, StoreCustomer::class, 1], [$letter->errorClass(), $letter->type, $letter->attempts()]);
             self::assertStringNotContainsString('name_1', $letter->errorMessage());
             self::assertSame(1, $bus->deadLetters(self::QUEUE)->count(), 'looking leaves it there');
             self::assertSame(2, $database->execute("SELECT count(*) FROM {$this->table}")->value());
@@ -230,7 +230,7 @@ final class RabbitMqBusTest extends BusTestCase
             $bus->publishAll([new CustomerStored('2'), new CustomerStored('3')]);
             self::assertSame(3, $bus->stats()->sent);
 
-            $this->expectException(UnroutableMessage::class);
+            $this->expectException(UnroutableMessageException::class);
             $bus->send(self::customer(1));
         });
     }
@@ -300,7 +300,7 @@ final class RabbitMqBusTest extends BusTestCase
         try {
             Bus::connect($dsn);
             self::fail('connected');
-        } catch (TransportFailed | InvalidDsn $failed) {
+        } catch (TransportException | InvalidDsnError $failed) {
             self::assertMatchesRegularExpression($message, $failed->getMessage());
             self::assertStringNotContainsString('secret', $failed->getMessage());
         }

@@ -10,11 +10,11 @@ use Weft\Bus\Context;
 use Weft\Bus\Header;
 use Weft\Bus\PublicFailure;
 use Weft\Bus\QueryHandler;
-use Weft\Bus\RequestFailed;
-use Weft\Bus\RequestTimedOut;
+use Weft\Bus\RequestFailedException;
+use Weft\Bus\RequestTimeoutException;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\UnroutableMessageException;
 use Weft\Runtime\CancelledException;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
@@ -174,7 +174,7 @@ final class RequestTest extends BusTestCase
                 // Far less than what the client gives a silent broker.
                 timeout(20.0, static fn() => $bus->request(new ForgetCustomer('2'), timeout: 0.2));
                 self::fail('the broker does not answer');
-            } catch (RequestTimedOut $timedOut) {
+            } catch (RequestTimeoutException $timedOut) {
                 self::assertStringContainsString("arrived within 0.2 seconds: {$missing}", $timedOut->getMessage());
             }
             self::assertSame(0, self::waiting($bus));
@@ -233,7 +233,7 @@ final class RequestTest extends BusTestCase
                 try {
                     $bus->request(new ForgetCustomer('3'), timeout: 0.1);
                     self::fail('there is no reply in time');
-                } catch (RequestTimedOut $timedOut) {
+                } catch (RequestTimeoutException $timedOut) {
                     self::assertMatchesRegularExpression('/^No reply to customer.forget [\da-f-]{36} arrived within 0.1 seconds$/', $timedOut->getMessage());
                 }
                 self::assertCount(0, $answered, 'nobody has answered yet');
@@ -266,7 +266,7 @@ final class RequestTest extends BusTestCase
             try {
                 $bus->request(self::customer(7), timeout: 0.05);
                 self::fail('nobody consumes');
-            } catch (RequestTimedOut) {
+            } catch (RequestTimeoutException) {
             }
             self::drain($bus);
 
@@ -308,7 +308,7 @@ final class RequestTest extends BusTestCase
             try {
                 $bus->request(new ForgetCustomer('7'), timeout: 0.05);
                 self::fail('nobody consumes');
-            } catch (RequestTimedOut) {
+            } catch (RequestTimeoutException) {
             }
         }
         $bus->close();
@@ -321,7 +321,7 @@ final class RequestTest extends BusTestCase
             try {
                 $bus->request(self::customer(7));
                 self::fail('no queue is declared for it');
-            } catch (UnroutableMessage) {
+            } catch (UnroutableMessageException) {
             }
 
             $broker = new Memory();
@@ -372,11 +372,11 @@ final class RequestTest extends BusTestCase
     }
 
     /** @param \Closure(): mixed $ask */
-    private static function failed(\Closure $ask): RequestFailed
+    private static function failed(\Closure $ask): RequestFailedException
     {
         try {
             $ask();
-        } catch (RequestFailed $failed) {
+        } catch (RequestFailedException $failed) {
             return $failed;
         }
         self::fail('the request should have failed');

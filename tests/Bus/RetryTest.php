@@ -9,7 +9,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
-use Weft\Bus\NoHandler;
+use Weft\Bus\NoHandlerException;
 use Weft\Bus\Recoverable;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport;
@@ -18,9 +18,9 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Bus\Unrecoverable;
-use Weft\Sql\ConnectionRefused;
+use Weft\Sql\ConnectionRefusedException;
 use Weft\Sql\Database;
-use Weft\Sql\Deadlock;
+use Weft\Sql\DeadlockException;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
@@ -178,9 +178,9 @@ class RetryTest extends BusTestCase
         yield 'a rule for the previous exception' => [new \RuntimeException('no', previous: new \DomainException('no')), 3];
         yield 'no rule' => [new \RuntimeException('no'), 1];
         yield 'marked as unrecoverable' => [new class ('no') extends \LengthException implements Unrecoverable {}, 1];
-        yield 'a lock that another holds' => [new \Weft\Lock\LockTaken('taken', 'stock'), 2];
+        yield 'a lock that another holds' => [new \Weft\Lock\LockConflictException('taken', 'stock'), 2];
         yield 'marked as recoverable' => [new class ('no') extends \RuntimeException implements Recoverable {}, 2];
-        yield 'a deadlock' => [new Deadlock('no'), 2];
+        yield 'a deadlock' => [new DeadlockException('no'), 2];
     }
 
     public function testARuleOfTheClassAndOfTheMessageCountsWhereTheMethodHasNone(): void
@@ -298,7 +298,7 @@ class RetryTest extends BusTestCase
             self::drain($bus);
 
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame([0, NoHandler::class, true], [$calls, $letter->errorClass(), \str_contains($letter->errorMessage(), 'Former::listener')]);
+            self::assertSame([0, NoHandlerException::class, true], [$calls, $letter->errorClass(), \str_contains($letter->errorMessage(), 'Former::listener')]);
         });
     }
 
@@ -349,7 +349,7 @@ class RetryTest extends BusTestCase
             $calls = 0;
             $bus->handlers(self::storing(static function () use (&$calls): never {
                 $calls++;
-                throw new ConnectionRefused('nobody there');
+                throw new ConnectionRefusedException('nobody there');
             }))->declare(self::QUEUE);
             $bus->sendAll(self::customers(5));
             $consuming = async(static fn(): int => $bus->consume(self::QUEUE));

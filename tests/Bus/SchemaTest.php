@@ -8,9 +8,9 @@ use Weft\Bus\Bus;
 use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Header;
-use Weft\Bus\InvalidMessageClass;
-use Weft\Bus\InvalidUpcaster;
-use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\InvalidMessageClassError;
+use Weft\Bus\InvalidUpcasterException;
+use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageType;
 use Weft\Bus\SchemaChange;
 use Weft\Bus\Transport\Memory;
@@ -61,7 +61,7 @@ final class SchemaTest extends BusTestCase
             $broker->publish([new Outgoing('customer.moved', $old, [Header::SCHEMA_VERSION => '2', Header::MESSAGE_ID => 'x'])]);
             self::drain($bus);
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame([$old, '2', MessageDecodingFailed::class], [$letter->body, $letter->headers[Header::SCHEMA_VERSION], $letter->errorClass()]);
+            self::assertSame([$old, '2', MessageDecodingException::class], [$letter->body, $letter->headers[Header::SCHEMA_VERSION], $letter->errorClass()]);
 
             $bus->upcasters(new Moves());
             $bus->deadLetters(self::QUEUE)->retry();
@@ -82,7 +82,7 @@ final class SchemaTest extends BusTestCase
             self::drain($bus);
 
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame([$body, MessageDecodingFailed::class, []], [$letter->body, $letter->errorClass(), $seen]);
+            self::assertSame([$body, MessageDecodingException::class, []], [$letter->body, $letter->errorClass(), $seen]);
             self::assertStringContainsString($error, $letter->errorMessage());
         });
     }
@@ -129,7 +129,7 @@ final class SchemaTest extends BusTestCase
         ) {
             try {
                 Bus::connect('memory:')->upcasters($service);
-            } catch (InvalidUpcaster $invalid) {
+            } catch (InvalidUpcasterException $invalid) {
                 $refused[] = \preg_replace('/^.*?(?=has no|::up)/s', '', $invalid->getMessage());
             }
         }
@@ -139,7 +139,7 @@ final class SchemaTest extends BusTestCase
             '::up() must take the body as its one parameter, an array',
             '::up() must be public and not static',
         ], $refused);
-        $this->expectException(InvalidUpcaster::class);
+        $this->expectException(InvalidUpcasterException::class);
         $this->expectExceptionMessage('takes version 1 of ' . CustomerMoved::class . ', for which an upcaster is already registered');
         Bus::connect('memory:')->upcasters(new Moves(), new Moves());
     }
@@ -162,7 +162,7 @@ final class SchemaTest extends BusTestCase
             self::drain($bus);
             self::assertSame('2', $version);
 
-            $this->expectException(InvalidMessageClass::class);
+            $this->expectException(InvalidMessageClassError::class);
             $this->expectExceptionMessage('it has both #[MessageType] and #[Version]');
             $bus->registerMessages(TwiceVersioned::class);
         });

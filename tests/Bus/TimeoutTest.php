@@ -7,7 +7,7 @@ namespace Weft\Tests\Bus;
 use Weft\Bus\Bus;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
-use Weft\Bus\HandlerTimedOut;
+use Weft\Bus\HandlerTimeoutException;
 use Weft\Bus\Retry;
 use Weft\Bus\Timeout;
 use Weft\Runtime\CancelledException;
@@ -65,7 +65,7 @@ final class TimeoutTest extends BusTestCase
             self::assertSame(['child cancelled', 'handler cancelled'], $log);
             self::assertSame(1, $bus->stats()->sent, 'only the command was sent');
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame(HandlerTimedOut::class, $letter->errorClass());
+            self::assertSame(HandlerTimeoutException::class, $letter->errorClass());
             self::assertStringContainsString('::store() did not handle message ' . $letter->messageId() . ' within 0.05 seconds', $letter->errorMessage());
             self::assertStringContainsString('waiting for', $letter->errorMessage());
         });
@@ -137,7 +137,7 @@ final class TimeoutTest extends BusTestCase
             \sort($errors);
             self::assertSame([TimeoutException::class], \array_slice($errors, -1));
             self::assertSame(1, $bus->stats()->commands);
-            self::assertSame(HandlerTimedOut::class, $errors[0] ?? null);
+            self::assertSame(HandlerTimeoutException::class, $errors[0] ?? null);
         });
     }
 

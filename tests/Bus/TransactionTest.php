@@ -7,13 +7,13 @@ namespace Weft\Tests\Bus;
 use Weft\Bus\Bus;
 use Weft\Bus\Context;
 use Weft\Bus\CommandHandler;
-use Weft\Bus\TransactionFinished;
+use Weft\Bus\TransactionFinishedException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Sqlite;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
-use Weft\Sql\UniqueViolation;
+use Weft\Sql\UniqueViolationException;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\SpyTransport;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
@@ -85,7 +85,7 @@ final class TransactionTest extends BusTestCase
 
             self::assertSame([1, 1], [$heard, self::stored($database)]);
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame(UniqueViolation::class, $letter->errorClass());
+            self::assertSame(UniqueViolationException::class, $letter->errorClass());
             self::assertStringContainsString('INSERT INTO customers', $letter->errorMessage());
             self::assertStringNotContainsString('name_7', $letter->errorMessage());
             self::assertStringEndsWith('::store', $letter->failedHandlers()[0]);
@@ -117,7 +117,7 @@ final class TransactionTest extends BusTestCase
             self::drain($bus);
 
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame(TransactionFinished::class, $letter->errorClass());
+            self::assertSame(TransactionFinishedException::class, $letter->errorClass());
             self::assertStringContainsString('::store() committed or rolled back', $letter->errorMessage());
             self::assertSame(0, self::stored($database));
         });

@@ -12,9 +12,9 @@ use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\InvalidMessageEvent;
 use Weft\Bus\Encrypted;
-use Weft\Bus\InvalidMessage;
+use Weft\Bus\InvalidMessageException;
 use Weft\Bus\KeyRing;
-use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\MessageDecodingException;
 use Weft\Bus\Retry;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
@@ -51,7 +51,7 @@ final class ValidationTest extends BusTestCase
 
             self::assertSame(['ada@example.org'], $seen);
             [$letter] = $bus->deadLetters(self::QUEUE)->peek();
-            self::assertSame([InvalidMessage::class, 1], [$letter->errorClass(), $letter->attempts()]);
+            self::assertSame([InvalidMessageException::class, 1], [$letter->errorClass(), $letter->attempts()]);
             self::assertSame(
                 Register::class . ' is invalid: email: This value is not a valid email address.; age: This value should be 18 or more.; '
                     . 'tags[1].name: This value should not be blank.',
@@ -166,7 +166,7 @@ final class ValidationTest extends BusTestCase
             self::drain($bus);
 
             self::assertSame(['a@example.org', 'b@example.org'], $seen);
-            self::assertSame(InvalidMessage::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+            self::assertSame(InvalidMessageException::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
         });
     }
 
@@ -203,7 +203,7 @@ final class ValidationTest extends BusTestCase
             $broker->publish([new Outgoing(Register::class, '{"email":"a@example.org","age":"36"}', [])]);
             self::drain($bus);
 
-            self::assertSame(MessageDecodingFailed::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
+            self::assertSame(MessageDecodingException::class, $bus->deadLetters(self::QUEUE)->peek()[0]->errorClass());
         });
     }
 

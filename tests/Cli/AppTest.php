@@ -232,7 +232,7 @@ final class AppTest extends TestCase
             for (\$i = 0; \$i < 20; \$i++) { \$transport->put('works', [new Outgoing("foreign \$i", '{}', [])]); }
             \$app->consume(\$bus, 'works')->run(static function () use (\$bus): void {
                 Weft\\detach(static function () use (\$bus): void {
-                    try { \$bus->request(new Price(), timeout: 60.0); } catch (Weft\\Bus\\RequestFailed) {}
+                    try { \$bus->request(new Price(), timeout: 60.0); } catch (Weft\\Bus\\RequestFailedException) {}
                     while (\$bus->stats()->succeeded() < 5 || \$bus->stats()->deadLettered < 21) { Weft\\delay(0.01); }
                     fwrite(STDERR, "settled\\n");
                 });

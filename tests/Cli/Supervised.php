@@ -91,6 +91,14 @@ final class Supervised
         }
     }
 
+    /** Takes what it has written meanwhile. */
+    public function look(): void
+    {
+        if (!$this->read()) {
+            throw new \RuntimeException("It has ended:\n" . $this->messages() . $this->other);
+        }
+    }
+
     /** Waits until it has ended and returns the exit code. */
     public function end(): int
     {

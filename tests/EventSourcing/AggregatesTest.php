@@ -11,15 +11,15 @@ use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Upcaster;
-use Weft\EventSourcing\AggregateNotFound;
+use Weft\EventSourcing\AggregateNotFoundException;
 use Weft\EventSourcing\Aggregates;
-use Weft\EventSourcing\EventInvalid;
-use Weft\EventSourcing\InvalidAggregate;
-use Weft\EventSourcing\StreamConflict;
+use Weft\EventSourcing\InvalidEventException;
+use Weft\EventSourcing\InvalidAggregateError;
+use Weft\EventSourcing\StreamConflictException;
 use Weft\EventSourcing\StreamReverted;
 use Weft\EventSourcing\UniqueIndex;
-use Weft\EventSourcing\UnknownEvent;
-use Weft\EventSourcing\ValueTaken;
+use Weft\EventSourcing\UnknownEventException;
+use Weft\EventSourcing\ValueTakenException;
 use Weft\Sql\Transaction;
 use Weft\Tests\EventSourcing\Fixtures\Account;
 use Weft\Tests\EventSourcing\Fixtures\AccountOpened;
@@ -55,7 +55,7 @@ final class AggregatesTest extends EventSourcingTestCase
         self::assertEquals([new AccountOpened('1', 'Zoë', 'EUR'), new Deposited(10), new Deposited(5)], \array_slice(\array_column($events, 'event'), 0, 3));
         self::assertSame(['nothing changes'], self::contents($this->store($kind)->stream('account:1', after: 3)));
         self::assertNull($database->transaction(static fn(Transaction $transaction): ?Account => $accounts->find($transaction, '2')));
-        $this->expectException(AggregateNotFound::class);
+        $this->expectException(AggregateNotFoundException::class);
         $this->expectExceptionMessage('Account "2"');
         $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '2'));
     }
@@ -74,7 +74,7 @@ final class AggregatesTest extends EventSourcingTestCase
         try {
             $database->transaction(static fn(Transaction $transaction) => $accounts->save($transaction, $other));
             self::fail('saved');
-        } catch (StreamConflict $conflict) {
+        } catch (StreamConflictException $conflict) {
             self::assertStringContainsString('"account:1" has newer events than version 1', $conflict->getMessage());
         }
         self::assertSame([AccountOpened::class, 1], self::contents($this->store($kind)->stream('account:1')));
@@ -98,7 +98,7 @@ final class AggregatesTest extends EventSourcingTestCase
                             $accounts->save($transaction, $account);
                         });
                         $again = false;
-                    } catch (StreamConflict | \Weft\Sql\TransactionAborted) {
+                    } catch (StreamConflictException | \Weft\Sql\TransactionAbortedException) {
                         $again = true;
                         $conflicts[] = $amount;
                     }
@@ -134,7 +134,7 @@ final class AggregatesTest extends EventSourcingTestCase
         self::assertSame([24, '1: 276 EUR'], [Account::$applied, (string) $account]);
 
         $database->execute('UPDATE weft_snapshots SET schema_version = 1, state = ?', ['{"id":"1"}']);
-        $this->expectException(EventInvalid::class);
+        $this->expectException(InvalidEventException::class);
         $this->expectExceptionMessage('snapshot of stream "account:1"');
         $database->transaction(static fn(Transaction $transaction): Account => $accounts->load($transaction, '1'));
     }
@@ -203,10 +203,10 @@ final class AggregatesTest extends EventSourcingTestCase
         try {
             $store->stream('account:1');
             self::fail('read');
-        } catch (UnknownEvent $unknown) {
+        } catch (UnknownEventException $unknown) {
             self::assertStringContainsString('Event 1 of stream "account:1" is of version 4', $unknown->getMessage());
         }
-        $this->expectException(EventInvalid::class);
+        $this->expectException(InvalidEventException::class);
         $this->expectExceptionMessage('currency');
         $store->stream('account:2');
     }
@@ -270,7 +270,7 @@ final class AggregatesTest extends EventSourcingTestCase
                 try {
                     $emails->claim($transaction, 'zoe@example.org', '3');
                     self::fail('claimed');
-                } catch (ValueTaken $taken) {
+                } catch (ValueTakenException $taken) {
                     self::assertStringContainsString('"zoe@example.org" of "email"', $taken->getMessage());
                 }
                 $emails->claim($transaction, 'three@example.org', '3');
@@ -285,7 +285,7 @@ final class AggregatesTest extends EventSourcingTestCase
                     $claim('wanted@example.org', (string) $owner);
 
                     return $owner;
-                } catch (ValueTaken) {
+                } catch (ValueTakenException) {
                     return null;
                 }
             }, \range(1, 8)));
@@ -296,7 +296,7 @@ final class AggregatesTest extends EventSourcingTestCase
     /** @dataProvider unusable */
     public function testAClassThatCannotBeAnAggregateIsRefusedByName(string $class, string $why): void
     {
-        $this->expectException(InvalidAggregate::class);
+        $this->expectException(InvalidAggregateError::class);
         $this->expectExceptionMessage($why);
         new Aggregates($this->store('sqlite'), $class);
     }

@@ -6,7 +6,7 @@ namespace Weft\Tests\EventSourcing;
 
 use Weft\EventSourcing\EventStore;
 use Weft\EventSourcing\RecordedEvent;
-use Weft\EventSourcing\StreamConflict;
+use Weft\EventSourcing\StreamConflictException;
 use Weft\Sql\Transaction;
 use Weft\Tests\EventSourcing\Fixtures\Deposited;
 use Weft\Tests\EventSourcing\Fixtures\Noted;
@@ -151,7 +151,7 @@ final class ReadingTest extends EventSourcingTestCase
                 while (true) {
                     try {
                         return $count + $store->catchUp('sums', $apply, batch: 7);
-                    } catch (\DomainException | \Weft\Sql\TransactionAborted) {
+                    } catch (\DomainException | \Weft\Sql\TransactionAbortedException) {
                     }
                 }
             }, \range(1, 3)));
@@ -194,7 +194,7 @@ final class ReadingTest extends EventSourcingTestCase
             try {
                 self::write($store, $database, 'a', [new Noted('3')], $expected);
                 self::fail('appended');
-            } catch (StreamConflict) {
+            } catch (StreamConflictException) {
             }
         }
         self::assertSame(3, self::write($store, $database, 'a', [new Noted('3')], 2));

@@ -165,7 +165,7 @@ final class HandlerTest extends GrpcTestCase
         $server = $this->serve('"get" => static fn() => new User(name: "\xff")');
 
         self::assertSame(Status::Internal->value, $server->post(self::GET, self::USER_228)->status());
-        self::assertTrue($server->awaitLog('EncodingFailed'));
+        self::assertTrue($server->awaitLog('EncodingException'));
     }
 
     public function testTheDeadlineCancelsTheHandlerAndTheClientKnowsWhy(): void

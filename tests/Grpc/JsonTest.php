@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Grpc;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Grpc\InvalidService;
+use Weft\Grpc\InvalidServiceError;
 use Weft\Grpc\Limits;
 use Weft\Grpc\MethodLimits;
 use Weft\Grpc\Server;
@@ -206,7 +206,7 @@ final class JsonTest extends TestCase
 
     public function testLimitsOfWhatIsNotServedAreRefused(): void
     {
-        $this->expectException(InvalidService::class);
+        $this->expectException(InvalidServiceError::class);
         $this->expectExceptionMessage('The limits name "library.Library/Lend"');
 
         new Server(new Shelves(), limits: new Limits(methods: ['library.Library/Lend' => new MethodLimits(inFlight: 1)]));

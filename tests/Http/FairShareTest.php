@@ -297,6 +297,6 @@ final class FairShareTest extends HttpTestCase
     {
         [$ready, $none] = [[$socket], null];
 
-        return stream_select($ready, $none, $none, 0) === 1;
+        return stream_select($ready, $none, $none, 0, 0) === 1;
     }
 }

@@ -96,7 +96,7 @@ final class RefusalTest extends HttpTestCase
             $routes->post("/body", static fn(Request $r) => Response::text($r->body()));
             $routes->get("/fails", static fn() => throw new LogicException("broken"));
             $routes->get("/wrong", static fn() => "no response");
-            $routes->get("/bad", static fn() => throw new BadRequest("bad"));
+            $routes->get("/bad", static fn() => throw new BadRequestException("bad"));
             $routes->get("/late", static fn() => delay(60));
             $routes->get("/prints", static function () { echo "printed"; return Response::text("text"); });
             $routes->get("/child", static fn() => Response::text((string) async(static fn() => delay(0.001))->await()));

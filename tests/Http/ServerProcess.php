@@ -31,7 +31,7 @@ final class ServerProcess extends Program
             <?php
             require $autoload;
             use Weft\App;
-            use Weft\Http\{BadRequest, BodyWriter, Certificate, Compression, Cookie, EventWriter, FormLimits, HttpException, Limits, NotFound, Request, Response, Router, ServerSentEvent, Tls, TlsFailed, WebSocket};
+            use Weft\Http\{BadRequestException, BodyWriter, Certificate, Compression, Cookie, EventWriter, FormLimits, HttpException, Limits, NotFoundException, Request, Response, Router, ServerSentEvent, Tls, TlsException, WebSocket};
             use function Weft\{async, delay, tasks};
             $gate
             \$app = new App($app);
@@ -85,7 +85,7 @@ final class ServerProcess extends Program
     {
         for ($read = ''; !str_contains($read, $text); $read .= $chunk) {
             [$ready, $none] = [[$stream], null];
-            $chunk = stream_select($ready, $none, $none, (int) Timing::DEADLINE) === 1 ? (string) fread($stream, 65536) : '';
+            $chunk = stream_select($ready, $none, $none, (int) Timing::DEADLINE, 0) === 1 ? (string) fread($stream, 65536) : '';
             if ($chunk === '') {
                 throw new \RuntimeException("There was no \"$text\" in: $read");
             }

@@ -141,7 +141,7 @@ final class ServerTest extends HttpTestCase
 
         // Of the other two, one waits in the queue, and the one that came after it is refused.
         [$answered, $none] = [$sockets, null];
-        stream_select($answered, $none, $none, (int) Timing::DEADLINE);
+        stream_select($answered, $none, $none, (int) Timing::DEADLINE, 0);
         self::assertCount(1, $answered);
         self::assertNotSame(0, key($answered), 'the handler still runs');
         self::assertStatus(503, ServerProcess::readAll(current($answered)));

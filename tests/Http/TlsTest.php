@@ -8,7 +8,7 @@ use Weft\Tests\Timing;
 
 final class TlsTest extends HttpTestCase
 {
-    private const ROUTES = '$routes->get("/", static fn(Request $r) => Response::text($r->scheme() . $r->protocol() . strlen($r->clientCertificate() ?? "")))->get("/reload", static function () use ($app) { try { $app->reloadCertificates(); return Response::text("reloaded"); } catch (TlsFailed $e) { return Response::text($e->getMessage(), 500); } })->get("/slow", static function () { delay(0.5); return Response::text("slow"); });';
+    private const ROUTES = '$routes->get("/", static fn(Request $r) => Response::text($r->scheme() . $r->protocol() . strlen($r->clientCertificate() ?? "")))->get("/reload", static function () use ($app) { try { $app->reloadCertificates(); return Response::text("reloaded"); } catch (TlsException $e) { return Response::text($e->getMessage(), 500); } })->get("/slow", static function () { delay(0.5); return Response::text("slow"); });';
 
     private Certificates $certificates;
 

@@ -6,13 +6,13 @@ namespace Weft\Tests\Lock;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Lock\Lock;
-use Weft\Lock\LockLost;
+use Weft\Lock\LockLostException;
 use Weft\Lock\Locks;
 use Weft\Lock\LockStore;
-use Weft\Lock\LockTaken;
+use Weft\Lock\LockConflictException;
 use Weft\Lock\MemoryStore;
 use Weft\Runtime\CancelledException;
-use Weft\Sql\ConnectionLost;
+use Weft\Sql\ConnectionLostException;
 
 use function Weft\async;
 use function Weft\delay;
@@ -73,7 +73,7 @@ final class LocksTest extends TestCase
                             $seen[] = [$lock->isHeld(), $store->acquire('a', 'thief', 1.0)];
                         }
                     });
-                } catch (LockLost $lost) {
+                } catch (LockLostException $lost) {
                     $longest >= 0.1 || throw $lost;
                 }
             }
@@ -91,7 +91,7 @@ final class LocksTest extends TestCase
             try {
                 (new Locks($store))->synchronized('invoices', static fn() => self::fail('entered'), wait: $wait);
                 self::fail('nothing was thrown');
-            } catch (LockTaken $taken) {
+            } catch (LockConflictException $taken) {
                 self::assertSame('invoices', $taken->name);
                 self::assertStringContainsString('"invoices"', $taken->getMessage());
             }
@@ -109,7 +109,7 @@ final class LocksTest extends TestCase
             try {
                 $locks->synchronized('a', static fn() => self::fail('entered'), wait: 0.05);
                 self::fail('nothing was thrown');
-            } catch (LockTaken $taken) {
+            } catch (LockConflictException $taken) {
                 self::assertStringContainsString('other tasks of this process', $taken->getMessage());
             }
             self::assertFalse($holder->done());
@@ -159,7 +159,7 @@ final class LocksTest extends TestCase
                 }
             });
             self::fail('nothing was thrown');
-        } catch (LockLost $lost) {
+        } catch (LockLostException $lost) {
             self::assertSame('a', $lost->name);
             self::assertStringContainsString('number 7', $lost->getMessage());
         }
@@ -181,7 +181,7 @@ final class LocksTest extends TestCase
             {
                 $this->asked++;
 
-                return $this->failures-- <= 0 ?: throw new ConnectionLost('gone');
+                return $this->failures-- <= 0 ?: throw new ConnectionLostException('gone');
             }
 
             public function release(string $name, string $owner): bool
@@ -202,15 +202,15 @@ final class LocksTest extends TestCase
         try {
             $locks->synchronized('a', static fn() => delay(300.0));
             self::fail('nothing was thrown');
-        } catch (LockLost $lost) {
-            self::assertInstanceOf(ConnectionLost::class, $lost->getPrevious());
+        } catch (LockLostException $lost) {
+            self::assertInstanceOf(ConnectionLostException::class, $lost->getPrevious());
             self::assertLessThan(30.0, \microtime(true) - $began, 'the section was cancelled, it did not end by itself');
         }
     }
 
     public function testASectionThatComputedPastTheLocksTimeIsToldWhenItReturns(): void
     {
-        $this->expectException(LockLost::class);
+        $this->expectException(LockLostException::class);
         (new Locks(new MemoryStore(), seconds: 0.05))->synchronized('a', static function (Lock $lock): void {
             \usleep(80_000);
             self::assertFalse($lock->isHeld());

@@ -6,7 +6,7 @@ namespace Weft\Tests\Memory;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Sql\Database;
-use Weft\Sql\ParameterError;
+use Weft\Sql\InvalidParameterException;
 use Weft\Tests\Runtime\Subprocess;
 
 use function Weft\Native\addToCounter;
@@ -203,11 +203,11 @@ final class ConversionTest extends TestCase
         $program = Subprocess::run(<<<'PHP'
             $database = Weft\Sql\Database::connect('sqlite::memory:');
             spl_autoload_register(static function (string $class) use ($database): void {
-                echo $class === Weft\Sql\ParameterError::class ? $database->execute("SELECT 'nested'")->value() : '', "\n";
+                echo $class === Weft\Sql\InvalidParameterException::class ? $database->execute("SELECT 'nested'")->value() : '', "\n";
             }, prepend: true);
             try {
                 $database->execute('SELECT ?', [1, 2]);
-            } catch (Weft\Sql\ParameterError) {
+            } catch (Weft\Sql\InvalidParameterException) {
                 echo 'refused';
             }
             PHP);
@@ -231,7 +231,7 @@ final class ConversionTest extends TestCase
 
     public function testAResourceInAListIsRefused(): void
     {
-        $this->expectException(ParameterError::class);
+        $this->expectException(InvalidParameterException::class);
         $this->database->execute('SELECT ?', [[1, [STDIN]]]);
     }
 

@@ -6,7 +6,7 @@ namespace Weft\Tests\Memory;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Protobuf\Codec;
-use Weft\Protobuf\EncodingFailed;
+use Weft\Protobuf\EncodingException;
 use Weft\Tests\Protobuf\Generated\Everything\Everything;
 use Weft\Tests\Runtime\Subprocess;
 
@@ -84,7 +84,7 @@ final class ProtobufTest extends TestCase
         $list = [1];
         $list[] = &$list;
 
-        $this->expectException(EncodingFailed::class);
+        $this->expectException(EncodingException::class);
         Codec::encode(new Everything(value: $list));
     }
 

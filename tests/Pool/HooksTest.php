@@ -7,9 +7,9 @@ namespace Weft\Tests\Pool;
 use Weft\Pool\Hooks;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
-use Weft\Sql\HookFailed;
+use Weft\Sql\HookException;
 use Weft\Sql\Session;
-use Weft\Sql\UsageError;
+use Weft\UsageError;
 use Weft\Tests\Pool\Support\PoolTestCase;
 use Weft\Tests\Pool\Support\Server;
 
@@ -140,7 +140,7 @@ final class HooksTest extends PoolTestCase
                     }
                 }]));
                 [$thrown] = self::outcome(static fn () => $db->execute('SELECT 1'));
-                self::assertInstanceOf(HookFailed::class, $thrown);
+                self::assertInstanceOf(HookException::class, $thrown);
                 self::assertSame($reason, $thrown->getPrevious());
                 self::assertStringContainsString("the hook \"$moment\" threw LogicException: not today", $thrown->getMessage());
                 self::assertSame(0, $db->stats()['in_use']);
@@ -250,7 +250,7 @@ final class HooksTest extends PoolTestCase
                 }
             }));
             [$thrown, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
-            self::assertInstanceOf(HookFailed::class, $thrown);
+            self::assertInstanceOf(HookException::class, $thrown);
             self::assertStringContainsString('unfinished', $thrown->getMessage());
             self::assertLessThan(20.0, $seconds);
             $db->close();

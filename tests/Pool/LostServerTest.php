@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Weft\Tests\Pool;
 
 use Weft\Pool\PoolOptions;
-use Weft\Sql\ConnectionLost;
-use Weft\Sql\ConnectionNotReady;
+use Weft\Sql\ConnectionLostException;
+use Weft\Sql\ConnectionNotReadyException;
 use Weft\Sql\Database;
-use Weft\Sql\ServerDown;
+use Weft\Sql\ServerDownException;
 use Weft\Sql\SqlException;
 use Weft\Tests\Pool\Support\PoolTestCase;
 use Weft\Tests\Pool\Support\Server;
@@ -111,7 +111,7 @@ final class LostServerTest extends PoolTestCase
             delay(0.1);
             $server->end(...$busy);
             foreach ($tasks as $task) {
-                self::assertInstanceOf(ConnectionLost::class, timeout(60.0, static fn () => $task->await())[0]);
+                self::assertInstanceOf(ConnectionLostException::class, timeout(60.0, static fn () => $task->await())[0]);
             }
             all(\array_fill(0, 12, static fn () => self::assertSame(1, $db->execute('SELECT 1')->value())));
             self::assertSame(0, $db->stats()['in_use']);
@@ -164,7 +164,7 @@ final class LostServerTest extends PoolTestCase
                     self::assertLessThan(20.0, $seconds, 'a borrower waits for its time-out and no longer');
                     $longest = \max($longest, $seconds);
                 }
-                self::assertInstanceOf(ConnectionNotReady::class, $thrown, 'there is room, but nothing can be opened');
+                self::assertInstanceOf(ConnectionNotReadyException::class, $thrown, 'there is room, but nothing can be opened');
                 self::assertInstanceOf(\Weft\Runtime\TimeoutException::class, $victim->await()[0]);
                 $free = self::eventually(static fn (): bool => $db->stats()['in_use'] === 0, 'the permits are free while the silence lasts');
 
@@ -234,7 +234,7 @@ final class LostServerTest extends PoolTestCase
                 }
                 self::assertLessThan(20.0, $slowest, 'nobody waits for the time-out of 30 s');
                 [$thrown, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
-                self::assertInstanceOf(ServerDown::class, $thrown);
+                self::assertInstanceOf(ServerDownException::class, $thrown);
                 self::assertLessThan(20.0, $seconds);
                 $before = $db->stats()['connect_failures'];
                 // Eight at once, four more after 10 to 125 ms each, then one at a time, at least 125 ms apart.

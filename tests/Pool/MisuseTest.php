@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Weft\Tests\Pool;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Pool\FactoryFailed;
+use Weft\Pool\FactoryException;
 use Weft\Pool\Pool;
 use Weft\Pool\PoolOptions;
-use Weft\Pool\ResourceNotReady;
-use Weft\Pool\UsageError;
+use Weft\Pool\ResourceNotReadyException;
+use Weft\UsageError;
 use Weft\Tests\Runtime\Subprocess;
 
 use function Weft\delay;
@@ -27,7 +27,7 @@ final class MisuseTest extends TestCase
             try {
                 $pool->borrow();
                 self::fail('lent nothing');
-            } catch (FactoryFailed $failed) {
+            } catch (FactoryException $failed) {
                 self::assertStringEndsWith("caf\u{FFFD}", $failed->getMessage());
                 self::assertSame("caf\xE9", $failed->getPrevious()?->getMessage());
             }
@@ -44,9 +44,9 @@ final class MisuseTest extends TestCase
             try {
                 $pool->borrow();
                 self::fail('lent twice');
-            } catch (ResourceNotReady $failed) {
-                self::assertStringEndsWith('; the last one with: pool "tools": the factory failed with Weft\Pool\FactoryFailed: pool "tools": the factory returned a stdClass that the pool has already; it has to make a new one each time', $failed->getMessage());
-                self::assertInstanceOf(FactoryFailed::class, $failed->getPrevious());
+            } catch (ResourceNotReadyException $failed) {
+                self::assertStringEndsWith('; the last one with: pool "tools": the factory failed with Weft\Pool\FactoryException: pool "tools": the factory returned a stdClass that the pool has already; it has to make a new one each time', $failed->getMessage());
+                self::assertInstanceOf(FactoryException::class, $failed->getPrevious());
             }
             $pool->return($first);
             self::assertSame($only, $pool->borrow()->resource());
@@ -123,7 +123,7 @@ final class MisuseTest extends TestCase
             $pool->return($pool->borrow());
             $child = pcntl_fork();
             if ($child === 0) {
-                try { $pool->borrow(); echo "lent\n"; } catch (Weft\Runtime\ForkedProcess $e) { echo "refused\n"; }
+                try { $pool->borrow(); echo "lent\n"; } catch (Weft\Runtime\ForkedProcessError $e) { echo "refused\n"; }
                 exit(0);
             }
             pcntl_waitpid($child, $status);

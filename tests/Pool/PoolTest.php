@@ -5,20 +5,20 @@ declare(strict_types=1);
 namespace Weft\Tests\Pool;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Pool\FactoryDown;
-use Weft\Pool\FactoryFailed;
-use Weft\Pool\ForeignLease;
+use Weft\Pool\FactoryDownException;
+use Weft\Pool\FactoryException;
+use Weft\Pool\ForeignLeaseError;
 use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
 use Weft\Pool\Lease;
-use Weft\Pool\LeaseReturned;
-use Weft\Pool\NestedBorrow;
+use Weft\Pool\LeaseReturnedError;
+use Weft\Pool\NestedBorrowException;
 use Weft\Pool\Pool;
-use Weft\Pool\PoolClosed;
-use Weft\Pool\PoolExhausted;
+use Weft\Pool\PoolClosedException;
+use Weft\Pool\PoolExhaustedException;
 use Weft\Pool\PoolOptions;
-use Weft\Pool\ResourceNotReady;
-use Weft\Pool\StillBorrowed;
+use Weft\Pool\ResourceNotReadyException;
+use Weft\Pool\StillBorrowedError;
 use Weft\Runtime\TimeoutException;
 use Weft\Tests\Sql\Support\Witness;
 
@@ -173,7 +173,7 @@ final class PoolTest extends TestCase
             try {
                 $pool->borrow();
                 self::fail('lent twice');
-            } catch (PoolExhausted $exhausted) {
+            } catch (PoolExhaustedException $exhausted) {
                 self::assertMatchesRegularExpression(
                     '~^pool "tools" had no free connection within 50ms: 1 of 1 in use, 1 waiting; held by task #' . $holder->id() . ' for \d+\.\d+ s from ' . __FILE__ . ":$line$~",
                     $exhausted->getMessage(),
@@ -192,7 +192,7 @@ final class PoolTest extends TestCase
             try {
                 $pool->borrow();
                 self::fail('lent twice');
-            } catch (NestedBorrow $nested) {
+            } catch (NestedBorrowException $nested) {
                 self::assertStringContainsString(__FILE__, $nested->getMessage());
             }
             self::assertLessThan(30.0, \microtime(true) - $begin, 'it did not wait for its time-out');
@@ -207,7 +207,7 @@ final class PoolTest extends TestCase
     {
         run(function (): void {
             $pool = new Pool(static fn () => delay(30.0), new PoolOptions(size: 1, borrowTimeout: 0.05));
-            $this->expectException(ResourceNotReady::class);
+            $this->expectException(ResourceNotReadyException::class);
             $pool->borrow();
         });
     }
@@ -243,20 +243,20 @@ final class PoolTest extends TestCase
             try {
                 $pool->borrow();
                 self::fail('lent nothing');
-            } catch (FactoryFailed $failed) {
+            } catch (FactoryException $failed) {
                 self::assertSame('pool "tools": the factory failed with DomainException: no such host', $failed->getMessage());
                 self::assertInstanceOf(\DomainException::class, $failed->getPrevious());
             }
             // Until the next attempt, which is due after 10 ms at least, borrowers are told at once.
             self::eventually(static function () use ($pool, &$down): bool {
-                return ($down = self::thrownBy(static fn () => $pool->borrow())) instanceof FactoryDown;
+                return ($down = self::thrownBy(static fn () => $pool->borrow())) instanceof FactoryDownException;
             }, 'a borrower that does not wait for the factory');
             self::assertInstanceOf(\DomainException::class, $down->getPrevious());
             $make = static fn () => null;
             self::eventually(static function () use ($pool, &$failed): bool {
                 $failed = self::thrownBy(static fn () => $pool->borrow());
 
-                return $failed instanceof FactoryFailed && !$failed->getPrevious() instanceof \DomainException;
+                return $failed instanceof FactoryException && !$failed->getPrevious() instanceof \DomainException;
             }, 'a failure of its own for null');
             self::assertStringContainsString('null', $failed->getMessage());
             $make = static fn () => new \stdClass();
@@ -271,7 +271,7 @@ final class PoolTest extends TestCase
         for ($deadline = \microtime(true) + 60.0;; delay(0.005)) {
             try {
                 return $pool->borrow();
-            } catch (FactoryFailed | FactoryDown $notYet) {
+            } catch (FactoryException | FactoryDownException $notYet) {
                 if (\microtime(true) > $deadline) {
                     throw $notYet;
                 }
@@ -284,11 +284,11 @@ final class PoolTest extends TestCase
         $pool = $this->pool();
         $other = $this->pool();
         $lease = $pool->borrow();
-        self::assertInstanceOf(ForeignLease::class, self::thrownBy(static fn () => $other->return($lease)));
+        self::assertInstanceOf(ForeignLeaseError::class, self::thrownBy(static fn () => $other->return($lease)));
         $pool->return($lease);
-        self::assertInstanceOf(LeaseReturned::class, self::thrownBy(static fn () => $pool->return($lease)));
-        self::assertInstanceOf(LeaseReturned::class, self::thrownBy(static fn () => $pool->discard($lease)));
-        self::assertInstanceOf(LeaseReturned::class, self::thrownBy(static fn () => $lease->resource()));
+        self::assertInstanceOf(LeaseReturnedError::class, self::thrownBy(static fn () => $pool->return($lease)));
+        self::assertInstanceOf(LeaseReturnedError::class, self::thrownBy(static fn () => $pool->discard($lease)));
+        self::assertInstanceOf(LeaseReturnedError::class, self::thrownBy(static fn () => $lease->resource()));
         $next = $pool->borrow();
         unset($lease);
         self::assertSame([1, 0], [$pool->stats()['in_use'], $pool->stats()['idle']], 'a returned lease gives nothing back');
@@ -299,11 +299,11 @@ final class PoolTest extends TestCase
     {
         $pool = $this->pool();
         $lease = $pool->borrow();
-        self::assertInstanceOf(StillBorrowed::class, self::thrownBy(static fn () => $pool->close()));
+        self::assertInstanceOf(StillBorrowedError::class, self::thrownBy(static fn () => $pool->close()));
         $pool->return($lease);
         self::assertSame(1, $pool->with(static fn (\stdClass $resource): int => $resource->number));
         $pool->close();
-        self::assertInstanceOf(PoolClosed::class, self::thrownBy(static fn () => $pool->borrow()));
+        self::assertInstanceOf(PoolClosedException::class, self::thrownBy(static fn () => $pool->borrow()));
         $pool->close();
     }
 
@@ -438,7 +438,7 @@ final class PoolTest extends TestCase
             try {
                 $pool->borrow();
                 self::fail('it was lent');
-            } catch (FactoryFailed $failure) {
+            } catch (FactoryException $failure) {
                 self::assertSame('not this one', $failure->getPrevious()?->getMessage());
             }
             self::assertSame(['close 1', 'closed 1'], $log);

@@ -8,12 +8,12 @@ use Weft\Native;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
-use Weft\Sql\ConnectionNotReady;
-use Weft\Sql\NestedBorrow;
-use Weft\Sql\PoolClosed;
-use Weft\Sql\PoolExhausted;
+use Weft\Sql\ConnectionNotReadyException;
+use Weft\Pool\NestedBorrowException;
+use Weft\Pool\PoolClosedException;
+use Weft\Pool\PoolExhaustedException;
 use Weft\Sql\Transaction;
-use Weft\Sql\UsageError;
+use Weft\UsageError;
 use Weft\Tests\Cli\Application;
 use Weft\Tests\Cli\Supervised;
 use Weft\Tests\Pool\Support\Load;
@@ -89,14 +89,14 @@ final class RunTimeTest extends PoolTestCase
             $waiting = async(static fn () => self::outcome(static fn () => $db->execute('SELECT 1')));
             self::eventually(static fn (): bool => $db->stats()['waiting'] === 1, 'a third task waits');
             $closing = async($db->close(...));
-            self::assertInstanceOf(PoolClosed::class, $waiting->await()[0]);
+            self::assertInstanceOf(PoolClosedException::class, $waiting->await()[0]);
             self::assertFalse($closing->done(), 'closing waits for what runs');
             $finish = true;
             foreach ($running as $task) {
                 self::assertNull($task->await()[0]);
             }
             $closing->await();
-            self::assertInstanceOf(PoolClosed::class, self::outcome(static fn () => $db->execute('SELECT 1'))[0]);
+            self::assertInstanceOf(PoolClosedException::class, self::outcome(static fn () => $db->execute('SELECT 1'))[0]);
         });
     }
 
@@ -151,7 +151,7 @@ final class RunTimeTest extends PoolTestCase
             $holders = [async($hold), async($hold)];
             self::eventually(static fn (): bool => $db->stats()['in_use'] === 2, 'both connections are lent');
             [$thrown, $seconds] = self::outcome(static fn () => $db->execute('SELECT 1'));
-            self::assertInstanceOf(PoolExhausted::class, $thrown);
+            self::assertInstanceOf(PoolExhaustedException::class, $thrown);
             self::assertGreaterThanOrEqual(0.1, $seconds);
             self::assertStringContainsString('pool "books" had no free connection within 100ms: 2 of 2 in use, 1 waiting; held by task #', $thrown->getMessage());
             self::assertMatchesRegularExpression('~for \d+\.\d+ s from ' . \preg_quote(__FILE__, '~') . ":$line, last statement: " . \preg_quote($server->sleepSql, '~') . '; task~', $thrown->getMessage());
@@ -167,7 +167,7 @@ final class RunTimeTest extends PoolTestCase
                     delay(0.01);
                 }
             }));
-            self::assertInstanceOf(ConnectionNotReady::class, self::outcome(static fn () => $slow->execute('SELECT 1'))[0]);
+            self::assertInstanceOf(ConnectionNotReadyException::class, self::outcome(static fn () => $slow->execute('SELECT 1'))[0]);
             $opening = false;
             $slow->close();
 
@@ -176,7 +176,7 @@ final class RunTimeTest extends PoolTestCase
                 $tx->execute('SELECT 1')->rows();
                 $nested->execute('SELECT 2');
             }));
-            self::assertInstanceOf(NestedBorrow::class, $thrown);
+            self::assertInstanceOf(NestedBorrowException::class, $thrown);
             self::assertLessThan(30.0, $seconds, 'a deadlock is told at once');
             self::assertSame(1, $nested->execute('SELECT 1')->value());
             $nested->close();

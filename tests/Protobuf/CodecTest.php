@@ -6,9 +6,9 @@ namespace Weft\Tests\Protobuf;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Protobuf\Codec;
-use Weft\Protobuf\DecodingFailed;
-use Weft\Protobuf\EncodingFailed;
-use Weft\Protobuf\InvalidSchema;
+use Weft\Protobuf\DecodingException;
+use Weft\Protobuf\EncodingException;
+use Weft\Protobuf\InvalidSchemaException;
 use Weft\Protobuf\Json;
 use Weft\Protobuf\Message;
 use Weft\Protobuf\PreciseTime;
@@ -82,7 +82,7 @@ final class CodecTest extends TestCase
 
     public function testTwoMembersOfAOneofAreRefused(): void
     {
-        $this->expectException(EncodingFailed::class);
+        $this->expectException(EncodingException::class);
         $this->expectExceptionMessage('chosen_text and chosen_number are both set, and only one field of the oneof choice can be');
         Codec::encode(new Everything(chosenText: 'x', chosenNumber: 1));
     }
@@ -107,7 +107,7 @@ final class CodecTest extends TestCase
      */
     public function testAValueThatTheFieldCannotHoldIsNamed(array $fields, string $problem): void
     {
-        $this->expectException(EncodingFailed::class);
+        $this->expectException(EncodingException::class);
         $this->expectExceptionMessage($problem);
         Codec::encode(new Everything(...$fields));
     }
@@ -119,7 +119,7 @@ final class CodecTest extends TestCase
         try {
             Codec::encode($message);
             self::fail('encoded');
-        } catch (EncodingFailed $e) {
+        } catch (EncodingException $e) {
             self::assertSame('Cannot encode everything.Everything: it is nested deeper than 100 levels', $e->getMessage());
         }
         self::assertSame("\x18\x01", Codec::encode(new Everything(int32: 1)));
@@ -144,7 +144,7 @@ final class CodecTest extends TestCase
                 Codec::encode(Codec::decode(Everything::class, $bytes . "\xF8\x7F\x01"));
                 try {
                     Codec::decode(Everything::class, $bytes . "\xB2\x01\x05\x08");
-                } catch (DecodingFailed) {
+                } catch (DecodingException) {
                 }
             }
 
@@ -176,7 +176,7 @@ final class CodecTest extends TestCase
 
     public function testJsonNamesThePlaceOfAMistake(): void
     {
-        $this->expectException(DecodingFailed::class);
+        $this->expectException(DecodingException::class);
         $this->expectExceptionMessage('at $.children[1].int32: expected an integer, found a string');
         Json::decode(Everything::class, '{"children":[{},{"int32":"x"}]}');
     }
@@ -184,7 +184,7 @@ final class CodecTest extends TestCase
     public function testUnknownKeysOfJsonAreRefusedUnlessAskedFor(): void
     {
         self::assertEquals(new Everything(int32: 1), Json::decode(Everything::class, '{"new":[],"int32":1}', ignoreUnknown: true));
-        $this->expectException(DecodingFailed::class);
+        $this->expectException(DecodingException::class);
         $this->expectExceptionMessage('everything.Everything has no field "new"');
         Json::decode(Everything::class, '{"new":[]}');
     }
@@ -198,14 +198,14 @@ final class CodecTest extends TestCase
         // The level that is not known and the extension stand behind what is known.
         self::assertSame(bin2hex("\x08\x01" . "\x33\x0A\x01x\x34" . "\x18\x07" . "\xA2\x06\x01e"), bin2hex(Codec::encode($message)));
         self::assertSame(Level::TOP, Level::HIGH);
-        $this->expectException(EncodingFailed::class);
+        $this->expectException(EncodingException::class);
         $this->expectExceptionMessage('field id (1) is required and not set');
         Codec::encode(new Legacy);
     }
 
     public function testAMissingRequiredFieldIsNamed(): void
     {
-        $this->expectException(DecodingFailed::class);
+        $this->expectException(DecodingException::class);
         $this->expectExceptionMessage('the required field id (1) of legacy.Legacy is missing');
         Codec::decode(Legacy::class, '');
     }
@@ -223,14 +223,14 @@ final class CodecTest extends TestCase
                 return Generated\Api\UsersFile::class;
             }
         };
-        $this->expectException(InvalidSchema::class);
+        $this->expectException(InvalidSchemaException::class);
         $this->expectExceptionMessage('must be a final class with a public constructor');
         Codec::encode($class);
     }
 
     public function testAClassThatDoesNotExistIsNamed(): void
     {
-        $this->expectException(InvalidSchema::class);
+        $this->expectException(InvalidSchemaException::class);
         $this->expectExceptionMessage('the class Nope does not exist');
         Codec::decode('Nope', '');
     }

@@ -6,7 +6,7 @@ namespace Weft\Tests\Protobuf;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Protobuf\Codec;
-use Weft\Protobuf\DecodingFailed;
+use Weft\Protobuf\DecodingException;
 use Weft\Protobuf\Json;
 use Weft\Tests\Protobuf\Generated\Everything\Everything;
 use Weft\Tests\Protobuf\Generated\Legacy\Legacy;
@@ -78,7 +78,7 @@ final class OtherImplementationsTest extends TestCase
             // Their JSON of 64-bit integers needs the extension bcmath.
             self::assertSame(Json::encode(new Generated\Api\User(name: 'x')), Json::encode((new $class)->setName('x')));
             self::assertSame('x', Json::decode($class, '{"name":"x"}')->getName());
-            $this->expectException(DecodingFailed::class);
+            $this->expectException(DecodingException::class);
             $this->expectExceptionMessage('Cannot decode GoogleGenerated\User: ');
             Codec::decode($class, "\x12\x05a");
         } finally {

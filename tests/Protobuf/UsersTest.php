@@ -6,11 +6,11 @@ namespace Weft\Tests\Protobuf;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Protobuf\Codec;
-use Weft\Protobuf\DecodingFailed;
+use Weft\Protobuf\DecodingException;
 use Weft\Protobuf\Descriptor\FileDescriptorSet;
-use Weft\Protobuf\EncodingFailed;
+use Weft\Protobuf\EncodingException;
 use Weft\Protobuf\FileSet;
-use Weft\Protobuf\InvalidSchema;
+use Weft\Protobuf\InvalidSchemaException;
 use Weft\Tests\Protobuf\Generated\Api\GetUserRequest;
 use Weft\Tests\Protobuf\Generated\Api\ListUserRequest;
 use Weft\Tests\Protobuf\Generated\Api\User;
@@ -68,24 +68,24 @@ final class UsersTest extends TestCase
         try {
             Codec::encode(new User(email: "\xFF"));
             self::fail('encoded');
-        } catch (EncodingFailed $e) {
+        } catch (EncodingException $e) {
             self::assertSame('Cannot encode api.User: field email (2) is not UTF-8; binary data needs the type bytes', $e->getMessage());
         }
-        $this->expectException(DecodingFailed::class);
+        $this->expectException(DecodingException::class);
         $this->expectExceptionMessage('field email (2) of api.User: text that is not UTF-8');
         Codec::decode(User::class, "\x12\x01\xFF");
     }
 
     public function testTruncatedBytesNameTheField(): void
     {
-        $this->expectException(DecodingFailed::class);
+        $this->expectException(DecodingException::class);
         $this->expectExceptionMessage('field email (2) of api.User: a length of 5 bytes is announced where 1 are left');
         Codec::decode(User::class, "\x12\x05a");
     }
 
     public function testAClassThatWasNotGeneratedIsRefused(): void
     {
-        $this->expectException(InvalidSchema::class);
+        $this->expectException(InvalidSchemaException::class);
         $this->expectExceptionMessage('stdClass is not a generated message class');
         Codec::encode(new \stdClass);
     }

@@ -37,7 +37,7 @@ final class ForkTest extends TestCase
                 $batch = $consumer->next(5);
                 $child = pcntl_fork();
                 if ($child === 0) {
-                    try { $connection->status(); } catch (Weft\Runtime\ForkedProcess) {}
+                    try { $connection->status(); } catch (Weft\Runtime\ForkedProcessError) {}
                     unset($consumer, $publisher, $connection, $batch);
                     exit(0);
                 }

@@ -172,7 +172,7 @@ final class ProcessTest extends TestCase
             $parent = getmypid();
             $child = pcntl_fork();
             if ($child === 0) {
-                try { delay(0.001); } catch (Weft\Runtime\ForkedProcess $e) {
+                try { delay(0.001); } catch (Weft\Runtime\ForkedProcessError $e) {
                     echo $e->parent === $parent && $e->child === getmypid() ? $e->getMessage() : 'wrong pids', "\n";
                 }
                 exit(0);

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Runtime;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Runtime\AllFailed;
+use Weft\Runtime\CompositeException;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Scope;
 use Weft\Runtime\TimeoutException;
@@ -230,7 +230,7 @@ final class ScopeTest extends TestCase
         try {
             any(['eu' => static fn() => throw new \DomainException('down'), 'us' => static fn() => delay(0.001) ?? throw new \LogicException('away')]);
             self::fail('nothing was thrown');
-        } catch (AllFailed $failed) {
+        } catch (CompositeException $failed) {
             self::assertSame('All 2 alternatives failed: eu: DomainException: down; us: LogicException: away', $failed->getMessage());
             self::assertSame(['eu', 'us'], array_keys($failed->failures));
         }

@@ -8,7 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Weft\Native;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Channel;
-use Weft\Runtime\ChannelClosed;
+use Weft\Runtime\ChannelClosedException;
 use Weft\Runtime\Internal\Blocking;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Mutex;
@@ -89,7 +89,7 @@ final class StressTest extends TestCase
                         });
                     } catch (TimeoutException) {
                         self::pause();
-                    } catch (ChannelClosed) {
+                    } catch (ChannelClosedException) {
                         return;
                     }
                 }

@@ -7,7 +7,7 @@ namespace Weft\Tests\Runtime;
 use PHPUnit\Framework\TestCase;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Channel;
-use Weft\Runtime\ChannelClosed;
+use Weft\Runtime\ChannelClosedException;
 use Weft\Runtime\DeadlockException;
 use Weft\Runtime\Local;
 use Weft\Runtime\Mutex;
@@ -85,7 +85,7 @@ final class SynchronizationTest extends TestCase
                 async(static function () use ($wait, &$closed): void {
                     try {
                         $wait();
-                    } catch (ChannelClosed) {
+                    } catch (ChannelClosedException) {
                         $closed++;
                     }
                 });
@@ -105,7 +105,7 @@ final class SynchronizationTest extends TestCase
         $channel->close();
 
         self::assertSame([1, null], iterator_to_array($channel, false));
-        $this->expectException(ChannelClosed::class);
+        $this->expectException(ChannelClosedException::class);
         $channel->send(2);
     }
 

@@ -6,13 +6,13 @@ namespace Weft\Tests\Sql;
 
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Connection;
-use Weft\Sql\NotNullViolation;
-use Weft\Sql\ParameterError;
-use Weft\Sql\SyntaxError;
+use Weft\Sql\NotNullViolationException;
+use Weft\Sql\InvalidParameterException;
+use Weft\Sql\SyntaxErrorException;
 use Weft\Sql\Transaction;
-use Weft\Sql\UndefinedTable;
-use Weft\Sql\UniqueViolation;
-use Weft\Sql\UsageError;
+use Weft\Sql\UndefinedTableException;
+use Weft\Sql\UniqueViolationException;
+use Weft\UsageError;
 
 use function Weft\delay;
 use function Weft\run;
@@ -60,7 +60,7 @@ trait BatchConformance
                 }
             };
 
-            $error = self::thrown(NotNullViolation::class, fn () => $this->db->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', $items()));
+            $error = self::thrown(NotNullViolationException::class, fn () => $this->db->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', $items()));
 
             self::assertSame($wrong, $error->item);
             self::assertStringStartsWith("item {$wrong}: ", $error->getMessage());
@@ -72,7 +72,7 @@ trait BatchConformance
     {
         $this->items();
         foreach ([[2], [2, 'two', 3], ['id' => 2], [2, \STDIN]] as $wrong) {
-            $error = self::thrown(ParameterError::class, fn () => $this->db->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', [[1, 'one'], $wrong]));
+            $error = self::thrown(InvalidParameterException::class, fn () => $this->db->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', [[1, 'one'], $wrong]));
             self::assertSame(1, $error->item);
             self::assertStringStartsWith('item 1: ', $error->getMessage());
         }
@@ -81,8 +81,8 @@ trait BatchConformance
 
     public function testABatchWithAWrongStatementSaysWhatIsWrongWithIt(): void
     {
-        self::thrown(SyntaxError::class, fn () => $this->db->executeMany('INSRT INTO items VALUES (?)', [[1]]));
-        self::thrown(UndefinedTable::class, fn () => $this->db->executeMany('INSERT INTO missing VALUES (?)', [[1]]));
+        self::thrown(SyntaxErrorException::class, fn () => $this->db->executeMany('INSRT INTO items VALUES (?)', [[1]]));
+        self::thrown(UndefinedTableException::class, fn () => $this->db->executeMany('INSERT INTO missing VALUES (?)', [[1]]));
         self::thrown(UsageError::class, fn () => $this->db->executeMany('COMMIT', [[]]));
     }
 
@@ -109,7 +109,7 @@ trait BatchConformance
         $this->db->transaction(function (Transaction $tx): void {
             $tx->execute('INSERT INTO items (id, name) VALUES (?, ?)', [1, 'one']);
             self::assertSame([1, 1], $tx->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', [[2, 'two'], [3, 'three']]));
-            $error = self::thrown(UniqueViolation::class, static fn () => $tx->transaction(
+            $error = self::thrown(UniqueViolationException::class, static fn () => $tx->transaction(
                 static fn (Connection $inner) => $inner->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', [[4, 'four'], [3, 'again']]),
             ));
             self::assertSame(1, $error->item);
@@ -123,7 +123,7 @@ trait BatchConformance
     {
         $this->items();
 
-        $error = self::thrown(UniqueViolation::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
+        $error = self::thrown(UniqueViolationException::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
             $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
             $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
             $tx->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', [[2, 'two']]);

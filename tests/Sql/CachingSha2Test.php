@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Weft\Tests\Sql;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Sql\AuthenticationFailed;
+use Weft\Sql\AuthenticationException;
 use Weft\Sql\Database;
-use Weft\Sql\SyntaxError;
+use Weft\Sql\SyntaxErrorException;
 use Weft\Tests\Sql\Support\Witness;
 
 /** The log-in of MySQL 8, which MariaDB does not have, against PHP's hashes and OpenSSL's RSA. */
@@ -71,10 +71,10 @@ final class CachingSha2Test extends TestCase
     public function testTheRightPasswordIsLetInAndAnotherIsNot(string $way, string $options, string $password = 'secret'): void
     {
         $this->serve($way, $password);
-        $error = self::thrown(SyntaxError::class, fn () => $this->connect($options, $password)->execute('SELECT 1'));
+        $error = self::thrown(SyntaxErrorException::class, fn () => $this->connect($options, $password)->execute('SELECT 1'));
         self::assertStringContainsString("let in by {$way}", $error->getMessage());
 
-        $error = self::thrown(AuthenticationFailed::class, fn () => $this->connect($options, 'hunter2')->execute('SELECT 1'));
+        $error = self::thrown(AuthenticationException::class, fn () => $this->connect($options, 'hunter2')->execute('SELECT 1'));
         self::assertStringNotContainsString('hunter2', (string) $error);
     }
 
@@ -97,7 +97,7 @@ final class CachingSha2Test extends TestCase
     public function testAServerThatMayBeAnybodysDoesNotGetThePassword(string $way, string $options, string $cause): void
     {
         $this->serve($way);
-        $error = self::thrown(AuthenticationFailed::class, fn () => $this->connect($options)->execute('SELECT 1'));
+        $error = self::thrown(AuthenticationException::class, fn () => $this->connect($options)->execute('SELECT 1'));
 
         self::assertStringContainsString($cause, $error->getMessage());
         self::assertStringNotContainsString('given', $error->getMessage());

@@ -8,17 +8,17 @@ use PHPUnit\Framework\TestCase;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Bytes;
-use Weft\Sql\ConnectionLost;
+use Weft\Sql\ConnectionLostException;
 use Weft\Sql\Database;
 use Weft\Sql\DataException;
-use Weft\Sql\NotNullViolation;
-use Weft\Sql\ParameterError;
+use Weft\Sql\NotNullViolationException;
+use Weft\Sql\InvalidParameterException;
 use Weft\Sql\SqlException;
-use Weft\Sql\SyntaxError;
+use Weft\Sql\SyntaxErrorException;
 use Weft\Sql\Transaction;
-use Weft\Sql\UndefinedTable;
-use Weft\Sql\UniqueViolation;
-use Weft\Sql\UsageError;
+use Weft\Sql\UndefinedTableException;
+use Weft\Sql\UniqueViolationException;
+use Weft\UsageError;
 use Weft\Tests\Sql\Support\Colour;
 use Weft\Tests\Sql\Support\Witness;
 
@@ -83,7 +83,7 @@ final class CopyTest extends TestCase
         self::assertSame(2, $this->db->copyRows('items', self::COLUMNS, $rows));
         self::assertSame(['one', 'two'], $this->names());
         foreach ([['name' => 'x', 'id' => 3], ['id' => 3, 'name' => 'x', 'price' => 1, 'colour' => 'red']] as $wrong) {
-            $error = self::thrown(ParameterError::class, fn () => $this->db->copyRows('items', self::COLUMNS, [[4, 'four', 4], $wrong]));
+            $error = self::thrown(InvalidParameterException::class, fn () => $this->db->copyRows('items', self::COLUMNS, [[4, 'four', 4], $wrong]));
             self::assertMatchesRegularExpression('/^row 2 .*"(price|colour)"/', $error->getMessage());
         }
         self::assertSame(['one', 'two'], $this->names());
@@ -114,8 +114,8 @@ final class CopyTest extends TestCase
     {
         yield 'a value of another type' => ['COPY items FROM STDIN', "1\tone\t1\nsecret\ttwo\t2\n", DataException::class, 'COPY items, line 2, column id'];
         yield 'a missing column' => ['COPY items FROM STDIN (FORMAT csv)', "1,one,1\n2,two,2\n3,secret\n", DataException::class, 'COPY items, line 3'];
-        yield 'nothing where something must be' => ['COPY items FROM STDIN', "1\tone\t1\n2\t\\N\t404\n", NotNullViolation::class, 'COPY items, line 2'];
-        yield 'a second of its kind' => ['COPY items FROM STDIN', "1\tone\t1\n2\ttwo\t2\n1\tsecret\t3\n", UniqueViolation::class, 'COPY items, line 3'];
+        yield 'nothing where something must be' => ['COPY items FROM STDIN', "1\tone\t1\n2\t\\N\t404\n", NotNullViolationException::class, 'COPY items, line 2'];
+        yield 'a second of its kind' => ['COPY items FROM STDIN', "1\tone\t1\n2\ttwo\t2\n1\tsecret\t3\n", UniqueViolationException::class, 'COPY items, line 3'];
     }
 
     /**
@@ -149,7 +149,7 @@ final class CopyTest extends TestCase
         self::assertStringNotContainsString('secret', $error->getMessage());
         foreach (["text\0secret" => 'NUL', 'resource' => 'resource'] as $name => $reason) {
             $wrong = $name === 'resource' ? \STDIN : $name;
-            $error = self::thrown(ParameterError::class, fn () => $this->db->copyRows('items', self::COLUMNS, [[1, 'one', 1], [2, $wrong, 1]]));
+            $error = self::thrown(InvalidParameterException::class, fn () => $this->db->copyRows('items', self::COLUMNS, [[1, 'one', 1], [2, $wrong, 1]]));
             self::assertMatchesRegularExpression("/^row 2: value 2 .*{$reason}/", $error->getMessage());
             self::assertStringNotContainsString('secret', $error->getMessage());
         }
@@ -312,7 +312,7 @@ final class CopyTest extends TestCase
             $tx->execute("INSERT INTO items VALUES (1, 'one', 1)");
             self::assertSame(2, $tx->copyRows('items', self::COLUMNS, [[2, 'two', 2], [3, 'three', 3]]));
             self::assertSame("1\n2\n3\n", \implode('', \iterator_to_array($tx->copyOut('COPY (SELECT id FROM items ORDER BY id) TO STDOUT'), false)));
-            self::thrown(UniqueViolation::class, static fn () => $tx->transaction(static fn (Transaction $inner) => $inner->copyRows('items', self::COLUMNS, [[4, 'four', 4], [3, 'again', 3]])));
+            self::thrown(UniqueViolationException::class, static fn () => $tx->transaction(static fn (Transaction $inner) => $inner->copyRows('items', self::COLUMNS, [[4, 'four', 4], [3, 'again', 3]])));
             $tx->execute("INSERT INTO items VALUES (5, 'five', 5)");
         });
         self::assertSame(['five', 'one', 'three', 'two'], $this->names());
@@ -357,15 +357,15 @@ final class CopyTest extends TestCase
 
     public function testAStatementThatIsNoCopyIsRefusedBeforeItRuns(): void
     {
-        self::thrown(ParameterError::class, fn () => $this->db->copyIn("INSERT INTO items VALUES (1, 'one', 1)", ['x']));
-        self::thrown(ParameterError::class, fn () => \iterator_to_array($this->db->copyOut('SELECT 1')));
+        self::thrown(InvalidParameterException::class, fn () => $this->db->copyIn("INSERT INTO items VALUES (1, 'one', 1)", ['x']));
+        self::thrown(InvalidParameterException::class, fn () => \iterator_to_array($this->db->copyOut('SELECT 1')));
         self::assertSame([], $this->names());
         $session = $this->session();
-        self::thrown(ParameterError::class, fn () => $this->db->copyIn('COPY items TO STDOUT', ['x']));
-        self::thrown(ParameterError::class, fn () => \iterator_to_array($this->db->copyOut('COPY items FROM STDIN')));
-        self::thrown(UndefinedTable::class, fn () => $this->db->copyRows('missing', [], [[1]]));
-        self::thrown(SyntaxError::class, fn () => $this->db->copyIn('COPY items FROM STDIN; DROP TABLE items', ["1\tone\t1\n"]));
-        self::thrown(UndefinedTable::class, fn () => $this->db->copyRows('items"; DROP TABLE items; --', [], [[1]]));
+        self::thrown(InvalidParameterException::class, fn () => $this->db->copyIn('COPY items TO STDOUT', ['x']));
+        self::thrown(InvalidParameterException::class, fn () => \iterator_to_array($this->db->copyOut('COPY items FROM STDIN')));
+        self::thrown(UndefinedTableException::class, fn () => $this->db->copyRows('missing', [], [[1]]));
+        self::thrown(SyntaxErrorException::class, fn () => $this->db->copyIn('COPY items FROM STDIN; DROP TABLE items', ["1\tone\t1\n"]));
+        self::thrown(UndefinedTableException::class, fn () => $this->db->copyRows('items"; DROP TABLE items; --', [], [[1]]));
         self::assertSame($session, $this->session());
         self::assertSame([], $this->names());
     }
@@ -384,7 +384,7 @@ final class CopyTest extends TestCase
                 }
             };
 
-            self::thrown(ConnectionLost::class, fn () => $this->db->copyRows('items', self::COLUMNS, $rows()));
+            self::thrown(ConnectionLostException::class, fn () => $this->db->copyRows('items', self::COLUMNS, $rows()));
             self::assertSame([], $this->names());
             $killer->close();
         });

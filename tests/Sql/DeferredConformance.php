@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
-use Weft\Sql\NotNullViolation;
+use Weft\Sql\NotNullViolationException;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
-use Weft\Sql\UndefinedTable;
-use Weft\Sql\UniqueViolation;
-use Weft\Sql\UsageError;
+use Weft\Sql\UndefinedTableException;
+use Weft\Sql\UniqueViolationException;
+use Weft\UsageError;
 
 /** When errors of deferred statements surface, and what a nested transaction undoes, for {@see SqlConformance}. */
 trait DeferredConformance
@@ -22,7 +22,7 @@ trait DeferredConformance
         $failing = $tx->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['one']);
         $after = $tx->execute('SELECT count(*) FROM items');
 
-        $error = self::thrown(UniqueViolation::class, fn () => $after->value());
+        $error = self::thrown(UniqueViolationException::class, fn () => $after->value());
         self::assertSame('INSERT INTO items (id, name) VALUES (2, ?)', $error->statement);
         self::thrown(SqlException::class, fn () => $failing->affected());
         self::thrown(SqlException::class, fn () => $tx->commit());
@@ -35,7 +35,7 @@ trait DeferredConformance
     {
         $this->items();
 
-        $error = self::thrown(NotNullViolation::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
+        $error = self::thrown(NotNullViolationException::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
             $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
             $tx->execute('INSERT INTO items (id, name) VALUES (2, NULL)');
         }));
@@ -48,7 +48,7 @@ trait DeferredConformance
     {
         $this->items();
 
-        $error = self::thrown(NotNullViolation::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
+        $error = self::thrown(NotNullViolationException::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
             $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
             $tx->execute('INSERT INTO items (id, name) VALUES (2, NULL)');
             $tx->execute('INSERT INTO items (id, name) VALUES (3, ?)', ['three']);
@@ -72,7 +72,7 @@ trait DeferredConformance
 
         foreach ([$after->value(...), $failing->affected(...), $tx->commit(...)] as $call) {
             $error = self::thrown(SqlException::class, $call);
-            $error instanceof UniqueViolation && self::assertSame($place, $error->givenAt);
+            $error instanceof UniqueViolationException && self::assertSame($place, $error->givenAt);
         }
         self::assertNotNull(self::thrown(SqlException::class, fn () => $this->db->transaction(static fn (Transaction $tx) => $tx->execute('SELEC')))->givenAt);
     }
@@ -81,7 +81,7 @@ trait DeferredConformance
     {
         $this->items();
         $tx = $this->db->begin();
-        self::thrown(NotNullViolation::class, static fn () => $tx->transaction(static function (Transaction $tx): void {
+        self::thrown(NotNullViolationException::class, static fn () => $tx->transaction(static function (Transaction $tx): void {
             $tx->execute('INSERT INTO items (id, name) VALUES (1, NULL)');
         }));
         for ($id = 1; $id <= 1_500; $id++) {
@@ -89,7 +89,7 @@ trait DeferredConformance
         }
         $tx->execute('INSERT INTO items (id, name) VALUES (1501, NULL)');
 
-        $error = self::thrown(NotNullViolation::class, $tx->commit(...));
+        $error = self::thrown(NotNullViolationException::class, $tx->commit(...));
 
         self::assertSame(__FILE__ . ':' . (__LINE__ - 4), $error->givenAt);
     }
@@ -100,7 +100,7 @@ trait DeferredConformance
         $tx = $this->db->begin();
         $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
 
-        $error = self::thrown(NotNullViolation::class, static fn () => $tx->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', [[2, 'two'], [3, null]]));
+        $error = self::thrown(NotNullViolationException::class, static fn () => $tx->executeMany('INSERT INTO items (id, name) VALUES (?, ?)', [[2, 'two'], [3, null]]));
         $tx->rollback();
 
         self::assertSame([1, null], [$error->item, $error->givenAt]);
@@ -110,7 +110,7 @@ trait DeferredConformance
     {
         $this->items();
 
-        self::assertNull(self::thrown(NotNullViolation::class, fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (2, NULL)'))->givenAt);
+        self::assertNull(self::thrown(NotNullViolationException::class, fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (2, NULL)'))->givenAt);
     }
 
     public function testStatementsExecutedBeforeAFailingOneKeepTheirResults(): void
@@ -121,7 +121,7 @@ trait DeferredConformance
         $before = $tx->execute('SELECT name FROM items');
         $failing = $tx->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['one']);
 
-        self::thrown(UniqueViolation::class, fn () => $failing->affected());
+        self::thrown(UniqueViolationException::class, fn () => $failing->affected());
         self::assertSame('one', $before->value());
         $tx->rollback();
     }
@@ -134,7 +134,7 @@ trait DeferredConformance
             $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
             try {
                 $tx->execute('SELECT * FROM nowhere')->rows();
-            } catch (UndefinedTable) {
+            } catch (UndefinedTableException) {
             }
         }));
 
@@ -147,7 +147,7 @@ trait DeferredConformance
 
         $this->db->transaction(function (Transaction $tx): void {
             $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['outer']);
-            self::thrown(UniqueViolation::class, fn () => $tx->transaction(static function (Transaction $inner): void {
+            self::thrown(UniqueViolationException::class, fn () => $tx->transaction(static function (Transaction $inner): void {
                 $inner->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['inner']);
                 $inner->execute('INSERT INTO items (id, name) VALUES (3, ?)', ['outer']);
             }));
@@ -227,7 +227,7 @@ trait DeferredConformance
         $this->items();
         $started = false;
 
-        self::thrown(UndefinedTable::class, fn () => $this->db->transaction(static function (Transaction $tx) use (&$started): void {
+        self::thrown(UndefinedTableException::class, fn () => $this->db->transaction(static function (Transaction $tx) use (&$started): void {
             $tx->execute('INSERT INTO nowhere VALUES (1)');
             $tx->transaction(static function () use (&$started): void {
                 $started = true;

@@ -5,20 +5,20 @@ declare(strict_types=1);
 namespace Weft\Tests\Sql;
 
 use Weft\Pool\PoolOptions;
-use Weft\Sql\CheckViolation;
+use Weft\Sql\CheckViolationException;
 use Weft\Sql\Database;
-use Weft\Sql\ForeignKeyViolation;
-use Weft\Sql\InvalidDsn;
-use Weft\Sql\NotNullViolation;
-use Weft\Sql\ParameterError;
-use Weft\Sql\PoolClosed;
+use Weft\Sql\ForeignKeyViolationException;
+use Weft\InvalidDsnError;
+use Weft\Sql\NotNullViolationException;
+use Weft\Sql\InvalidParameterException;
+use Weft\Pool\PoolClosedException;
 use Weft\Sql\SqlException;
-use Weft\Sql\SyntaxError;
+use Weft\Sql\SyntaxErrorException;
 use Weft\Sql\Transaction;
-use Weft\Sql\UndefinedColumn;
-use Weft\Sql\UndefinedTable;
-use Weft\Sql\UniqueViolation;
-use Weft\Sql\UsageError;
+use Weft\Sql\UndefinedColumnException;
+use Weft\Sql\UndefinedTableException;
+use Weft\Sql\UniqueViolationException;
+use Weft\UsageError;
 
 /** What an error says, and what is refused, for {@see SqlConformance}. */
 trait ErrorConformance
@@ -26,14 +26,14 @@ trait ErrorConformance
     /** @return iterable<string, array{class-string<SqlException>, string, string, array<int|string, mixed>}> */
     public static function mistakes(): iterable
     {
-        yield 'unique' => [UniqueViolation::class, '23505', 'INSERT INTO items (id, name) VALUES (?, ?)', [8, 'secret']];
-        yield 'primary key' => [UniqueViolation::class, '23505', 'INSERT INTO items (id, name) VALUES (?, ?)', [777, 'secret-2']];
-        yield 'foreign key' => [ForeignKeyViolation::class, '23503', 'INSERT INTO items (id, name, parent) VALUES (?, ?, ?)', [8, 'secret-2', 4711]];
-        yield 'not null' => [NotNullViolation::class, '23502', 'INSERT INTO items (id, name, price) VALUES (?, ?, ?)', [8, null, 4711]];
-        yield 'check' => [CheckViolation::class, '23514', 'INSERT INTO items (id, name, price) VALUES (?, ?, ?)', [8, 'secret-2', -4711]];
-        yield 'syntax' => [SyntaxError::class, '42601', 'SELEC ?', ['secret']];
-        yield 'undefined table' => [UndefinedTable::class, '42P01', 'SELECT * FROM nowhere WHERE a = ?', ['secret']];
-        yield 'undefined column' => [UndefinedColumn::class, '42703', 'SELECT missing FROM items WHERE name = ?', ['secret']];
+        yield 'unique' => [UniqueViolationException::class, '23505', 'INSERT INTO items (id, name) VALUES (?, ?)', [8, 'secret']];
+        yield 'primary key' => [UniqueViolationException::class, '23505', 'INSERT INTO items (id, name) VALUES (?, ?)', [777, 'secret-2']];
+        yield 'foreign key' => [ForeignKeyViolationException::class, '23503', 'INSERT INTO items (id, name, parent) VALUES (?, ?, ?)', [8, 'secret-2', 4711]];
+        yield 'not null' => [NotNullViolationException::class, '23502', 'INSERT INTO items (id, name, price) VALUES (?, ?, ?)', [8, null, 4711]];
+        yield 'check' => [CheckViolationException::class, '23514', 'INSERT INTO items (id, name, price) VALUES (?, ?, ?)', [8, 'secret-2', -4711]];
+        yield 'syntax' => [SyntaxErrorException::class, '42601', 'SELEC ?', ['secret']];
+        yield 'undefined table' => [UndefinedTableException::class, '42P01', 'SELECT * FROM nowhere WHERE a = ?', ['secret']];
+        yield 'undefined column' => [UndefinedColumnException::class, '42703', 'SELECT missing FROM items WHERE name = ?', ['secret']];
     }
 
     /**
@@ -69,15 +69,15 @@ trait ErrorConformance
         $this->items();
         $this->db->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']);
 
-        $error = self::thrown(UniqueViolation::class, fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['one']));
+        $error = self::thrown(UniqueViolationException::class, fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (2, ?)', ['one']));
         self::assertContains($error->constraint, ['items_name_key', 'items.name', 'name']);
-        $error = self::thrown(CheckViolation::class, fn () => $this->db->execute('INSERT INTO items (id, name, price) VALUES (2, ?, -1)', ['two']));
+        $error = self::thrown(CheckViolationException::class, fn () => $this->db->execute('INSERT INTO items (id, name, price) VALUES (2, ?, -1)', ['two']));
         self::assertSame('price_is_positive', $error->constraint);
     }
 
     public function testALongStatementIsCutInMessages(): void
     {
-        $error = self::thrown(SyntaxError::class, fn () => $this->db->execute('SELEC ' . \str_repeat('x', 100_000)));
+        $error = self::thrown(SyntaxErrorException::class, fn () => $this->db->execute('SELEC ' . \str_repeat('x', 100_000)));
 
         self::assertLessThan(3_000, \strlen($error->getMessage()));
     }
@@ -91,7 +91,7 @@ trait ErrorConformance
             fn () => \iterator_to_array($this->db->stream($sql)),
         ];
         foreach ($runs as $run) {
-            $error = self::thrown(ParameterError::class, $run);
+            $error = self::thrown(InvalidParameterException::class, $run);
             self::assertStringContainsString('the statement is not UTF-8: byte 0xE9 at offset 11', $error->getMessage());
             self::assertStringContainsString("SELECT 'caf", (string) $error->statement);
         }
@@ -99,7 +99,7 @@ trait ErrorConformance
 
     public function testADsnOrPoolNameThatIsNotUtf8IsRefusedWithoutBeingShown(): void
     {
-        $error = self::thrown(InvalidDsn::class, static fn () => Database::connect("postgres://app:hunter\xff@localhost/app"));
+        $error = self::thrown(InvalidDsnError::class, static fn () => Database::connect("postgres://app:hunter\xff@localhost/app"));
         self::assertSame('invalid database DSN: it is not UTF-8: byte 0xFF at offset 21; percent-encode it', $error->getMessage());
         self::thrown(UsageError::class, static fn () => Database::connect('sqlite::memory:', new PoolOptions(name: "\xff")));
     }
@@ -132,7 +132,7 @@ trait ErrorConformance
     {
         $this->items();
 
-        self::thrown(SyntaxError::class, fn () => $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'a'); DELETE FROM items"));
+        self::thrown(SyntaxErrorException::class, fn () => $this->db->execute("INSERT INTO items (id, name) VALUES (1, 'a'); DELETE FROM items"));
         self::assertSame([], $this->names());
     }
 
@@ -147,7 +147,7 @@ trait ErrorConformance
     /** @dataProvider wrongDsns */
     public function testAWrongDsnIsRefusedWithoutShowingAPassword(string $dsn): void
     {
-        $error = self::thrown(InvalidDsn::class, static fn () => Database::connect($dsn));
+        $error = self::thrown(InvalidDsnError::class, static fn () => Database::connect($dsn));
 
         self::assertStringStartsWith($dsn === '' ? 'invalid database DSN "": the scheme must be' : 'invalid database DSN "', $error->getMessage());
         self::assertStringNotContainsString('hunter2@', $error->getMessage());
@@ -158,7 +158,7 @@ trait ErrorConformance
     {
         $before = [\ini_set('zend.exception_string_param_max_len', '1000'), \ini_set('zend.exception_ignore_args', '0')];
         try {
-            $error = self::thrown(InvalidDsn::class, static fn () => Database::connect($dsn));
+            $error = self::thrown(InvalidDsnError::class, static fn () => Database::connect($dsn));
             self::assertStringContainsString('SensitiveParameterValue', (string) $error);
             self::assertStringNotContainsString('hunter2@', (string) $error);
         } finally {
@@ -180,9 +180,9 @@ trait ErrorConformance
         $db->execute('SELECT 1');
         $db->close();
 
-        self::thrown(PoolClosed::class, static fn () => $db->execute('SELECT 1'));
-        self::thrown(PoolClosed::class, static fn () => $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')));
-        self::thrown(PoolClosed::class, static fn () => \iterator_to_array($db->stream('SELECT 1')));
+        self::thrown(PoolClosedException::class, static fn () => $db->execute('SELECT 1'));
+        self::thrown(PoolClosedException::class, static fn () => $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')));
+        self::thrown(PoolClosedException::class, static fn () => \iterator_to_array($db->stream('SELECT 1')));
         $db->close();
     }
 }

@@ -8,15 +8,15 @@ use PHPUnit\Framework\TestCase;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
-use Weft\Sql\AuthenticationFailed;
-use Weft\Sql\ConnectionRefused;
+use Weft\Sql\AuthenticationException;
+use Weft\Sql\ConnectionRefusedException;
 use Weft\Sql\Database;
 use Weft\Sql\Listener;
 use Weft\Sql\Notification;
 use Weft\Sql\NotificationsMissed;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
-use Weft\Sql\UsageError;
+use Weft\UsageError;
 use Weft\Tests\Sql\Support\Proxy;
 use Weft\Tests\Sql\Support\Witness;
 
@@ -281,9 +281,9 @@ final class ListenTest extends TestCase
 
     public function testAServerThatIsDownIsAnErrorOfListen(): void
     {
-        self::thrown(ConnectionRefused::class, static fn () => Database::connect('postgres://app:hunter2@127.0.0.1:1/app')->listen('a'));
+        self::thrown(ConnectionRefusedException::class, static fn () => Database::connect('postgres://app:hunter2@127.0.0.1:1/app')->listen('a'));
         $wrong = (string) \preg_replace('~//weft:[^@]*@~', '//weft:hunter2@', self::postgres());
-        $error = self::thrown(AuthenticationFailed::class, static fn () => Database::connect($wrong)->listen('a'));
+        $error = self::thrown(AuthenticationException::class, static fn () => Database::connect($wrong)->listen('a'));
         self::assertStringNotContainsString('hunter2', (string) $error);
     }
 

@@ -7,15 +7,15 @@ namespace Weft\Tests\Sql;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 use Weft\Sql\DataException;
-use Weft\Sql\Deadlock;
-use Weft\Sql\InsufficientPrivilege;
-use Weft\Sql\LockNotAvailable;
-use Weft\Sql\ParameterError;
+use Weft\Sql\DeadlockException;
+use Weft\Sql\InsufficientPrivilegeException;
+use Weft\Sql\LockNotAvailableException;
+use Weft\Sql\InvalidParameterException;
 use Weft\Sql\SqlException;
-use Weft\Sql\StatementCancelled;
-use Weft\Sql\TlsFailed;
+use Weft\Sql\StatementCancelledException;
+use Weft\Sql\TlsException;
 use Weft\Sql\Transaction;
-use Weft\Sql\UsageError;
+use Weft\UsageError;
 use Weft\Tests\Sql\Support\Colour;
 use Weft\Tests\Sql\Support\Proxy;
 
@@ -226,7 +226,7 @@ class MysqlTest extends ServerConformance
     public function testNumbersMySqlCannotHoldAreRefused(): void
     {
         foreach ([\INF, \NAN, (new \DateTimeImmutable())->setDate(12024, 1, 1)] as $parameter) {
-            $error = self::thrown(ParameterError::class, fn () => $this->db->execute('SELECT ?', [$parameter]));
+            $error = self::thrown(InvalidParameterException::class, fn () => $this->db->execute('SELECT ?', [$parameter]));
             self::assertStringContainsString('parameter 1', $error->getMessage());
         }
     }
@@ -294,7 +294,7 @@ class MysqlTest extends ServerConformance
         $db = $this->connect(new PoolOptions(size: 1));
         $session = $db->execute('SELECT CONNECTION_ID()')->value();
 
-        $error = self::thrown(ParameterError::class, static fn () => $db->execute('SELECT ?', [\str_repeat('x', 65 << 20)]));
+        $error = self::thrown(InvalidParameterException::class, static fn () => $db->execute('SELECT ?', [\str_repeat('x', 65 << 20)]));
 
         self::assertStringContainsString('max_allowed_packet', $error->getMessage());
         self::assertSame($session, $db->execute('SELECT CONNECTION_ID()')->value());
@@ -310,13 +310,13 @@ class MysqlTest extends ServerConformance
         $this->db->execute('CREATE TABLE t (a INT)');
         $load = "LOAD DATA LOCAL INFILE '{$file}' INTO TABLE t";
 
-        $error = self::thrown(InsufficientPrivilege::class, fn () => $this->db->execute($load));
+        $error = self::thrown(InsufficientPrivilegeException::class, fn () => $this->db->execute($load));
         self::assertStringContainsString('local_infile=on', $error->getMessage());
         self::assertSame(0, $this->db->execute('SELECT count(*) FROM t')->value());
 
         $db = Database::connect($this->dsn() . '?local_infile=on', new PoolOptions(size: 1));
         self::assertSame(100_000, $db->execute($load)->affected());
-        self::thrown(ParameterError::class, static fn () => $db->execute("LOAD DATA LOCAL INFILE '{$file}.missing' INTO TABLE t"));
+        self::thrown(InvalidParameterException::class, static fn () => $db->execute("LOAD DATA LOCAL INFILE '{$file}.missing' INTO TABLE t"));
         self::assertSame(100_000, $db->execute('SELECT count(*) FROM t')->value());
         $db->close();
         \unlink($file);
@@ -523,7 +523,7 @@ class MysqlTest extends ServerConformance
                 $tx->execute('INSERT INTO items (id, name) VALUES (?, ?)', [100 + $first, "behind {$first}"]);
             });
             $outcomes = self::outcomes($cross(1, 2), $cross(2, 1));
-            self::assertContains(Deadlock::class, $outcomes);
+            self::assertContains(DeadlockException::class, $outcomes);
             self::assertContains(null, $outcomes);
         });
         self::assertSame(3, $this->db->execute('SELECT count(*) FROM items')->value());
@@ -536,10 +536,10 @@ class MysqlTest extends ServerConformance
         $holder = $this->db->begin();
         $holder->execute('SELECT 1 FROM items FOR UPDATE')->rows();
 
-        $error = self::thrown(LockNotAvailable::class, fn () => $this->db->execute('SELECT 1 FROM items FOR UPDATE NOWAIT'));
+        $error = self::thrown(LockNotAvailableException::class, fn () => $this->db->execute('SELECT 1 FROM items FOR UPDATE NOWAIT'));
         self::assertSame('55P03', $error->sqlState);
         $holder->rollback();
-        $error = self::thrown(StatementCancelled::class, fn () => $this->db->execute('SET STATEMENT max_statement_time = 0.05 FOR SELECT SLEEP(10)'));
+        $error = self::thrown(StatementCancelledException::class, fn () => $this->db->execute('SET STATEMENT max_statement_time = 0.05 FOR SELECT SLEEP(10)'));
         self::assertSame('57014', $error->sqlState);
     }
 
@@ -598,7 +598,7 @@ class MysqlTest extends ServerConformance
         self::assertSame('', $cipher(self::server() . '?sslmode=disable'));
         self::assertNotSame('', $cipher(\str_replace('//weft:', '//weft_tls:', $dsn)));
         $noAuthority = Database::connect((string) \preg_replace('/&sslrootcert=[^&]*/', '', $dsn));
-        self::thrown(TlsFailed::class, static fn () => $noAuthority->execute('SELECT 1'));
+        self::thrown(TlsException::class, static fn () => $noAuthority->execute('SELECT 1'));
     }
 
     public function testALoadedFileIsReadWhileOtherTasksGoOn(): void

@@ -8,18 +8,18 @@ use Weft\Runtime\TimeoutException;
 use Weft\Sql\Bytes;
 use Weft\Sql\Database;
 use Weft\Sql\DataException;
-use Weft\Sql\Deadlock;
-use Weft\Sql\LockNotAvailable;
-use Weft\Sql\NestedBorrow;
-use Weft\Sql\ParameterError;
-use Weft\Sql\PoolExhausted;
+use Weft\Sql\DeadlockException;
+use Weft\Sql\LockNotAvailableException;
+use Weft\Pool\NestedBorrowException;
+use Weft\Sql\InvalidParameterException;
+use Weft\Pool\PoolExhaustedException;
 use Weft\Pool\PoolOptions;
-use Weft\Sql\SerializationFailure;
-use Weft\Sql\StatementCancelled;
-use Weft\Sql\TlsFailed;
+use Weft\Sql\SerializationFailureException;
+use Weft\Sql\StatementCancelledException;
+use Weft\Sql\TlsException;
 use Weft\Sql\Transaction;
-use Weft\Sql\UniqueViolation;
-use Weft\Sql\UsageError;
+use Weft\Sql\UniqueViolationException;
+use Weft\UsageError;
 use Weft\Tests\Sql\Support\Colour;
 use Weft\Tests\Sql\Support\Proxy;
 
@@ -153,7 +153,7 @@ class PostgresTest extends ServerConformance
     {
         $this->db->execute("CREATE TABLE box (held {$type})");
 
-        $error = self::thrown(ParameterError::class, fn () => $this->db->execute('INSERT INTO box VALUES (?)', [$value]));
+        $error = self::thrown(InvalidParameterException::class, fn () => $this->db->execute('INSERT INTO box VALUES (?)', [$value]));
 
         self::assertStringContainsString('parameter 1', $error->getMessage());
         self::assertDoesNotMatchRegularExpression('/secret|404/', $error->getMessage());
@@ -302,7 +302,7 @@ class PostgresTest extends ServerConformance
                 $tx->execute('UPDATE items SET price = 2 WHERE id = ?', [$second])->affected();
             });
             $outcomes = self::outcomes($cross(1, 2), $cross(2, 1));
-            self::assertContains(Deadlock::class, $outcomes);
+            self::assertContains(DeadlockException::class, $outcomes);
             self::assertContains(null, $outcomes);
 
             $read = new \ArrayObject();
@@ -314,7 +314,7 @@ class PostgresTest extends ServerConformance
                 $tx->execute('UPDATE items SET price = ? WHERE id = 1', [(int) $price + 1]);
             });
             $outcomes = self::outcomes($increment, $increment);
-            self::assertContains(SerializationFailure::class, $outcomes);
+            self::assertContains(SerializationFailureException::class, $outcomes);
             self::assertContains(null, $outcomes);
         });
     }
@@ -323,7 +323,7 @@ class PostgresTest extends ServerConformance
     {
         $this->db->execute('CREATE TABLE d (a INT UNIQUE DEFERRABLE INITIALLY DEFERRED)');
 
-        $error = self::thrown(UniqueViolation::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
+        $error = self::thrown(UniqueViolationException::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
             $tx->execute('INSERT INTO d VALUES (1)');
             self::assertSame(1, $tx->execute('INSERT INTO d VALUES (1)')->affected());
         }));
@@ -339,10 +339,10 @@ class PostgresTest extends ServerConformance
         $holder = $this->db->begin();
         $holder->execute('SELECT 1 FROM items FOR UPDATE')->rows();
 
-        $error = self::thrown(LockNotAvailable::class, fn () => $this->db->execute('SELECT 1 FROM items FOR UPDATE NOWAIT'));
+        $error = self::thrown(LockNotAvailableException::class, fn () => $this->db->execute('SELECT 1 FROM items FOR UPDATE NOWAIT'));
         self::assertSame('55P03', $error->sqlState);
         $holder->rollback();
-        $error = self::thrown(StatementCancelled::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
+        $error = self::thrown(StatementCancelledException::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
             $tx->execute('SET LOCAL statement_timeout = 50');
             $tx->execute('SELECT pg_sleep(10)')->rows();
         }));
@@ -417,7 +417,7 @@ class PostgresTest extends ServerConformance
         $db = $this->connect(new PoolOptions(size: 2, borrowTimeout: 0.1, name: 'orders'));
         $holders = [self::holder($db), self::holder($db)];
 
-        $error = self::thrown(PoolExhausted::class, static fn () => $db->execute('SELECT 1'));
+        $error = self::thrown(PoolExhaustedException::class, static fn () => $db->execute('SELECT 1'));
         $stats = $db->stats();
 
         self::assertStringContainsString('"orders"', $error->getMessage());
@@ -436,7 +436,7 @@ class PostgresTest extends ServerConformance
         $db = $this->connect(new PoolOptions(size: 1, borrowTimeout: 60.0));
         $started = \hrtime(true);
 
-        $nested = self::thrown(NestedBorrow::class, static fn () => $db->transaction(static function (Transaction $tx) use ($db): void {
+        $nested = self::thrown(NestedBorrowException::class, static fn () => $db->transaction(static function (Transaction $tx) use ($db): void {
             $tx->execute('SELECT 1')->value();
             $db->execute('SELECT 2');
         }));
@@ -464,7 +464,7 @@ class PostgresTest extends ServerConformance
 
         self::assertSame(1, $db->execute('SELECT 1')->value());
         $holder = self::holder($db);
-        $exhausted = self::thrown(PoolExhausted::class, static fn () => $db->execute('SELECT 1'));
+        $exhausted = self::thrown(PoolExhaustedException::class, static fn () => $db->execute('SELECT 1'));
         self::assertStringContainsString('within 0ns', $exhausted->getMessage());
         $holder->commit();
         self::assertSame(1, $db->execute('SELECT 1')->value());
@@ -517,7 +517,7 @@ class PostgresTest extends ServerConformance
         self::assertTrue($db->execute('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')->value());
         $db->close();
         $noAuthority = Database::connect((string) \preg_replace('/&sslrootcert=[^&]*/', '', $dsn));
-        self::thrown(TlsFailed::class, static fn () => $noAuthority->execute('SELECT 1'));
+        self::thrown(TlsException::class, static fn () => $noAuthority->execute('SELECT 1'));
     }
 
     public function testOnlySqliteWaitsForChanges(): void

@@ -7,18 +7,18 @@ namespace Weft\Tests\Sql;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
-use Weft\Sql\AuthenticationFailed;
-use Weft\Sql\ConnectionLost;
-use Weft\Sql\ConnectionRefused;
-use Weft\Sql\ConnectionTimedOut;
+use Weft\Sql\AuthenticationException;
+use Weft\Sql\ConnectionLostException;
+use Weft\Sql\ConnectionRefusedException;
+use Weft\Sql\ConnectionTimeoutException;
 use Weft\Sql\Database;
-use Weft\Sql\DatabaseNotFound;
-use Weft\Sql\HostNotFound;
-use Weft\Sql\ServerDown;
+use Weft\Sql\DatabaseNotFoundException;
+use Weft\Sql\HostNotFoundException;
+use Weft\Sql\ServerDownException;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
-use Weft\Sql\TransactionOutcomeUnknown;
-use Weft\Sql\UndefinedTable;
+use Weft\Sql\TransactionOutcomeUnknownException;
+use Weft\Sql\UndefinedTableException;
 use Weft\Tests\Runtime\Subprocess;
 use Weft\Tests\Sql\Support\Proxy;
 
@@ -113,7 +113,7 @@ abstract class ServerConformance extends SqlConformance
                 self::admin()->execute(\sprintf(static::KILL, $session));
             };
 
-            self::assertSame([ConnectionLost::class, null], self::outcomes($sleep, $kill));
+            self::assertSame([ConnectionLostException::class, null], self::outcomes($sleep, $kill));
             self::assertSame(1, $this->db->execute('SELECT 1')->value());
         });
     }
@@ -143,7 +143,7 @@ abstract class ServerConformance extends SqlConformance
                     $proxy->cut();
                 };
 
-                self::assertSame([TransactionOutcomeUnknown::class, null], self::outcomes($tx->commit(...), $cut));
+                self::assertSame([TransactionOutcomeUnknownException::class, null], self::outcomes($tx->commit(...), $cut));
                 self::assertFalse($tx->isOpen());
             });
         });
@@ -163,13 +163,13 @@ abstract class ServerConformance extends SqlConformance
                 $task->cancel();
                 $cancelled = self::thrown(CancelledException::class, $task->await(...));
 
-                self::assertInstanceOf(TransactionOutcomeUnknown::class, $cancelled->getPrevious());
+                self::assertInstanceOf(TransactionOutcomeUnknownException::class, $cancelled->getPrevious());
                 self::assertStringContainsString('the outcome of a transaction is unknown: COMMIT was sent to database', $cancelled->getMessage());
                 self::assertStringContainsString('read back something that only it has written', $cancelled->getMessage());
                 self::assertFalse($tx->isOpen());
                 self::assertSame(2, $read->value());
-                self::thrown(TransactionOutcomeUnknown::class, $tx->commit(...));
-                self::assertInstanceOf(ConnectionLost::class, self::thrown(TransactionOutcomeUnknown::class, $tx->flush(...)));
+                self::thrown(TransactionOutcomeUnknownException::class, $tx->commit(...));
+                self::assertInstanceOf(ConnectionLostException::class, self::thrown(TransactionOutcomeUnknownException::class, $tx->flush(...)));
                 $proxy->cut();
             });
         });
@@ -185,7 +185,7 @@ abstract class ServerConformance extends SqlConformance
                 $proxy->hold();
                 $expired = self::thrown(TimeoutException::class, static fn () => timeout(0.5, $tx->commit(...)));
 
-                self::assertInstanceOf(TransactionOutcomeUnknown::class, $expired->getPrevious());
+                self::assertInstanceOf(TransactionOutcomeUnknownException::class, $expired->getPrevious());
                 self::assertStringContainsString('did not finish within 0.5 seconds', $expired->getMessage());
                 self::assertStringContainsString('the outcome of a transaction is unknown', $expired->getMessage());
                 $proxy->cut();
@@ -296,9 +296,9 @@ abstract class ServerConformance extends SqlConformance
     public function testAnErrorOfAStreamInATransactionIsThrownByItsLoopAndFailsIt(): void
     {
         $this->items();
-        self::thrown(UndefinedTable::class, fn () => $this->db->transaction(function (Transaction $tx): void {
+        self::thrown(UndefinedTableException::class, fn () => $this->db->transaction(function (Transaction $tx): void {
             $tx->execute("INSERT INTO items (id, name) VALUES (1, 'one')");
-            self::thrown(UndefinedTable::class, static fn () => \iterator_to_array($tx->stream('SELECT * FROM nowhere')));
+            self::thrown(UndefinedTableException::class, static fn () => \iterator_to_array($tx->stream('SELECT * FROM nowhere')));
             $tx->execute("INSERT INTO items (id, name) VALUES (2, 'two')");
         }));
         self::assertSame([], $this->names());
@@ -340,7 +340,7 @@ abstract class ServerConformance extends SqlConformance
     public function testABatchWhoseConnectionIsLostNamesNoItemAndHasNoEffect(): void
     {
         $this->items();
-        $lost = self::thrown(ConnectionLost::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
+        $lost = self::thrown(ConnectionLostException::class, fn () => $this->db->transaction(static function (Transaction $tx): void {
             $session = $tx->execute(static::SESSION)->value();
             $items = static function () use ($session): iterable {
                 for ($n = 1; $n < 3_000; $n++) {
@@ -383,11 +383,11 @@ abstract class ServerConformance extends SqlConformance
     {
         $db = Database::connect(static::SCHEME . '://app:hunter2@127.0.0.1:1/app');
 
-        $error = self::thrown(ConnectionRefused::class, static fn () => $db->execute('SELECT 1'));
+        $error = self::thrown(ConnectionRefusedException::class, static fn () => $db->execute('SELECT 1'));
 
         self::assertStringContainsString('127.0.0.1:1', $error->getMessage());
         self::assertStringNotContainsString('hunter2', (string) $error);
-        $refused = self::thrown(ServerDown::class, static fn () => $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')));
+        $refused = self::thrown(ServerDownException::class, static fn () => $db->transaction(static fn (Transaction $tx) => $tx->execute('SELECT 1')));
         self::assertStringContainsString('127.0.0.1:1', $refused->getMessage());
         self::assertStringNotContainsString('hunter2', (string) $refused);
     }
@@ -402,7 +402,7 @@ abstract class ServerConformance extends SqlConformance
     {
         foreach ($this->users() as $user) {
             $dsn = self::address("{$user}:hunter2", '/weft');
-            $error = self::thrown(AuthenticationFailed::class, static fn () => Database::connect($dsn)->execute('SELECT 1'));
+            $error = self::thrown(AuthenticationException::class, static fn () => Database::connect($dsn)->execute('SELECT 1'));
             self::assertStringContainsString("\"{$user}\"", $error->getMessage());
             self::assertStringNotContainsString('hunter2', (string) $error);
         }
@@ -411,7 +411,7 @@ abstract class ServerConformance extends SqlConformance
     public function testADatabaseThatIsNotThereIsNamed(): void
     {
         $server = \parse_url(self::server());
-        $error = self::thrown(DatabaseNotFound::class, static fn () => Database::connect(self::address("{$server['user']}:{$server['pass']}", '/weft_nowhere'))->execute('SELECT 1'));
+        $error = self::thrown(DatabaseNotFoundException::class, static fn () => Database::connect(self::address("{$server['user']}:{$server['pass']}", '/weft_nowhere'))->execute('SELECT 1'));
 
         self::assertStringContainsString('"weft_nowhere"', $error->getMessage());
         self::assertStringNotContainsString("{$server['user']}:{$server['pass']}", (string) $error);
@@ -423,10 +423,10 @@ abstract class ServerConformance extends SqlConformance
         self::assertNotFalse($silent);
         $name = \stream_socket_get_name($silent, false);
 
-        $error = self::thrown(HostNotFound::class, static fn () => Database::connect(static::SCHEME . '://app:hunter2@no-such-host.invalid/app')->execute('SELECT 1'));
+        $error = self::thrown(HostNotFoundException::class, static fn () => Database::connect(static::SCHEME . '://app:hunter2@no-such-host.invalid/app')->execute('SELECT 1'));
         self::assertStringContainsString('no-such-host.invalid', $error->getMessage());
         self::assertStringNotContainsString('hunter2', (string) $error);
-        $error = self::thrown(ConnectionTimedOut::class, static fn () => Database::connect(static::SCHEME . "://app:hunter2@{$name}/app?connect_timeout=0.2")->execute('SELECT 1'));
+        $error = self::thrown(ConnectionTimeoutException::class, static fn () => Database::connect(static::SCHEME . "://app:hunter2@{$name}/app?connect_timeout=0.2")->execute('SELECT 1'));
         self::assertStringContainsString((string) $name, $error->getMessage());
         self::assertStringNotContainsString('hunter2', (string) $error);
     }
@@ -525,7 +525,7 @@ abstract class ServerConformance extends SqlConformance
             foreach (['dropped', 'kept'] as \$what) {
                 \$child = pcntl_fork();
                 if (\$child === 0) {
-                    try { \$db->execute('SELECT 1'); } catch (Weft\\Runtime\\ForkedProcess) { echo "refused\n"; }
+                    try { \$db->execute('SELECT 1'); } catch (Weft\\Runtime\\ForkedProcessError) { echo "refused\n"; }
                     if (\$what === 'dropped') { unset(\$db); }
                     exit(0);
                 }
@@ -544,8 +544,8 @@ abstract class ServerConformance extends SqlConformance
         yield 'a stream whose loop is left' => ['foreach ($db->stream("SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3", chunk: 1) as $_) { if (fork()) { continue; } exit(0); }'];
         yield 'a transaction that is dropped' => ['$tx = $db->begin(); $tx->execute("SELECT 1")->value(); if (!fork()) { unset($tx); exit(0); } $tx->execute("SELECT 2")->value(); $tx->commit();'];
         yield 'a stream in a transaction' => ['$db->transaction(function ($tx) { foreach ($tx->stream("SELECT 1 UNION ALL SELECT 2", chunk: 1) as $_) { if (fork()) { continue; } exit(0); } });'];
-        yield 'a pool that is changed' => ['if (!fork()) { foreach (["reset", "suspend"] as $call) { try { $db->$call(); } catch (Weft\Runtime\ForkedProcess) {} } exit(0); }'];
-        yield 'a pool that is closed' => ['if (!fork()) { try { $db->close(); } catch (Weft\Runtime\ForkedProcess) {} exit(0); }'];
+        yield 'a pool that is changed' => ['if (!fork()) { foreach (["reset", "suspend"] as $call) { try { $db->$call(); } catch (Weft\Runtime\ForkedProcessError) {} } exit(0); }'];
+        yield 'a pool that is closed' => ['if (!fork()) { try { $db->close(); } catch (Weft\Runtime\ForkedProcessError) {} exit(0); }'];
     }
 
     /** @dataProvider inherited */

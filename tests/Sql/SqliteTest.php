@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Sql;
 
-use Weft\Sql\FileNotOpened;
+use Weft\Sql\FileNotOpenedException;
 use Weft\Sql\Database;
-use Weft\Sql\LockNotAvailable;
-use Weft\Sql\ParameterError;
+use Weft\Sql\LockNotAvailableException;
+use Weft\Sql\InvalidParameterException;
 use Weft\Sql\SqlException;
-use Weft\Sql\UndefinedTable;
-use Weft\Sql\UsageError;
+use Weft\Sql\UndefinedTableException;
+use Weft\UsageError;
 
 use function Weft\async;
 use function Weft\delay;
@@ -57,7 +57,7 @@ class SqliteTest extends SqlConformance
 
     public function testNotANumberIsRefusedSinceSqliteWouldStoreNull(): void
     {
-        $error = self::thrown(ParameterError::class, fn () => $this->db->execute('SELECT ?', [\NAN]));
+        $error = self::thrown(InvalidParameterException::class, fn () => $this->db->execute('SELECT ?', [\NAN]));
 
         self::assertStringContainsString('parameter 1', $error->getMessage());
     }
@@ -80,7 +80,7 @@ class SqliteTest extends SqlConformance
         $this->db->close();
         $this->db = Database::connect($this->dsn() . '?busy_timeout=0.1');
 
-        $error = self::thrown(LockNotAvailable::class, fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']));
+        $error = self::thrown(LockNotAvailableException::class, fn () => $this->db->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']));
         self::assertSame('55P03', $error->sqlState);
         self::assertSame([], $this->names());
         $other('ROLLBACK');
@@ -156,7 +156,7 @@ class SqliteTest extends SqlConformance
         $two = Database::connect('sqlite::memory:');
         $one->execute('CREATE TABLE t (a)');
 
-        self::thrown(UndefinedTable::class, static fn () => $two->execute('SELECT * FROM t'));
+        self::thrown(UndefinedTableException::class, static fn () => $two->execute('SELECT * FROM t'));
         self::assertSame([1, 2, 3], \array_column(\iterator_to_array($one->stream('SELECT 1 AS n UNION SELECT 2 UNION SELECT 3', chunk: 2)), 'n'));
         $one->close();
         $two->close();
@@ -167,7 +167,7 @@ class SqliteTest extends SqlConformance
         \file_put_contents($this->file . '.txt', \str_repeat('no database ', 1_000));
         try {
             foreach (['/no/such/folder/a.db' => 'does not exist', '/proc/weft.db' => 'cannot be created', \sys_get_temp_dir() => 'directory', $this->file . '.txt' => 'not an SQLite database'] as $file => $reason) {
-                $error = self::thrown(FileNotOpened::class, static fn () => Database::connect("sqlite://{$file}"));
+                $error = self::thrown(FileNotOpenedException::class, static fn () => Database::connect("sqlite://{$file}"));
                 self::assertStringContainsString($file, $error->getMessage());
                 self::assertStringContainsString($reason, $error->getMessage());
             }

@@ -6,7 +6,7 @@ namespace Weft\Tests\Sql;
 
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Transaction;
-use Weft\Sql\UndefinedTable;
+use Weft\Sql\UndefinedTableException;
 
 /** What `stream()` promises, for {@see SqlConformance}. */
 trait StreamConformance
@@ -64,7 +64,7 @@ trait StreamConformance
     {
         $stream = $this->db->stream('SELECT * FROM nowhere');
 
-        self::thrown(UndefinedTable::class, static fn () => \iterator_to_array($stream));
+        self::thrown(UndefinedTableException::class, static fn () => \iterator_to_array($stream));
         self::thrown(\ValueError::class, fn () => $this->db->stream('SELECT 1', chunk: 0));
     }
 

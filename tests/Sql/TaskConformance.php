@@ -8,7 +8,7 @@ use Weft\Pool\PoolOptions;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Connection;
-use Weft\Sql\SyntaxError;
+use Weft\Sql\SyntaxErrorException;
 use Weft\Sql\Transaction;
 
 use function Weft\async;
@@ -129,7 +129,7 @@ trait TaskConformance
             $this->db->transaction(static fn (Transaction $tx) => $tx->execute('INSERT INTO items (id, name) VALUES (1, ?)', ['one']));
             self::assertSame(['one'], $this->names());
             self::assertCount(2_500, \iterator_to_array($this->db->stream($this->series(2_500))));
-            self::thrown(SyntaxError::class, fn () => $this->db->execute('SELEC'));
+            self::thrown(SyntaxErrorException::class, fn () => $this->db->execute('SELEC'));
         });
         self::assertSame(['one'], $this->names());
     }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Sql;
 
 use Weft\Sql\Transaction;
-use Weft\Sql\UsageError;
+use Weft\UsageError;
 
 use function Weft\timeout;
 

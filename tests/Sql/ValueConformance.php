@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Sql;
 
 use Weft\Sql\Bytes;
-use Weft\Sql\ParameterError;
+use Weft\Sql\InvalidParameterException;
 use Weft\Sql\Transaction;
 use Weft\Tests\Sql\Support\Colour;
 use Weft\Tests\Sql\Support\Label;
@@ -90,7 +90,7 @@ trait ValueConformance
     public function testWhatCannotBeSentIsRefusedBeforeAnythingIsSent(): void
     {
         foreach ([\STDIN, static fn () => 1, new \ArrayObject([1]), ["\xff" => 1]] as $parameter) {
-            $error = self::thrown(ParameterError::class, fn () => $this->db->execute('SELECT ?', [$parameter]));
+            $error = self::thrown(InvalidParameterException::class, fn () => $this->db->execute('SELECT ?', [$parameter]));
             self::assertStringContainsString('parameter', \strtolower($error->getMessage()));
         }
     }
@@ -100,7 +100,7 @@ trait ValueConformance
         $endless = [1];
         $endless[] = &$endless;
 
-        self::thrown(ParameterError::class, fn () => $this->db->execute('SELECT ?', [$endless]));
+        self::thrown(InvalidParameterException::class, fn () => $this->db->execute('SELECT ?', [$endless]));
     }
 
     public function testAnExceptionOfAParameterIsPassedOn(): void
@@ -157,7 +157,7 @@ trait ValueConformance
      */
     public function testParametersThatDoNotFitAreRefusedByNameAndWithoutTheirValue(string $sql, array $parameters, string $reason): void
     {
-        $error = self::thrown(ParameterError::class, fn () => $this->db->execute($sql, $parameters));
+        $error = self::thrown(InvalidParameterException::class, fn () => $this->db->execute($sql, $parameters));
 
         self::assertStringContainsString($reason, $error->getMessage());
         self::assertStringContainsString($sql, $error->getMessage());
@@ -171,7 +171,7 @@ trait ValueConformance
 
         $this->db->transaction(function (Transaction $tx): void {
             $tx->execute('INSERT INTO t VALUES (?)', ['1']);
-            self::thrown(ParameterError::class, fn () => $tx->execute('INSERT INTO t VALUES (?, ?)', ['1']));
+            self::thrown(InvalidParameterException::class, fn () => $tx->execute('INSERT INTO t VALUES (?, ?)', ['1']));
             $tx->execute('INSERT INTO t VALUES (?)', ['2']);
         });
 

@@ -7,7 +7,7 @@ namespace Weft\Tests\Testing;
 use Weft\Bus\CommandHandler;
 use Weft\Bus\Context;
 use Weft\Sql\Database;
-use Weft\Sql\PoolClosed;
+use Weft\Pool\PoolClosedException;
 use Weft\Sql\Transaction;
 use Weft\Testing\Faults;
 use Weft\Testing\Simulation;
@@ -47,7 +47,7 @@ class ServerDatabaseTest extends BusTestCase
         });
 
         self::assertCount(3, $made);
-        $this->expectException(PoolClosed::class);
+        $this->expectException(PoolClosedException::class);
         $made[2]->execute('SELECT 1');
     }
 

@@ -11,12 +11,12 @@ use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\QueryHandler;
 use Weft\Bus\Recoverable;
-use Weft\Bus\RequestFailed;
+use Weft\Bus\RequestFailedException;
 use Weft\Bus\Retry;
 use Weft\Sql\Transaction;
 use Weft\Testing\Faults;
 use Weft\Testing\Simulation;
-use Weft\Testing\SimulationFailed;
+use Weft\Testing\SimulationException;
 use Weft\Testing\TestBus;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\ForgetCustomer;
@@ -58,7 +58,7 @@ final class TestBusTest extends TestCase
     public function testAMessageThatIsMissedIsToldWithWhatWasParkedInstead(): void
     {
         $this->expectException(AssertionFailedError::class);
-        $this->expectExceptionMessageMatches('/CustomerStored to be sent once, but it was never\. Sent messages: .*StoreCustomer\.\nDead letters:\n  .*StoreCustomer: Weft.Sql.SyntaxError: .*near "UPDATE"/s');
+        $this->expectExceptionMessageMatches('/CustomerStored to be sent once, but it was never\. Sent messages: .*StoreCustomer\.\nDead letters:\n  .*StoreCustomer: Weft.Sql.SyntaxErrorException: .*near "UPDATE"/s');
 
         Simulation::run(static function (TestBus $bus): void {
             $bus->handlers(new class {
@@ -253,7 +253,7 @@ final class TestBusTest extends TestCase
         try {
             Simulation::run(static fn() => throw new \DomainException('broken'), seed: 42);
             self::fail('nothing was thrown');
-        } catch (SimulationFailed $failed) {
+        } catch (SimulationException $failed) {
             self::assertInstanceOf(\DomainException::class, $failed->getPrevious());
             self::assertStringStartsWith("DomainException: broken\n", $failed->getMessage());
             self::assertStringEndsWith('WEFT_SEED=42', $failed->getMessage());
@@ -292,7 +292,7 @@ final class TestBusTest extends TestCase
             try {
                 $bus->request(new CustomerStored('nobody'));
                 self::fail('answered');
-            } catch (RequestFailed $failed) {
+            } catch (RequestFailedException $failed) {
                 self::assertSame(\DomainException::class, $failed->error);
             }
             $bus->assertNoDeadLetters();

@@ -6,7 +6,7 @@ namespace Weft\Tests\Workers;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Workers\Internal\PidFile;
-use Weft\Workers\SupervisorFailed;
+use Weft\Workers\SupervisorException;
 
 final class PidFileTest extends TestCase
 {
@@ -92,7 +92,7 @@ final class PidFileTest extends TestCase
 
     public function testAFolderThatIsNotThereIsNamed(): void
     {
-        $this->expectException(SupervisorFailed::class);
+        $this->expectException(SupervisorException::class);
         $this->expectExceptionMessage("cannot write the PID file $this->folder/nowhere/pid: ");
 
         PidFile::take("$this->folder/nowhere/pid");
@@ -107,7 +107,7 @@ final class PidFileTest extends TestCase
             for ($taken = 0, $tries = 0; $taken < 80 && $tries < 200_000; $tries++) {
                 try {
                     $file = Weft\Workers\Internal\PidFile::take("$folder/pid");
-                } catch (Weft\Workers\SupervisorFailed) {
+                } catch (Weft\Workers\SupervisorException) {
                     continue;
                 }
                 mkdir("$folder/held") || exit(1);
@@ -128,7 +128,7 @@ final class PidFileTest extends TestCase
         try {
             PidFile::take("$this->folder/pid");
             self::fail('it was taken');
-        } catch (SupervisorFailed $failed) {
+        } catch (SupervisorException $failed) {
             self::assertStringContainsString($why, $failed->getMessage());
         }
     }

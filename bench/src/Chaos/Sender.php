@@ -9,6 +9,7 @@ use Weft\Bus\BusException;
 use Weft\Bus\Header;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Pool\PoolException;
 use Weft\Sql\SqlException;
 
 use function Weft\delay;
@@ -63,7 +64,7 @@ final class Sender
                 $this->broker->publish($messages);
 
                 return;
-            } catch (BusException | SqlException $failure) {
+            } catch (BusException | PoolException | SqlException $failure) {
                 $this->history->note('sending failed and is tried again: ' . substr($failure->getMessage(), 0, 200));
                 delay(0.2);
             }

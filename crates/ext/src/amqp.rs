@@ -82,7 +82,7 @@ impl AmqpConnection {
     ) -> PhpResult<i64> {
         let prefetch = u16::try_from(prefetch).map_err(|_| {
             Failure::new(
-                "amqp.usage",
+                "usage",
                 format!("prefetch must be 0 to 65535, got {prefetch}"),
             )
         })?;
@@ -210,7 +210,7 @@ impl AmqpPublisher {
         Process::refuse_after_fork()?;
         let body = body
             .zend_str()
-            .ok_or_else(|| Failure::new("amqp.usage", "a message's body must be a string"))?;
+            .ok_or_else(|| Failure::new("usage", "a message's body must be a string"))?;
         let properties = amqp_table::properties(properties, headers, persistent)?;
         let message = Message {
             exchange: checked("exchange name", exchange)?,
@@ -332,7 +332,7 @@ impl AmqpConsumer {
     fn open(&self) -> PhpResult<Rc<Consumer>> {
         Process::refuse_after_fork()?;
         let consumer = self.consumer.borrow().clone();
-        consumer.ok_or_else(|| Failure::new("amqp.usage", "the consumer is closed").into())
+        consumer.ok_or_else(|| Failure::new("usage", "the consumer is closed").into())
     }
 }
 
@@ -343,14 +343,14 @@ fn named(what: &str, name: Text<'_>) -> Result<String, Failure> {
 fn checked<'a>(what: &str, name: Text<'a>) -> Result<&'a str, Failure> {
     name.utf8().map_err(|wrong| {
         let message = format!("the {what} \"{}\" is {wrong}", name.lossy());
-        Failure::new("amqp.usage", message)
+        Failure::new("usage", message)
     })
 }
 
 /// Without the DSN: what cannot be read may be the password.
 fn unreadable_dsn(wrong: NotUtf8) -> Failure {
     let message = format!("invalid AMQP DSN: it is {wrong}; percent-encode it");
-    Failure::new("amqp.dsn", message)
+    Failure::new("dsn", message)
 }
 
 fn object<T: IntoZval + 'static>(object: T) -> Result<Payload, Failure> {
@@ -408,7 +408,7 @@ fn described(event: Event) -> (&'static str, String) {
 pub fn failure(error: Error) -> Failure {
     let message = error.to_string();
     let kind = match &error {
-        Error::Dsn { .. } => "amqp.dsn",
+        Error::Dsn { .. } => "dsn",
         Error::Connect { failure, .. } => match failure {
             ConnectFailure::Refused => "amqp.connect.refused",
             ConnectFailure::Timeout => "amqp.connect.timeout",
@@ -425,7 +425,7 @@ pub fn failure(error: Error) -> Failure {
         Error::NotAccepted { .. } => "amqp.not_accepted",
         Error::ConsumerCancelled { .. } => "amqp.consumer_cancelled",
         Error::Full { .. } => "amqp.full",
-        Error::Usage { .. } => "amqp.usage",
+        Error::Usage { .. } => "usage",
     };
     let failure = Failure::new(kind, message);
     match error {

@@ -21,7 +21,7 @@ const TRANSIENT: u8 = 1;
 const DEEPEST: usize = 32;
 
 fn usage(message: String) -> PhpException {
-    Failure::new("amqp.usage", message).into()
+    Failure::new("usage", message).into()
 }
 
 // --- PHP to AMQP ----------------------------------------------------------------------------------------------------

@@ -296,9 +296,9 @@ impl Pool {
         resets: bool,
     ) -> PhpResult<Self> {
         Process::refuse_after_fork()?;
-        let name = name.utf8().map_err(|wrong| {
-            Failure::new("pool.usage", format!("the name of the pool is {wrong}"))
-        })?;
+        let name = name
+            .utf8()
+            .map_err(|wrong| Failure::new("usage", format!("the name of the pool is {wrong}")))?;
         let options = self::options(options, name.to_owned());
         let traces = !options.leak_threshold.is_zero();
         let desk = Rc::new(Desk {

@@ -54,9 +54,9 @@ impl SqlDatabase {
         let dsn = dsn.try_call_method("getValue", Vec::new())?;
         let dsn = Text::from_zval(&dsn).ok_or("the DSN must be a string")?;
         let dsn = dsn.utf8().map_err(unreadable_dsn)?;
-        let name = name.utf8().map_err(|wrong| {
-            Failure::new("sql.usage", format!("the name of the pool is {wrong}"))
-        })?;
+        let name = name
+            .utf8()
+            .map_err(|wrong| Failure::new("usage", format!("the name of the pool is {wrong}")))?;
         let pool = pool::options(pool, name.to_owned());
         let traces = !pool.leak_threshold.is_zero();
         let opening = Database::open(dsn, pool, self::hooks(hooks)).map_err(failure)?;
@@ -121,9 +121,8 @@ impl SqlDatabase {
             let name = channel
                 .zend_str()
                 .and_then(|name| std::str::from_utf8(name.as_bytes()).ok());
-            let name = name.ok_or_else(|| {
-                Failure::new("sql.usage", "the name of a channel is no UTF-8 text")
-            })?;
+            let name = name
+                .ok_or_else(|| Failure::new("usage", "the name of a channel is no UTF-8 text"))?;
             names.push(name.to_owned());
         }
         let listening = self
@@ -531,7 +530,7 @@ fn readable(sql: Text<'_>) -> PhpResult<&str> {
 /// Without the DSN: what cannot be read may be the password.
 fn unreadable_dsn(wrong: NotUtf8) -> Failure {
     let message = format!("invalid database DSN: it is {wrong}; percent-encode it");
-    Failure::new("sql.dsn", message)
+    Failure::new("dsn", message)
 }
 
 /// The failure of one item of a batch, counted from 0. A lost connection and the like are no item's failure.
@@ -548,7 +547,7 @@ pub fn item_failure(error: Error, item: i64) -> Failure {
 pub fn failure(error: Error) -> Failure {
     let message = error.to_string();
     match error {
-        Error::Dsn { .. } => Failure::new("sql.dsn", message),
+        Error::Dsn { .. } => Failure::new("dsn", message),
         Error::Connect { failure, .. } => Failure::new(connect_kind(failure), message),
         Error::ConnectionLost { .. } => Failure::new("sql.connection_lost", message),
         Error::OutcomeUnknown { .. } => Failure::new("sql.outcome_unknown", message),
@@ -559,18 +558,18 @@ pub fn failure(error: Error) -> Failure {
         Error::Parameter { statement, .. } => {
             Failure::new("sql.parameter", message).with("statement", Detail::Text(Some(statement)))
         }
-        Error::PoolExhausted { .. } => Failure::new("sql.pool_exhausted", message),
+        Error::PoolExhausted { .. } => Failure::new("pool.exhausted", message),
         Error::PoolSlow { .. } => Failure::new("sql.pool_slow", message),
-        Error::PoolBlocked { .. } => Failure::new("sql.pool_blocked", message),
+        Error::PoolBlocked { .. } => Failure::new("pool.blocked", message),
         Error::ServerDown { .. } => Failure::new("sql.server_down", message),
         Error::Hook { thrown, .. } => {
             Failure::new("sql.hook", message).with("error", Detail::Int(thrown))
         }
-        Error::PoolClosed { .. } => Failure::new("sql.pool_closed", message),
+        Error::PoolClosed { .. } => Failure::new("pool.closed", message),
         Error::Cancelled { statement } => {
             Failure::new("sql.cancelled", message).with("statement", Detail::Text(Some(statement)))
         }
-        Error::Usage { .. } => Failure::new("sql.usage", message),
+        Error::Usage { .. } => Failure::new("usage", message),
     }
 }
 

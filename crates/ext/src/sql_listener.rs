@@ -36,7 +36,7 @@ impl SqlListener {
 
     fn listener(&self) -> PhpResult<Rc<Mutex<Listener>>> {
         let listener = self.listener.borrow().clone();
-        Ok(listener.ok_or_else(|| Failure::new("sql.usage", "this listener is closed"))?)
+        Ok(listener.ok_or_else(|| Failure::new("usage", "this listener is closed"))?)
     }
 }
 

@@ -6,7 +6,7 @@ namespace Weft\Examples\Rinha;
 
 use Weft\Runtime\Channel;
 use Weft\Sql\Database;
-use Weft\Sql\Deadlock;
+use Weft\Sql\DeadlockException;
 
 use function Weft\detach;
 
@@ -104,7 +104,7 @@ final class Inserts
         ];
         try {
             return $this->database->execute(self::INSERT, $columns)->column();
-        } catch (Deadlock) {
+        } catch (DeadlockException) {
             return $this->database->execute(self::INSERT, $columns)->column();
         }
     }

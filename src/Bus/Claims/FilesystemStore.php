@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Claims;
 
 use Weft\Bus\ClaimStore;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 
 /**
  * Stores each body in a file of a directory that all processes can reach. Only the account can read the files (mode 0600). Reading and
@@ -32,7 +32,7 @@ final class FilesystemStore implements ClaimStore
         $file === false || \fclose($file);
         if (!$isSafe || !\rename($temporary, $path)) {
             @\unlink($temporary);
-            throw new PublishFailed("The body {$id} of " . \strlen($body) . " bytes cannot be stored in {$this->folder}: " . (\error_get_last()['message'] ?? 'no reason given'));
+            throw new PublishException("The body {$id} of " . \strlen($body) . " bytes cannot be stored in {$this->folder}: " . (\error_get_last()['message'] ?? 'no reason given'));
         }
     }
 

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal;
 
-use Weft\Bus\ClaimLost;
+use Weft\Bus\ClaimLostException;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Schema\Upcasters;
 use Weft\Bus\Internal\Sending\BodyStore;
-use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\MessageDecodingException;
 use Weft\Bus\Transport\Delivery;
 
 /**
@@ -24,7 +24,7 @@ final class Decoder
         private readonly BodyStore $claims,
     ) {}
 
-    /** @throws MessageDecodingFailed|ClaimLost */
+    /** @throws MessageDecodingException|ClaimLostException */
     public function decode(MessageClass $class, Delivery $delivery): object
     {
         $header = $delivery->headers[Header::SCHEMA_VERSION] ?? '1';
@@ -35,10 +35,10 @@ final class Decoder
             return $class->decode($body, id: $id);
         }
         if ($version < 1 || (string) $version !== $header) {
-            throw MessageDecodingFailed::noVersion($class->class, $header);
+            throw MessageDecodingException::noVersion($class->class, $header);
         }
         if ($version > $class->version) {
-            throw MessageDecodingFailed::newerSchema($class->class, $class->version, $header);
+            throw MessageDecodingException::newerSchema($class->class, $class->version, $header);
         }
 
         return $class->decode($body, fn(array $data): array => $this->upcasters->bring($class, $data, $version), $id);

@@ -12,7 +12,7 @@ namespace Weft\Bus\Saga;
  * `$bus->handlers(Checkout::class)`; it is instantiated without arguments. Its methods receive services as parameters, like handlers,
  * and a {@see SagaContext}.
  *
- * Two messages for the same saga at the same time cannot overwrite each other: the later commit fails with {@see SagaConflict} and its
+ * Two messages for the same saga at the same time cannot overwrite each other: the later commit fails with {@see SagaConflictException} and its
  * message is handled again, on the new state.
  */
 #[\Attribute(\Attribute::TARGET_CLASS)]

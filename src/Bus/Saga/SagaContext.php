@@ -124,7 +124,7 @@ final class SagaContext
      * @param string                            $name  of the property or header, 1 to 100 bytes
      * @param string|int|\Stringable|\BackedEnum $value 1 to 200 bytes
      *
-     * @throws SagaValueTaken
+     * @throws SagaValueTakenException
      */
     public function associate(string $name, string|int|\Stringable|\BackedEnum $value): void
     {

@@ -35,8 +35,8 @@ final class Sagas
     /**
      * The saga object with its stored state. Changing the object changes nothing in the database.
      *
-     * @throws SagaNotFound
-     * @throws SagaStateInvalid
+     * @throws SagaNotFoundException
+     * @throws InvalidSagaStateException
      */
     public function state(string $saga, string $id): object
     {
@@ -65,16 +65,16 @@ final class Sagas
      *
      * @param float|null $expires seconds from now until it expires; null for {@see Saga::$expires}
      *
-     * @throws SagaNotFound
-     * @throws SagaNotEnded when it is open
-     * @throws SagaConflict when it was changed at the same time
+     * @throws SagaNotFoundException
+     * @throws SagaNotEndedException when it is open
+     * @throws SagaConflictException when it was changed at the same time
      */
     public function reopen(string $saga, string $id, ?float $expires = null): void
     {
         $definition = $this->definition($saga);
         $row = $this->row($saga, $id);
         if ($row->status()->isOpen()) {
-            throw new SagaNotEnded("Saga {$row->saga} \"{$id}\" is {$row->status()->value}, only a saga that has ended can be reopened");
+            throw new SagaNotEndedException("Saga {$row->saga} \"{$id}\" is {$row->status()->value}, only a saga that has ended can be reopened");
         }
         $row->reopen($expires ?? $definition->options->expires);
         $this->store->save($this->store->database, $row);
@@ -99,7 +99,7 @@ final class Sagas
     private function row(string $saga, string $id): SagaRow
     {
         return $this->store->byId($this->store->database, $this->name($saga), $id)
-            ?? throw new SagaNotFound("Saga {$this->name($saga)} \"{$id}\" was not started or has been deleted");
+            ?? throw new SagaNotFoundException("Saga {$this->name($saga)} \"{$id}\" was not started or has been deleted");
     }
 
     private function definition(string $saga): SagaDefinition

@@ -7,11 +7,11 @@ namespace Weft\Bus\Saga;
 /** What happens to a message that no saga can handle. */
 enum UnmatchedPolicy
 {
-    /** The message is dead-lettered with {@see SagaNotFound}, {@see SagaAlreadyEnded} or {@see SagaExists}. */
+    /** The message is dead-lettered with {@see SagaNotFoundException}, {@see SagaAlreadyEndedException} or {@see SagaExistsException}. */
     case DeadLetter;
 
     /**
-     * The message is retried with the bus's default retry and then dead-lettered with {@see SagaNotStarted}; for messages that may overtake the
+     * The message is retried with the bus's default retry and then dead-lettered with {@see SagaNotStartedException}; for messages that may overtake the
      * start.
      */
     case Retry;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Transport;
 
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 
 /** Takes deliveries from one queue. Each delivery ends with exactly one of ack(), requeue() and deadLetter(). */
 interface Consumer
@@ -25,7 +25,7 @@ interface Consumer
      *
      * @param list<Outgoing> $publish published and confirmed first
      *
-     * @throws PublishFailed the delivery is still unacknowledged
+     * @throws PublishException the delivery is still unacknowledged
      */
     public function ack(Delivery $delivery, array $publish = []): void;
 
@@ -37,7 +37,7 @@ interface Consumer
      *
      * @param array<string, string> $headers replace those of the delivery
      *
-     * @throws PublishFailed the delivery is still unacknowledged
+     * @throws PublishException the delivery is still unacknowledged
      */
     public function deadLetter(Delivery $delivery, array $headers): void;
 

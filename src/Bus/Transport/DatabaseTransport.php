@@ -20,7 +20,7 @@ interface DatabaseTransport extends Transport
      * @param string|null    $queue    only into this queue; null for all queues bound to the type
      * @param list<Outgoing> $messages
      *
-     * @throws \Weft\Bus\UnroutableMessage|\Weft\Bus\UndefinedQueue
+     * @throws \Weft\Bus\UnroutableMessageException|\Weft\Bus\UndefinedQueueException
      */
     public function publishIn(Transaction $transaction, ?string $queue, array $messages): void;
 

@@ -10,8 +10,8 @@ use Weft\Bus\Internal\Memory\MemoryConsumer;
 use Weft\Bus\Internal\Memory\MemoryDelayStore;
 use Weft\Bus\Internal\Memory\MemoryQueue;
 use Weft\Bus\Internal\Memory\FaultInjector;
-use Weft\Bus\UndefinedQueue;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\UndefinedQueueException;
+use Weft\Bus\UnroutableMessageException;
 
 /** A broker inside one process, for tests: prefetch, acknowledgement and redelivery as in the others, nothing is durable. */
 final class Memory implements DelayingTransport, TemporaryQueues
@@ -34,7 +34,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
             function (Outgoing $message, ?string $queue): void {
                 try {
                     $queue === null ? $this->publish([$message]) : $this->put($queue, [$message]);
-                } catch (UnroutableMessage) {
+                } catch (UnroutableMessageException) {
                     // The message stays until a queue is declared for it.
                     $this->delays->store($message, Clock::now() + 1.0);
                 }
@@ -86,7 +86,7 @@ final class Memory implements DelayingTransport, TemporaryQueues
             $lost = $queues === [] && $message->mustRoute ? $message : $lost;
         }
         if ($lost !== null) {
-            throw UnroutableMessage::of($lost->type, 'this in-memory broker');
+            throw UnroutableMessageException::of($lost->type, 'this in-memory broker');
         }
     }
 
@@ -138,6 +138,6 @@ final class Memory implements DelayingTransport, TemporaryQueues
 
     private function queue(string $name): MemoryQueue
     {
-        return $this->queues[$name] ?? throw new UndefinedQueue("Queue \"{$name}\" is not declared in this in-memory broker");
+        return $this->queues[$name] ?? throw new UndefinedQueueException("Queue \"{$name}\" is not declared in this in-memory broker");
     }
 }

@@ -15,7 +15,8 @@ use Weft\Bus\Internal\Postgres\AckBatcher;
 use Weft\Bus\Internal\Postgres\Store;
 use Weft\Bus\Internal\Postgres\Vacuum;
 use Weft\Bus\Internal\Postgres\LivenessMonitor;
-use Weft\Bus\TransportFailed;
+use Weft\Bus\TransportException;
+use Weft\Pool\PoolException;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
@@ -72,8 +73,8 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
      * @param string $dsn `postgres://user:password@host:5432/database`, as for a {@see Database}; a connection pooler in between must be
      *                    in session mode
      *
-     * @throws \Weft\Sql\InvalidDsn
-     * @throws TransportFailed when the database cannot be reached or the tables cannot be created
+     * @throws \Weft\InvalidDsnError
+     * @throws TransportException when the database cannot be reached or the tables cannot be created
      */
     public static function connect(string $dsn): self
     {
@@ -91,7 +92,7 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
      * pool for notifications.
      *
      * @throws \ValueError when it is not PostgreSQL, or its pool has fewer than three connections
-     * @throws TransportFailed
+     * @throws TransportException
      */
     public static function on(Database $database): self
     {
@@ -111,8 +112,8 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     {
         try {
             $this->store->queues->declare($queue, $types);
-        } catch (SqlException $exception) {
-            throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException $exception) {
+            throw new TransportException("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
     }
 
@@ -125,8 +126,8 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     {
         try {
             $this->store->queues->drop($queue);
-        } catch (SqlException $exception) {
-            throw new TransportFailed("Cannot delete queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException $exception) {
+            throw new TransportException("Cannot delete queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
     }
 
@@ -173,8 +174,8 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
         $id = $this->queueId($queue);
         try {
             return $this->store->queues->depth($id);
-        } catch (SqlException $exception) {
-            throw new TransportFailed("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException $exception) {
+            throw new TransportException("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
     }
 
@@ -185,8 +186,8 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
             $this->store->releaseDead();
 
             return $this->store->queues->isConsumed($id);
-        } catch (SqlException $exception) {
-            throw new TransportFailed("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException $exception) {
+            throw new TransportException("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
     }
 
@@ -231,8 +232,8 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     {
         try {
             return $this->store->queues->id($queue);
-        } catch (SqlException $exception) {
-            throw new TransportFailed("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException $exception) {
+            throw new TransportException("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
     }
 
@@ -240,8 +241,8 @@ final class Postgres implements DatabaseTransport, ReportingTransport, Temporary
     {
         try {
             Schema::ensure($database);
-        } catch (SqlException $exception) {
-            throw new TransportFailed("Cannot connect to the broker in PostgreSQL: {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException $exception) {
+            throw new TransportException("Cannot connect to the broker in PostgreSQL: {$exception->getMessage()}", $exception);
         }
 
         return new Store($database);

@@ -6,8 +6,8 @@ namespace Weft\Bus\Transport;
 
 use Psr\Log\LoggerInterface;
 use Weft\Amqp\AmqpException;
-use Weft\Amqp\InvalidDsn;
-use Weft\Amqp\Refused;
+use Weft\InvalidDsnError;
+use Weft\Amqp\BrokerException;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\RabbitMq\ConnectionLog;
@@ -17,9 +17,9 @@ use Weft\Bus\Internal\RabbitMq\RabbitMqConsumer;
 use Weft\Bus\Internal\RabbitMq\CombinedConsumer;
 use Weft\Bus\Internal\RabbitMq\Subscription;
 use Weft\Bus\Internal\Wakeup;
-use Weft\Bus\TopologyConflict;
-use Weft\Bus\TransportFailed;
-use Weft\Bus\UndefinedQueue;
+use Weft\Bus\TopologyConflictException;
+use Weft\Bus\TransportException;
+use Weft\Bus\UndefinedQueueException;
 use Weft\Native\AmqpConnection;
 use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
@@ -79,8 +79,8 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
      * @param RabbitMqQueue|null           $queue  the kind of queues to declare; null for classic queues
      * @param array<string, RabbitMqQueue> $queues the same for single queues, by name
      *
-     * @throws InvalidDsn
-     * @throws TransportFailed when the broker cannot be reached, or refuses user, password or virtual host
+     * @throws InvalidDsnError
+     * @throws TransportException when the broker cannot be reached, or refuses user, password or virtual host
      */
     public static function connect(
         string $dsn,
@@ -95,7 +95,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
             // Also for programs that only publish: an event without listeners is not an error.
             Scheduler::await($connection->declare(self::EXCHANGES, [], []));
         } catch (AmqpException $exception) {
-            throw new TransportFailed("Cannot declare the exchanges \"" . Publisher::COMMANDS . '" and "' . Publisher::EVENTS . "\": {$exception->getMessage()}", $exception);
+            throw new TransportException("Cannot declare the exchanges \"" . Publisher::COMMANDS . '" and "' . Publisher::EVENTS . "\": {$exception->getMessage()}", $exception);
         }
 
         $queue ??= RabbitMqQueue::classic();
@@ -104,7 +104,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         return new self($dsn, $connection, new Publisher($connection, $persistent, $window, $prioritises), $queue, $queues);
     }
 
-    /** @throws TopologyConflict when the queue exists with other arguments */
+    /** @throws TopologyConflictException when the queue exists with other arguments */
     public function declare(string $queue, array $types): void
     {
         $this->declared[$queue] = ($this->declared[$queue] ?? []) + \array_fill_keys($types, true);
@@ -127,7 +127,7 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         try {
             Scheduler::await($this->consuming()->declare(self::EXCHANGES, [$declared], []));
         } catch (AmqpException $exception) {
-            throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
+            throw new TransportException("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
     }
 
@@ -276,11 +276,11 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
         try {
             Scheduler::await($this->consuming()->declare([...self::EXCHANGES, ...DelayQueues::ARRIVALS], [['name' => $queue, 'durable' => true, 'arguments' => $arguments]], $bindings));
         } catch (AmqpException $exception) {
-            if ($exception instanceof Refused && $exception->getCode() === self::PRECONDITION_FAILED) {
-                throw new TopologyConflict("Queue \"{$queue}\" exists with other arguments than " . (string) \json_encode(['durable' => true] + $arguments, \JSON_UNESCAPED_SLASHES)
+            if ($exception instanceof BrokerException && $exception->getCode() === self::PRECONDITION_FAILED) {
+                throw new TopologyConflictException("Queue \"{$queue}\" exists with other arguments than " . (string) \json_encode(['durable' => true] + $arguments, \JSON_UNESCAPED_SLASHES)
                     . ": {$exception->getMessage()}", $exception);
             }
-            throw new TransportFailed("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
+            throw new TransportException("Cannot declare queue \"{$queue}\": {$exception->getMessage()}", $exception);
         }
     }
 
@@ -304,17 +304,17 @@ final class RabbitMq implements ReportingTransport, DelayingTransport, Temporary
     {
         try {
             return Scheduler::await(AmqpConnection::open($dsn));
-        } catch (InvalidDsn $invalid) {
+        } catch (InvalidDsnError $invalid) {
             throw $invalid;
         } catch (AmqpException $exception) {
-            throw new TransportFailed("Cannot connect to RabbitMQ: {$exception->getMessage()}", $exception);
+            throw new TransportException("Cannot connect to RabbitMQ: {$exception->getMessage()}", $exception);
         }
     }
 
-    private static function failed(string $queue, AmqpException $exception): UndefinedQueue|TransportFailed
+    private static function failed(string $queue, AmqpException $exception): UndefinedQueueException|TransportException
     {
-        return $exception instanceof Refused && $exception->getCode() === self::NOT_FOUND
-            ? new UndefinedQueue("Queue \"{$queue}\" is not declared on the broker: {$exception->getMessage()}", $exception)
-            : new TransportFailed("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
+        return $exception instanceof BrokerException && $exception->getCode() === self::NOT_FOUND
+            ? new UndefinedQueueException("Queue \"{$queue}\" is not declared on the broker: {$exception->getMessage()}", $exception)
+            : new TransportException("Queue \"{$queue}\": {$exception->getMessage()}", $exception);
     }
 }

@@ -34,8 +34,8 @@ final class Sqlite implements DatabaseTransport, TemporaryQueues
     /**
      * @param Database|null $database used instead of a connection of its own if it is the file that the DSN names
      *
-     * @throws \Weft\Sql\InvalidDsn
-     * @throws \Weft\Sql\ConnectionFailed
+     * @throws \Weft\InvalidDsnError
+     * @throws \Weft\Sql\ConnectionException
      */
     public static function connect(string $dsn, ?Database $database = null): self
     {

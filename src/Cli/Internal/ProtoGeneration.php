@@ -49,7 +49,7 @@ final class ProtoGeneration
         );
         $response = Codec::decode(CodeGeneratorResponse::class, Plugin::run(Codec::encode($request)));
         if ($response->error !== null) {
-            throw new ProtoGenerationFailed($response->error);
+            throw new ProtoGenerationException($response->error);
         }
         foreach ($response->file as $file) {
             $this->write("{$this->out}/{$file->name}", $file->content ?? '');
@@ -88,7 +88,7 @@ final class ProtoGeneration
     {
         $set = \tempnam(\sys_get_temp_dir(), 'weft-proto-');
         if ($set === false) {
-            throw new ProtoGenerationFailed('no temporary file can be made in ' . \sys_get_temp_dir());
+            throw new ProtoGenerationException('no temporary file can be made in ' . \sys_get_temp_dir());
         }
         try {
             $this->protoc([
@@ -127,23 +127,23 @@ final class ProtoGeneration
                 ? "\nThe files of google/protobuf/ belong to protoc: install them (Debian: apt install libprotobuf-dev), or name their folder with --proto-path"
                 : '';
 
-            throw new ProtoGenerationFailed($said . $hint);
+            throw new ProtoGenerationException($said . $hint);
         }
     }
 
-    private static function notFound(string $protoc): ProtoGenerationFailed
+    private static function notFound(string $protoc): ProtoGenerationException
     {
-        return new ProtoGenerationFailed("{$protoc} was not found: install it (Debian: apt install protobuf-compiler libprotobuf-dev), or let PROTOC name it");
+        return new ProtoGenerationException("{$protoc} was not found: install it (Debian: apt install protobuf-compiler libprotobuf-dev), or let PROTOC name it");
     }
 
     private function write(string $path, string $content): void
     {
         $folder = \dirname($path);
         if (!\is_dir($folder) && !@\mkdir($folder, 0o777, true) && !\is_dir($folder)) {
-            throw new ProtoGenerationFailed("the folder {$folder} cannot be made");
+            throw new ProtoGenerationException("the folder {$folder} cannot be made");
         }
         if (@\file_put_contents($path, $content) === false) {
-            throw new ProtoGenerationFailed("{$path} cannot be written");
+            throw new ProtoGenerationException("{$path} cannot be written");
         }
     }
 }

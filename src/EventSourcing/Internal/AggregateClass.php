@@ -8,7 +8,7 @@ use Weft\Bus\Internal\Codec\Compiler;
 use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\EventSourcing\AggregateRoot;
 use Weft\EventSourcing\Applies;
-use Weft\EventSourcing\InvalidAggregate;
+use Weft\EventSourcing\InvalidAggregateError;
 use Weft\EventSourcing\RecordsEvents;
 
 /**
@@ -34,14 +34,14 @@ final class AggregateClass
     /** @param class-string $class */
     private function __construct(public readonly string $class)
     {
-        $reflection = \class_exists($class) ? new \ReflectionClass($class) : throw new InvalidAggregate("Class {$class} does not exist");
+        $reflection = \class_exists($class) ? new \ReflectionClass($class) : throw new InvalidAggregateError("Class {$class} does not exist");
         $attribute = $reflection->getAttributes(AggregateRoot::class)[0] ?? null;
         if ($attribute === null || !\in_array(RecordsEvents::class, self::traits($reflection), true)) {
-            throw new InvalidAggregate("Class {$class} is not an aggregate: it needs the attribute #[AggregateRoot] and the trait RecordsEvents");
+            throw new InvalidAggregateError("Class {$class} is not an aggregate: it needs the attribute #[AggregateRoot] and the trait RecordsEvents");
         }
         $this->options = $attribute->newInstance();
         if (!$reflection->hasProperty($this->options->id)) {
-            throw new InvalidAggregate("Aggregate {$class} has no property \${$this->options->id}, which must hold its id");
+            throw new InvalidAggregateError("Aggregate {$class} has no property \${$this->options->id}, which must hold its id");
         }
         $id = $this->options->id;
         $this->id = \Closure::bind(static fn(object $aggregate): mixed => $aggregate->$id ?? null, null, $reflection->getProperty($id)->class);
@@ -106,11 +106,11 @@ final class AggregateClass
             }
             $type = $method->getNumberOfParameters() === 1 ? $method->getParameters()[0]->getType() : null;
             if (!$type instanceof \ReflectionNamedType || $type->isBuiltin() || $method->isStatic()) {
-                throw new InvalidAggregate("Method {$method->class}::{$method->name}() cannot apply an event: it must not be static and must have one parameter of an event class");
+                throw new InvalidAggregateError("Method {$method->class}::{$method->name}() cannot apply an event: it must not be static and must have one parameter of an event class");
             }
             $event = $type->getName();
             if (isset($appliers[$event])) {
-                throw new InvalidAggregate("Two methods of {$reflection->name} apply {$event}; {$method->name}() is one of them");
+                throw new InvalidAggregateError("Two methods of {$reflection->name} apply {$event}; {$method->name}() is one of them");
             }
             $name = $method->name;
             /** @var \Closure(object, object): void $applier */

@@ -6,10 +6,10 @@ namespace Weft\EventSourcing\Internal;
 
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Schema\Upcasters;
-use Weft\Bus\MessageDecodingFailed;
-use Weft\EventSourcing\EventInvalid;
+use Weft\Bus\MessageDecodingException;
+use Weft\EventSourcing\InvalidEventException;
 use Weft\EventSourcing\RecordedEvent;
-use Weft\EventSourcing\UnknownEvent;
+use Weft\EventSourcing\UnknownEventException;
 
 /**
  * Event classes and what brings older versions up to them.
@@ -32,16 +32,16 @@ final class Events
     public function read(array $row): RecordedEvent
     {
         $what = "Event {$row['version']} of stream \"{$row['stream']}\"";
-        $class = $this->codec->ofType($row['type']) ?? throw new UnknownEvent("{$what} is of type \"{$row['type']}\", which has no known class: pass its class to the EventStore");
+        $class = $this->codec->ofType($row['type']) ?? throw new UnknownEventException("{$what} is of type \"{$row['type']}\", which has no known class: pass its class to the EventStore");
         if ($row['schema_version'] > $class->version) {
-            throw new UnknownEvent("{$what} is of version {$row['schema_version']} of \"{$row['type']}\", {$class->class} is version {$class->version}");
+            throw new UnknownEventException("{$what} is of version {$row['schema_version']} of \"{$row['type']}\", {$class->class} is version {$class->version}");
         }
         try {
             $event = $class->decode($row['body'], $row['schema_version'] === $class->version
                 ? null
                 : /** @param array<string, mixed> $data */ fn(array $data): array => $this->upcasters->bring($class, $data, $row['schema_version']));
-        } catch (MessageDecodingFailed $failed) {
-            throw new EventInvalid("{$what}, version {$row['schema_version']} of \"{$row['type']}\", does not match {$class->class}: {$failed->getMessage()}", $failed);
+        } catch (MessageDecodingException $failed) {
+            throw new InvalidEventException("{$what}, version {$row['schema_version']} of \"{$row['type']}\", does not match {$class->class}: {$failed->getMessage()}", $failed);
         }
 
         return new RecordedEvent(

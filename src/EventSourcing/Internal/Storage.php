@@ -61,7 +61,7 @@ final class Storage
     /**
      * @param list<array{string, int, string, string}> $events type, schema version, headers and body, for the versions after `$version`
      *
-     * @throws \Weft\Sql\UniqueViolation when one of these versions is there
+     * @throws \Weft\Sql\UniqueViolationException when one of these versions is there
      */
     public function append(Transaction $transaction, string $stream, int $version, array $events, int $now): void
     {

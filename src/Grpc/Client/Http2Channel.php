@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Client;
 
-use Weft\Grpc\CallEnded;
+use Weft\Grpc\CallEndedException;
 use Weft\Grpc\Internal\Attempts;
 use Weft\Grpc\Internal\Details;
 use Weft\Grpc\Internal\RetryTokens;
@@ -14,7 +14,7 @@ use Weft\Grpc\StatusException;
 use Weft\Native\GrpcChannel;
 use Weft\Native\GrpcClientCall;
 use Weft\Protobuf\Codec;
-use Weft\Protobuf\DecodingFailed;
+use Weft\Protobuf\DecodingException;
 use Weft\Runtime\Internal\Blocking;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
@@ -50,7 +50,7 @@ final class Http2Channel implements Channel
      * @param int $streamWindow bytes a server may send on one stream before they are read, 65535 to 2147483647: a stream is no faster
      *     than this per round trip
      *
-     * @throws TlsFailed a file cannot be used
+     * @throws TlsException a file cannot be used
      */
     public static function to(
         string|array $addresses,
@@ -198,7 +198,7 @@ final class Http2Channel implements Channel
                     Scheduler::await($room);
                 }
             }
-        } catch (CallEnded) {
+        } catch (CallEndedException) {
             // Its status says why, to the one who reads.
         }
         $call->end();
@@ -261,7 +261,7 @@ final class Http2Channel implements Channel
     {
         try {
             return Codec::decode($class, $message);
-        } catch (DecodingFailed $error) {
+        } catch (DecodingException $error) {
             throw new StatusException(Status::Internal, $error->getMessage(), previous: $error);
         }
     }

@@ -6,7 +6,7 @@ namespace Weft\Grpc\Internal;
 
 use Psr\Log\LoggerInterface;
 use Weft\Grpc\Call;
-use Weft\Grpc\CallEnded;
+use Weft\Grpc\CallEndedException;
 use Weft\Grpc\Internal\Json\Binding;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
@@ -14,8 +14,8 @@ use Weft\Log\Internal\ExceptionReport;
 use Weft\Native;
 use Weft\Native\GrpcServer;
 use Weft\Protobuf\Codec;
-use Weft\Protobuf\DecodingFailed;
-use Weft\Protobuf\EncodingFailed;
+use Weft\Protobuf\DecodingException;
+use Weft\Protobuf\EncodingException;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\ArrivalHandler;
 use Weft\Runtime\Internal\Arrivals;
@@ -152,7 +152,7 @@ final class Calls implements ArrivalHandler
         }
         try {
             return $call->request($method->request);
-        } catch (DecodingFailed $error) {
+        } catch (DecodingException $error) {
             throw new StatusException(Status::Internal, $error->getMessage(), previous: $error);
         }
     }
@@ -168,7 +168,7 @@ final class Calls implements ArrivalHandler
     {
         try {
             return Codec::decode($class, $message);
-        } catch (DecodingFailed $error) {
+        } catch (DecodingException $error) {
             throw new StatusException(Status::Internal, $error->getMessage(), previous: $error);
         }
     }
@@ -203,7 +203,7 @@ final class Calls implements ArrivalHandler
 
             return;
         }
-        if ($error instanceof CallEnded && !$call->isOpen()) {
+        if ($error instanceof CallEndedException && !$call->isOpen()) {
             return;
         }
         if ($error instanceof CancelledException && $task->cancelled) {
@@ -211,7 +211,7 @@ final class Calls implements ArrivalHandler
 
             return;
         }
-        $status = $error instanceof \TypeError || $error instanceof EncodingFailed ? Status::Internal : Status::Unknown;
+        $status = $error instanceof \TypeError || $error instanceof EncodingException ? Status::Internal : Status::Unknown;
         $this->report($error, $call, $status);
         $call->finish($status->value, $this->debug ? $error::class . ": {$error->getMessage()}" : 'the handler failed', $call->trailers);
     }

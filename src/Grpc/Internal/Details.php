@@ -7,7 +7,7 @@ namespace Weft\Grpc\Internal;
 use Weft\Grpc\Rpc\Status as RpcStatus;
 use Weft\Grpc\StatusException;
 use Weft\Protobuf\Codec;
-use Weft\Protobuf\DecodingFailed;
+use Weft\Protobuf\DecodingException;
 use Weft\Protobuf\Message;
 use Weft\Protobuf\WellKnown\Any;
 
@@ -35,7 +35,7 @@ final class Details
     {
         try {
             return Codec::decode(RpcStatus::class, $bytes)->details;
-        } catch (DecodingFailed) {
+        } catch (DecodingException) {
             return [];
         }
     }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Grpc\Internal;
 
 use Weft\Grpc\Health\Health;
-use Weft\Grpc\InvalidService;
+use Weft\Grpc\InvalidServiceError;
 use Weft\Grpc\Limits;
 use Weft\Grpc\MethodLimits;
 
@@ -30,7 +30,7 @@ final class MethodTable
     /**
      * @param list<Method> $methods
      *
-     * @throws InvalidService the limits name what is not served
+     * @throws InvalidServiceError the limits name what is not served
      */
     public function __construct(array $methods, Limits $limits)
     {
@@ -87,7 +87,7 @@ final class MethodTable
                 return;
             }
         }
-        throw new InvalidService("The limits name \"$name\", and there is no such service or method: write \"api.Users\" or \"api.Users/Get\"");
+        throw new InvalidServiceError("The limits name \"$name\", and there is no such service or method: write \"api.Users\" or \"api.Users/Get\"");
     }
 
     /** @return array{string, string} of the service and of the method */

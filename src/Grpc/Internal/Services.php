@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Grpc\Internal;
 
 use Weft\Grpc\Call;
-use Weft\Grpc\InvalidService;
+use Weft\Grpc\InvalidServiceError;
 use Weft\Protobuf\File;
 
 /**
@@ -23,7 +23,7 @@ final class Services
     /**
      * @param list<object> $objects
      *
-     * @throws InvalidService
+     * @throws InvalidServiceError
      */
     public function __construct(array $objects)
     {
@@ -31,7 +31,7 @@ final class Services
         foreach ($objects as $object) {
             foreach (self::interfacesOf($object) as $service => $interface) {
                 if (isset($interfaces[$service])) {
-                    throw new InvalidService("The service $service is served twice, the second time by " . $object::class);
+                    throw new InvalidServiceError("The service $service is served twice, the second time by " . $object::class);
                 }
                 $interfaces[$service] = $interface;
                 \array_push($methods, ...self::methodsOf($object, $service, $interface));
@@ -69,7 +69,7 @@ final class Services
             }
         }
         if ($interfaces === []) {
-            throw new InvalidService($object::class . ' is no service: it implements no interface that protoc-gen-weft made of one');
+            throw new InvalidServiceError($object::class . ' is no service: it implements no interface that protoc-gen-weft made of one');
         }
 
         return $interfaces;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http\Internal;
 
-use Weft\Http\NotFound;
+use Weft\Http\NotFoundException;
 use Weft\Http\Request;
 use Weft\Http\Response;
 
@@ -51,7 +51,7 @@ final class Dispatcher
             return Response::noContent();
         }
         if ($handlers === []) {
-            return $this->fallback === null ? throw new NotFound() : ($this->fallback)($request);
+            return $this->fallback === null ? throw new NotFoundException() : ($this->fallback)($request);
         }
         $allowed = self::allowed(\array_keys($handlers));
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http\Internal;
 
-use Weft\Http\NotFound;
+use Weft\Http\NotFoundException;
 use Weft\Http\Request;
 use Weft\Http\Response;
 use Weft\Native\HttpFile;
@@ -33,14 +33,14 @@ final class Folder
         $path = $request->parameters[self::PATH];
         $isFolder = $path === '' || \str_ends_with($path, '/');
         if ($isFolder && $this->index === null) {
-            throw new NotFound();
+            throw new NotFoundException();
         }
         $found = $this->folder->find($isFolder ? $path . $this->index : $path, $request->header('accept-encoding') ?? '');
         if ($found instanceof HttpFile) {
             return new Response(200, $this->headers, new FileBody($found));
         }
 
-        return $found === true && !$isFolder && $this->index !== null ? self::toFolder($request) : throw new NotFound();
+        return $found === true && !$isFolder && $this->index !== null ? self::toFolder($request) : throw new NotFoundException();
     }
 
     /** Relative, so that no path can lead to another host. */

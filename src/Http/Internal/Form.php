@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http\Internal;
 
 use Weft\Http\FormLimits;
-use Weft\Http\PayloadTooLarge;
+use Weft\Http\PayloadTooLargeException;
 use Weft\Http\Request;
 use Weft\Http\Upload;
 use Weft\Native\HttpUpload;
@@ -52,13 +52,13 @@ final class Form
      *
      * @return array<array-key, mixed>
      *
-     * @throws PayloadTooLarge
+     * @throws PayloadTooLargeException
      */
     public static function values(string $encoded, string $what): array
     {
         $most = (int) \ini_get('max_input_vars');
         if (\strlen($encoded) > $most && \substr_count($encoded, '&') >= $most) {
-            throw new PayloadTooLarge("The $what has more than $most values (max_input_vars)");
+            throw new PayloadTooLargeException("The $what has more than $most values (max_input_vars)");
         }
         \parse_str($encoded, $values);
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http\Internal;
 
-use Weft\Http\NotFound;
+use Weft\Http\NotFoundException;
 use Weft\Http\Request;
 use Weft\Http\WebSocket;
 
@@ -72,7 +72,7 @@ final class HandlerCall
     {
         $number = \filter_var($request->parameters[$name], $filter);
 
-        return $number === false ? throw new NotFound() : $number;
+        return $number === false ? throw new NotFoundException() : $number;
     }
 
     private static function isRequest(\ReflectionParameter $parameter): bool

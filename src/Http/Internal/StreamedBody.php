@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http\Internal;
 
 use Weft\Http\BodyWriter;
-use Weft\Http\ClientGone;
+use Weft\Http\ClientDisconnectedException;
 use Weft\Native\HttpStream;
 use Weft\Runtime\CancelledException;
 
@@ -33,7 +33,7 @@ final class StreamedBody
                 }
             }
             $writer->end();
-        } catch (ClientGone | CancelledException) {
+        } catch (ClientDisconnectedException | CancelledException) {
         } finally {
             $stream->abort();
         }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Pool\Internal;
 
 use Weft\Native;
-use Weft\Pool\FactoryFailed;
+use Weft\Pool\FactoryException;
 use Weft\Pool\Hooks;
 use Weft\Pool\Leak;
 use Weft\Runtime\Internal\Coroutine;
@@ -88,10 +88,10 @@ final class Workshop implements Servant
         try {
             $resource = ($this->factory)();
             if ($resource === null) {
-                throw new FactoryFailed("pool \"{$this->name}\": the factory returned null instead of a resource");
+                throw new FactoryException("pool \"{$this->name}\": the factory returned null instead of a resource");
             }
             if ((\is_object($resource) || \is_resource($resource)) && \in_array($resource, $this->resources, true)) {
-                throw new FactoryFailed("pool \"{$this->name}\": the factory returned a " . \get_debug_type($resource) . ' that the pool has already; it has to make a new one each time');
+                throw new FactoryException("pool \"{$this->name}\": the factory returned a " . \get_debug_type($resource) . ' that the pool has already; it has to make a new one each time');
             }
             $this->resources[$id] = $resource;
             if ($this->hooks->created !== null) {

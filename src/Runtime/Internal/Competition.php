@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Runtime\Internal;
 
-use Weft\Runtime\AllFailed;
+use Weft\Runtime\CompositeException;
 use Weft\Runtime\Scope;
 use Weft\Runtime\Task;
 
@@ -62,7 +62,7 @@ final class Competition
         }
 
         /** @var non-empty-array<array-key, \Throwable> $failures there is at least one contender */
-        throw new AllFailed($failures);
+        throw new CompositeException($failures);
     }
 
     private function contend(int|string $key, callable|Task $item): void

@@ -6,7 +6,7 @@ namespace Weft\Sql\Internal;
 
 use Weft\Native\SqlCopyIn;
 use Weft\Native\SqlCopyOut;
-use Weft\Sql\ParameterError;
+use Weft\Sql\InvalidParameterException;
 
 /**
  * The data of a `COPY`, a piece at a time. An exception while it is made, a cancelled task and a loop that is left end the
@@ -86,13 +86,13 @@ final class Copy
         $values = [];
         foreach ($columns as $column) {
             if (!\array_key_exists($column, $row)) {
-                throw new ParameterError("row {$number} has no value for column \"{$column}\"");
+                throw new InvalidParameterException("row {$number} has no value for column \"{$column}\"");
             }
             $values[] = $row[$column];
         }
         if (\count($row) !== \count($columns)) {
             $unknown = \implode('", "', \array_map(\strval(...), \array_diff(\array_keys($row), $columns)));
-            throw new ParameterError("row {$number} has values that belong to no column: \"{$unknown}\"");
+            throw new InvalidParameterException("row {$number} has values that belong to no column: \"{$unknown}\"");
         }
 
         return $values;

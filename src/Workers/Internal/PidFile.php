@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Workers\Internal;
 
-use Weft\Workers\SupervisorFailed;
+use Weft\Workers\SupervisorException;
 
 /**
  * A file with the pid of the supervisor. A lock on it, not the number in it, says whether that one still runs: a file that
@@ -25,7 +25,7 @@ final class PidFile
     {
     }
 
-    /** @throws SupervisorFailed it is another supervisor's, is no file of this user's alone, or cannot be written */
+    /** @throws SupervisorException it is another supervisor's, is no file of this user's alone, or cannot be written */
     public static function take(string $path): self
     {
         for ($attempt = 0; $attempt < self::ATTEMPTS; $attempt++) {
@@ -35,7 +35,7 @@ final class PidFile
             }
             if (!\flock($file, \LOCK_EX | \LOCK_NB)) {
                 $pid = \trim((string) \stream_get_contents($file)) ?: '(none written)';
-                throw new SupervisorFailed("the PID file $path belongs to a supervisor that runs, with pid $pid");
+                throw new SupervisorException("the PID file $path belongs to a supervisor that runs, with pid $pid");
             }
             if (self::isAt($path, $file)) {
                 \ftruncate($file, 0);
@@ -45,7 +45,7 @@ final class PidFile
                 return new self($path, $file);
             }
         }
-        throw new SupervisorFailed("the PID file $path is replaced by somebody else again and again");
+        throw new SupervisorException("the PID file $path is replaced by somebody else again and again");
     }
 
     /** While the lock is held: nobody can have taken the path over. */
@@ -68,7 +68,7 @@ final class PidFile
         $reason = \error_get_last()['message'] ?? 'unknown reason';
 
         return ($found === false) === (self::found($path) === false)
-            ? throw new SupervisorFailed("cannot write the PID file $path: $reason")
+            ? throw new SupervisorException("cannot write the PID file $path: $reason")
             : null;
     }
 
@@ -83,7 +83,7 @@ final class PidFile
             default => null,
         };
         if ($wrong !== null) {
-            throw new SupervisorFailed("the PID file $path is $wrong, which is not written to: remove it or name another file");
+            throw new SupervisorException("the PID file $path is $wrong, which is not written to: remove it or name another file");
         }
     }
 
@@ -118,6 +118,6 @@ final class PidFile
         $self = @\stat('/proc/self');
         $user = $self === false ? \getmyuid() : $self['uid'];
 
-        return $user === false ? throw new SupervisorFailed('a PID file cannot be written: /proc does not say which user this process runs as') : $user;
+        return $user === false ? throw new SupervisorException('a PID file cannot be written: /proc does not say which user this process runs as') : $user;
     }
 }

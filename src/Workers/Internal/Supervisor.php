@@ -6,7 +6,7 @@ namespace Weft\Workers\Internal;
 
 use Psr\Log\LoggerInterface;
 use Weft\Native;
-use Weft\Workers\SupervisorFailed;
+use Weft\Workers\SupervisorException;
 
 /**
  * The process that watches over workers. It has no event loop of Weft's and no code of the application in it.
@@ -46,7 +46,7 @@ final class Supervisor
      *
      * @return int 0 after an orderly end, 1 otherwise
      *
-     * @throws SupervisorFailed
+     * @throws SupervisorException
      */
     public function run(): int
     {

@@ -6,9 +6,9 @@ namespace Weft\Tests\Bus\Codec;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Internal\Codec\Codec;
-use Weft\Bus\InvalidMessageClass;
-use Weft\Bus\MessageDecodingFailed;
-use Weft\Bus\MessageEncodingFailed;
+use Weft\Bus\InvalidMessageClassError;
+use Weft\Bus\MessageDecodingException;
+use Weft\Bus\MessageEncodingException;
 use Weft\Tests\Bus\Fixtures\Cloned;
 use Weft\Tests\Bus\Fixtures\Currency;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
@@ -76,7 +76,7 @@ final class CodecTest extends TestCase
         $endless = [];
         $endless['a'] = &$endless;
 
-        $this->expectException(MessageEncodingFailed::class);
+        $this->expectException(MessageEncodingException::class);
         $this->expectExceptionMessage('nested at most 512 deep');
         $this->codec->of(Measured::class)->encode(new Measured(1.0, $endless));
     }
@@ -147,7 +147,7 @@ final class CodecTest extends TestCase
         try {
             $this->codec->of($class)->decode($body);
             self::fail('decoded');
-        } catch (MessageDecodingFailed $failed) {
+        } catch (MessageDecodingException $failed) {
             self::assertSame([$class, $path], [$failed->class, $failed->path]);
             self::assertStringContainsString($problem, $failed->getMessage());
             self::assertStringContainsString($class, $failed->getMessage());
@@ -197,7 +197,7 @@ final class CodecTest extends TestCase
         try {
             $this->codec->of($message::class)->encode($message);
             self::fail('encoded');
-        } catch (MessageEncodingFailed $failed) {
+        } catch (MessageEncodingException $failed) {
             self::assertSame([$message::class, $path], [$failed->class, $failed->path]);
             self::assertStringContainsString($problem, $failed->getMessage());
             self::assertStringNotContainsString('secret', $failed->getMessage());
@@ -233,7 +233,7 @@ final class CodecTest extends TestCase
     /** @dataProvider notMessages */
     public function testAClassThatJsonCannotCarryIsRefusedWhenItIsRegistered(object|string $class, string $problem): void
     {
-        $this->expectException(InvalidMessageClass::class);
+        $this->expectException(InvalidMessageClassError::class);
         $this->expectExceptionMessageMatches('~' . \preg_quote($problem, '~') . '~');
 
         $this->codec->of(\is_object($class) ? $class::class : $class);
@@ -276,7 +276,7 @@ final class CodecTest extends TestCase
     {
         eval('namespace Weft\Tests\Bus\Codec\Declared; #[OrderBy("id")] final class OutOfOrder { public string $id; }');
 
-        $this->expectException(InvalidMessageClass::class);
+        $this->expectException(InvalidMessageClassError::class);
         $this->expectExceptionMessage('it is marked with #[Weft\Tests\Bus\Codec\Declared\OrderBy], which is not a class. Is #[Weft\Bus\OrderedBy] meant');
 
         $this->codec->of('Weft\Tests\Bus\Codec\Declared\OutOfOrder');
@@ -287,7 +287,7 @@ final class CodecTest extends TestCase
         eval('namespace Weft\Tests\Bus\Codec\Declared; #[\Weft\Bus\MessageType("customer.forget")] final class Rival {}');
         $this->codec->of(ForgetCustomer::class);
 
-        $this->expectException(InvalidMessageClass::class);
+        $this->expectException(InvalidMessageClassError::class);
         $this->expectExceptionMessage('"customer.forget" is used by ' . ForgetCustomer::class);
 
         $this->codec->of('Weft\Tests\Bus\Codec\Declared\Rival');

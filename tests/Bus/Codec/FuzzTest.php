@@ -9,7 +9,7 @@ use Weft\Bus\CommandHandler;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Codec\MessageClass;
-use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\MessageDecodingException;
 use Weft\Bus\Transport\Memory;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Tests\Bus\BusTestCase;
@@ -40,7 +40,7 @@ final class FuzzTest extends BusTestCase
                 $message = $class->decode($body);
                 self::assertEquals($message, $class->decode($class->encode($message)), $this->repeat($body));
                 $decoded++;
-            } catch (MessageDecodingFailed) {
+            } catch (MessageDecodingException) {
                 $refused++;
             } catch (\Throwable $thrown) {
                 self::fail($thrown::class . ": {$thrown->getMessage()}, " . $this->repeat($body));

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Bus\Fixtures;
 
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
@@ -68,7 +68,7 @@ final class SpyTransport implements Transport
             public function deadLetter(Delivery $delivery, array $headers): void
             {
                 if ($this->spy->deadLetteringFails-- > 0) {
-                    throw new PublishFailed('the broker was removed');
+                    throw new PublishException('the broker was removed');
                 }
                 $this->inner->deadLetter($delivery, $headers);
             }

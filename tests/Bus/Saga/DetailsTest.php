@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Weft\Tests\Bus\Saga;
 
 use PHPUnit\Framework\TestCase;
-use Weft\Bus\Saga\SagaNotCorrelated;
-use Weft\Bus\Saga\SagaAlreadyEnded;
-use Weft\Bus\Saga\SagaStateInvalid;
+use Weft\Bus\Saga\SagaNotCorrelatedException;
+use Weft\Bus\Saga\SagaAlreadyEndedException;
+use Weft\Bus\Saga\InvalidSagaStateException;
 use Weft\Bus\Saga\SagaStatus;
-use Weft\Bus\Saga\SagaValueTaken;
+use Weft\Bus\Saga\SagaValueTakenException;
 use Weft\Testing\Faults;
 use Weft\Testing\Simulation;
 use Weft\Testing\TestBus;
@@ -50,7 +50,7 @@ final class DetailsTest extends TestCase
             $bus->assertNoDeadLetters();
             $bus->publish(new Found('red'));
             $bus->publish(new Tagged(2, 'red'));
-            $bus->assertDeadLettered(Tagged::class, because: SagaValueTaken::class)->once();
+            $bus->assertDeadLettered(Tagged::class, because: SagaValueTakenException::class)->once();
             $bus->publish(new Ended(1));
             $bus->retryDeadLetters();
             $bus->assertNoDeadLetters();
@@ -70,7 +70,7 @@ final class DetailsTest extends TestCase
             self::assertNull($bus->bus()->sagas()->find('case', '1')?->expiresAt);
             $bus->publish(new Ended(1));
             $bus->publish(new Ended(1));
-            $bus->assertDeadLettered(Ended::class, because: SagaAlreadyEnded::class)->once();
+            $bus->assertDeadLettered(Ended::class, because: SagaAlreadyEndedException::class)->once();
 
             $bus->publish(new Opened(2));
             $bus->publish(new Ended(2, expires: '2026-01-01 01:00:00 UTC'));
@@ -80,7 +80,7 @@ final class DetailsTest extends TestCase
             $saga = $bus->bus()->sagas()->find('case', '2');
             self::assertSame([SagaStatus::Expired, '2026-01-01 01:00:00'], [$saga?->status, $saga->endedAt?->format('Y-m-d H:i:s')]);
             $bus->publish(new Tagged(2, 'late'));
-            $bus->assertDeadLettered(Tagged::class, because: SagaAlreadyEnded::class)->once();
+            $bus->assertDeadLettered(Tagged::class, because: SagaAlreadyEndedException::class)->once();
         });
     }
 
@@ -108,7 +108,7 @@ final class DetailsTest extends TestCase
             foreach ([1, 2, 3] as $number) {
                 $bus->publish(new Tagged($number, "tag {$number}"));
             }
-            $bus->assertDeadLettered(Tagged::class, because: SagaStateInvalid::class)->times(2);
+            $bus->assertDeadLettered(Tagged::class, because: InvalidSagaStateException::class)->times(2);
             $bus->publish(new Found('tag 3'));
 
             $saga = $bus->bus()->sagas()->state('case', '3');
@@ -125,7 +125,7 @@ final class DetailsTest extends TestCase
             $bus->bus()->publish(new Asked('b'));
             $bus->run();
 
-            $bus->assertDeadLettered(Asked::class, because: SagaNotCorrelated::class)->once()->with(what: 'b');
+            $bus->assertDeadLettered(Asked::class, because: SagaNotCorrelatedException::class)->once()->with(what: 'b');
             self::assertNotNull($bus->bus()->sagas()->find(Fixtures\ByHeader::class, '7'));
         });
     }

@@ -6,9 +6,9 @@ namespace Weft\Tests\Bus\Saga;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\Bus;
-use Weft\Bus\DuplicateHandler;
-use Weft\Bus\InvalidHandler;
-use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\DuplicateHandlerError;
+use Weft\Bus\InvalidHandlerError;
+use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\Saga\Saga;
 use Weft\Bus\Saga\SagaContext;
 use Weft\Bus\Saga\SagaListener;
@@ -28,7 +28,7 @@ require_once __DIR__ . '/Fixtures/steps.php';
 final class RegistrationTest extends TestCase
 {
     /** @dataProvider mistakes */
-    public function testAMistakeIsNamedWhenTheSagaIsRegistered(string $class, string $message, string $error = InvalidHandler::class): void
+    public function testAMistakeIsNamedWhenTheSagaIsRegistered(string $class, string $message, string $error = InvalidHandlerError::class): void
     {
         $this->expectException($error);
         $this->expectExceptionMessage($message);
@@ -46,7 +46,7 @@ final class RegistrationTest extends TestCase
         yield 'no property' => [FindsNoProperty::class, 'correlates by the property $number, which ' . OrderPlaced::class . ' does not have'];
         yield 'a private method' => [Hidden::class, 'Hidden::start() is not public'];
         yield 'an unknown parameter' => [AsksForMore::class, 'has the parameter $heap (SplHeap), which cannot be resolved; available are SagaContext, Context, Transaction, Database'];
-        yield 'state that is no JSON' => [HoldsAClosure::class, 'property $closure', InvalidMessageClass::class];
+        yield 'state that is no JSON' => [HoldsAClosure::class, 'property $closure', InvalidMessageClassError::class];
     }
 
     public function testASagaNeedsADatabaseAndANameOfItsOwn(): void
@@ -54,7 +54,7 @@ final class RegistrationTest extends TestCase
         try {
             Bus::connect(new Memory())->handlers(Ticker::class);
             self::fail('registered');
-        } catch (InvalidHandler $invalid) {
+        } catch (InvalidHandlerError $invalid) {
             self::assertStringContainsString('needs a database', $invalid->getMessage());
         }
         $bus = self::bus()->handlers(Ticker::class);
@@ -62,11 +62,11 @@ final class RegistrationTest extends TestCase
             try {
                 $bus->handlers($class);
                 self::fail('registered');
-            } catch (InvalidHandler $invalid) {
+            } catch (InvalidHandlerError $invalid) {
                 self::assertStringContainsString($message, $invalid->getMessage());
             }
         }
-        $this->expectException(DuplicateHandler::class);
+        $this->expectException(DuplicateHandlerError::class);
         $bus->handlers(SameTimeout::class);
     }
 

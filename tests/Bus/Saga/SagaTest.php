@@ -12,12 +12,12 @@ use Weft\Bus\EventListener;
 use Weft\Bus\Retry;
 use Weft\Bus\Saga\SagaContext;
 use Weft\Bus\Saga\SagaEnded;
-use Weft\Bus\Saga\SagaExists;
-use Weft\Bus\Saga\SagaNotCorrelated;
-use Weft\Bus\Saga\SagaNotEnded;
-use Weft\Bus\Saga\SagaNotFound;
-use Weft\Bus\Saga\SagaNotStarted;
-use Weft\Bus\Saga\SagaAlreadyEnded;
+use Weft\Bus\Saga\SagaExistsException;
+use Weft\Bus\Saga\SagaNotCorrelatedException;
+use Weft\Bus\Saga\SagaNotEndedException;
+use Weft\Bus\Saga\SagaNotFoundException;
+use Weft\Bus\Saga\SagaNotStartedException;
+use Weft\Bus\Saga\SagaAlreadyEndedException;
 use Weft\Bus\Saga\SagaReopened;
 use Weft\Bus\Saga\SagaStarted;
 use Weft\Bus\Saga\SagaStatus;
@@ -121,14 +121,14 @@ final class SagaTest extends BusTestCase
             $bus->publish(new OrderNoted('missing, tried again'));
             $bus->publish(new OrderPlaced('1'));
             self::drain($bus);
-            self::assertSame([SagaNotFound::class, SagaNotStarted::class], self::errors($bus));
-            self::assertSame(2, $this->attemptsOf($bus, SagaNotStarted::class));
-            self::assertSame(1, $this->attemptsOf($bus, SagaNotFound::class));
+            self::assertSame([SagaNotFoundException::class, SagaNotStartedException::class], self::errors($bus));
+            self::assertSame(2, $this->attemptsOf($bus, SagaNotStartedException::class));
+            self::assertSame(1, $this->attemptsOf($bus, SagaNotFoundException::class));
             $bus->deadLetters(self::QUEUE)->delete(new DeadLetterFilter());
 
             $bus->publish(new OrderPlaced('1'));
             self::drain($bus);
-            self::assertSame([SagaExists::class], self::errors($bus));
+            self::assertSame([SagaExistsException::class], self::errors($bus));
             $bus->deadLetters(self::QUEUE)->delete(new DeadLetterFilter());
 
             $bus->publish(new OrderCancelled('1'));
@@ -137,7 +137,7 @@ final class SagaTest extends BusTestCase
             $bus->publish(new PaymentReceived('1'));
             $bus->send(new PaymentLate(1));
             self::drain($bus);
-            self::assertSame([SagaNotCorrelated::class], self::errors($bus), 'a time-out nobody asked for; the payment is ignored');
+            self::assertSame([SagaNotCorrelatedException::class], self::errors($bus), 'a time-out nobody asked for; the payment is ignored');
             $bus->deadLetters(self::QUEUE)->delete(new DeadLetterFilter());
 
             $bus->publish(new OrderPlaced('old'));
@@ -146,7 +146,7 @@ final class SagaTest extends BusTestCase
             self::assertSame(SagaStatus::Expired, $bus->sagas()->find('checkout', 'old')?->status);
             $bus->publish(new PaymentReceived('old'));
             self::drain($bus);
-            self::assertSame([SagaAlreadyEnded::class], self::errors($bus));
+            self::assertSame([SagaAlreadyEndedException::class], self::errors($bus));
             self::assertStringContainsString('Saga checkout "old" has expired', $bus->deadLetters(self::QUEUE)->peek()[0]->headers['weft-error-message']);
         });
     }
@@ -160,7 +160,7 @@ final class SagaTest extends BusTestCase
             try {
                 $bus->sagas()->reopen(Checkout::class, '1');
                 self::fail('reopened');
-            } catch (SagaNotEnded $open) {
+            } catch (SagaNotEndedException $open) {
                 self::assertStringContainsString('checkout "1" is active', $open->getMessage());
             }
             $bus->publish(new OrderCancelled('1'));
@@ -174,7 +174,7 @@ final class SagaTest extends BusTestCase
 
             self::assertSame(['ship 1'], $this->heardOf('ship'));
             self::assertSame(['started 1', 'ended 1 failed cancelled', 'reopened 1'], $this->heardOf('started', 'ended', 'reopened'));
-            $this->expectException(SagaNotFound::class);
+            $this->expectException(SagaNotFoundException::class);
             $bus->sagas()->reopen('checkout', 'nobody');
         });
     }
@@ -203,7 +203,7 @@ final class SagaTest extends BusTestCase
             self::assertSame(0, $this->database($kind)->execute('SELECT count(*) FROM weft_saga_associations')->value());
             $bus->publish(new ParcelDelivered('parcel of 2'));
             self::drain($bus);
-            self::assertSame([SagaNotFound::class], self::errors($bus));
+            self::assertSame([SagaNotFoundException::class], self::errors($bus));
         });
     }
 
@@ -222,7 +222,7 @@ final class SagaTest extends BusTestCase
             $bus->publish(new OrderCancelled(null));
             self::drain($bus);
 
-            self::assertSame(\array_fill(0, 4, SagaNotCorrelated::class), self::errors($bus));
+            self::assertSame(\array_fill(0, 4, SagaNotCorrelatedException::class), self::errors($bus));
             self::assertCount(6, $bus->sagas()->list());
         });
     }

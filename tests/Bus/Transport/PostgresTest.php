@@ -6,13 +6,13 @@ namespace Weft\Tests\Bus\Transport;
 
 use Psr\Log\AbstractLogger;
 use Weft\Bus\Header;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\Postgres;
 use Weft\Bus\Transport\TransactionalConsumer;
-use Weft\Bus\TransportFailed;
+use Weft\Bus\TransportException;
 use Weft\Pool\PoolOptions;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -77,7 +77,7 @@ final class PostgresTest extends TransportConformance
                 $tasks[] = async(function () use ($transport, $name, &$failures): void {
                     try {
                         $transport->publish([new Outgoing($name === 'bad' ? "no\0type" : $this->type('a'), $name, [])]);
-                    } catch (PublishFailed $failed) {
+                    } catch (PublishException $failed) {
                         $failures[$name] = $failed->getMessage();
                     }
                 });
@@ -283,7 +283,7 @@ final class PostgresTest extends TransportConformance
 
     public function testAServerThatIsNotThereIsNamed(): void
     {
-        $this->expectException(TransportFailed::class);
+        $this->expectException(TransportException::class);
         $this->expectExceptionMessageMatches('/Cannot connect to the broker in PostgreSQL: .*127\.0\.0\.1:1/');
 
         Postgres::connect('postgres://nobody@127.0.0.1:1/nothing');

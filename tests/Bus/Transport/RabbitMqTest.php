@@ -6,14 +6,14 @@ namespace Weft\Tests\Bus\Transport;
 
 use Weft\Bus\Header;
 use Weft\Bus\Internal\RabbitMq\Publisher;
-use Weft\Bus\TopologyConflict;
+use Weft\Bus\TopologyConflictException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\RabbitMq;
 use Weft\Bus\Transport\RabbitMqQueue;
-use Weft\Bus\TransportFailed;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\TransportException;
+use Weft\Bus\UnroutableMessageException;
 use Weft\Native\AmqpConnection;
 use Weft\Runtime\Internal\Scheduler;
 
@@ -61,7 +61,7 @@ final class RabbitMqTest extends RabbitMqConformance
             try {
                 $consumer->next(10, wait: 50.0);
                 self::fail('nothing was thrown');
-            } catch (TransportFailed $failed) {
+            } catch (TransportException $failed) {
                 self::assertStringContainsString($this->queue(), $failed->getMessage());
             }
             $deleter->await();
@@ -78,7 +78,7 @@ final class RabbitMqTest extends RabbitMqConformance
             try {
                 $priorities->declare($this->queue(), [$this->type('a')]);
                 self::fail('declared');
-            } catch (TopologyConflict $conflict) {
+            } catch (TopologyConflictException $conflict) {
                 self::assertStringContainsString("\"{$this->queue()}\" exists with other arguments", $conflict->getMessage());
                 self::assertStringContainsString('"x-max-priority":9', $conflict->getMessage());
                 self::assertMatchesRegularExpression("/received .*'9'.* current is .*'3'/", $conflict->getMessage());
@@ -199,7 +199,7 @@ final class RabbitMqTest extends RabbitMqConformance
                 $transport->publish([$message]);
 
                 return;
-            } catch (UnroutableMessage) {
+            } catch (UnroutableMessageException) {
                 delay(0.1);
             }
         }

@@ -6,13 +6,13 @@ namespace Weft\Tests\Bus\Transport;
 
 use PHPUnit\Framework\TestCase;
 use Weft\Bus\DeadLetters;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\UndefinedQueue;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\UndefinedQueueException;
+use Weft\Bus\UnroutableMessageException;
 
 use function Weft\async;
 use function Weft\delay;
@@ -146,7 +146,7 @@ abstract class TransportConformance extends TestCase
             try {
                 $transport->publish([$this->message('a', '1'), $this->message('nobody', '2', mustRoute: true), $this->message('a', '3')]);
                 self::fail('published');
-            } catch (UnroutableMessage $unroutable) {
+            } catch (UnroutableMessageException $unroutable) {
                 self::assertStringContainsString($this->type('nobody'), $unroutable->getMessage());
             }
             self::assertSame(['1', '3'], $this->drain($transport), 'the others are published');
@@ -363,7 +363,7 @@ abstract class TransportConformance extends TestCase
             try {
                 $consumer->ack($this->take($consumer, 1)[0], [$this->message('nobody', '2', mustRoute: true)]);
                 self::fail('acknowledged');
-            } catch (UnroutableMessage) {
+            } catch (UnroutableMessageException) {
             }
             $consumer->close();
 
@@ -405,7 +405,7 @@ abstract class TransportConformance extends TestCase
             try {
                 $consumer->deadLetter($delivery, []);
                 self::fail('parked');
-            } catch (PublishFailed) {
+            } catch (PublishException) {
             }
             $consumer->close();
             // A replicated queue takes a moment until it knows.
@@ -429,7 +429,7 @@ abstract class TransportConformance extends TestCase
                 try {
                     $call();
                     self::fail('found');
-                } catch (UndefinedQueue $undefined) {
+                } catch (UndefinedQueueException $undefined) {
                     self::assertStringContainsString('missing-' . $this->queue(), $undefined->getMessage());
                 }
             }

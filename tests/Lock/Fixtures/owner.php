@@ -11,7 +11,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Lock\Fixtures;
 
 use Weft\Lock\Lock;
-use Weft\Lock\LockLost;
+use Weft\Lock\LockLostException;
 use Weft\Lock\Locks;
 use Weft\Sql\Database;
 
@@ -32,7 +32,7 @@ run(static function () use ($dsn, $log, $seconds, $rounds): void {
                 delay(\random_int(1, 5) / 1000);
                 \flock($judge, \LOCK_UN);
             });
-        } catch (LockLost $lost) {
+        } catch (LockLostException $lost) {
             \file_put_contents($log, "lost\n", \FILE_APPEND);
         }
     }

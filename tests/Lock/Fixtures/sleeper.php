@@ -7,7 +7,7 @@ declare(strict_types=1);
 namespace Weft\Tests\Lock\Fixtures;
 
 use Weft\Lock\Lock;
-use Weft\Lock\LockLost;
+use Weft\Lock\LockLostException;
 use Weft\Lock\Locks;
 use Weft\Sql\Database;
 
@@ -23,7 +23,7 @@ run(static function () use ($dsn, $seconds): void {
             echo "owner {$lock->fence}\n";
             delay(300.0);
         });
-    } catch (LockLost $lost) {
+    } catch (LockLostException $lost) {
         echo "lost: {$lost->getMessage()}\n";
     }
 });

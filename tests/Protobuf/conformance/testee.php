@@ -11,7 +11,7 @@ use Conformance\ConformanceRequest;
 use Conformance\ConformanceResponse;
 use Conformance\WireFormat;
 use Weft\Protobuf\Codec;
-use Weft\Protobuf\DecodingFailed;
+use Weft\Protobuf\DecodingException;
 use Weft\Protobuf\Json;
 use Weft\Protobuf\ProtobufException;
 
@@ -47,7 +47,7 @@ function answer(ConformanceRequest $request): ConformanceResponse
         $message = $request->payloadCase() === 'jsonPayload'
             ? Json::decode($class, $request->jsonPayload, ignoreUnknown: $request->testCategory === Conformance\TestCategory::JSON_IGNORE_UNKNOWN_PARSING_TEST)
             : Codec::decode($class, $request->protobufPayload ?? '');
-    } catch (DecodingFailed $e) {
+    } catch (DecodingException $e) {
         return new ConformanceResponse(parseError: $e->getMessage());
     }
     try {

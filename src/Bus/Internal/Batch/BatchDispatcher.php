@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Batch;
 
-use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Consuming\Dispatcher;
-use Weft\Bus\Internal\Consuming\HandlingFailure;
+use Weft\Bus\Internal\Consuming\HandlingFailedException;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Consuming\DatabaseOutage;
@@ -37,7 +37,7 @@ final class BatchDispatcher
 
     /**
      * @param non-empty-list<Delivery> $deliveries
-     * @return list<array{Delivery, HandlingFailure}> those that were not handled and not acknowledged
+     * @return list<array{Delivery, HandlingFailedException}> those that were not handled and not acknowledged
      *
      * @throws \Throwable when all of them are to go back: the worker stops
      */
@@ -64,7 +64,7 @@ final class BatchDispatcher
 
     /**
      * @param non-empty-list<Delivery>       $deliveries
-     * @param list<array{Delivery, HandlingFailure}> $failed
+     * @param list<array{Delivery, HandlingFailedException}> $failed
      * @param list<Outgoing>                 $publish
      * @param int                            $calls      how often these have failed before
      * @return list<Delivery> to be acknowledged
@@ -82,7 +82,7 @@ final class BatchDispatcher
                 $handler->attributes->rateLimit === null || $this->setup->rates->pass($handler);
                 $settled = $this->invoker->invoke($handler, $deliveries, $messages, $handler->attributes->timeout ?? $this->setup->timeout);
                 break;
-            } catch (BatchAlreadyHandled $before) {
+            } catch (BatchAlreadyHandledException $before) {
                 \array_push($done, ...$this->recognise($handler, $deliveries, $before, $failed));
                 $deliveries = \array_values(\array_diff_key($deliveries, $before->items));
                 if ($deliveries === []) {
@@ -122,7 +122,7 @@ final class BatchDispatcher
 
     /**
      * @param list<Delivery>                 $deliveries
-     * @param list<array{Delivery, HandlingFailure}> $failed
+     * @param list<array{Delivery, HandlingFailedException}> $failed
      * @return array{list<Delivery>, list<object>}
      */
     private function decoded(Handler $handler, array $deliveries, array &$failed): array
@@ -134,7 +134,7 @@ final class BatchDispatcher
                 $fine[] = $delivery;
             } catch (\Throwable $thrown) {
                 // The store for large bodies may be unavailable, which is not a failure of this message.
-                $broken[] = RetryPolicy::isFinal($thrown) ? [$delivery, new HandlingFailure($thrown)] : throw $thrown;
+                $broken[] = RetryPolicy::isFinal($thrown) ? [$delivery, new HandlingFailedException($thrown)] : throw $thrown;
             }
         }
         \array_push($failed, ...$broken);
@@ -144,10 +144,10 @@ final class BatchDispatcher
 
     /**
      * @param non-empty-list<Delivery>       $deliveries
-     * @param list<array{Delivery, HandlingFailure}> $failed
+     * @param list<array{Delivery, HandlingFailedException}> $failed
      * @return list<Delivery> the duplicates
      */
-    private function recognise(Handler $handler, array $deliveries, BatchAlreadyHandled $before, array &$failed): array
+    private function recognise(Handler $handler, array $deliveries, BatchAlreadyHandledException $before, array &$failed): array
     {
         $duplicates = [];
         foreach ($before->items as $key => $isSame) {
@@ -156,21 +156,21 @@ final class BatchDispatcher
                 $this->setup->stats->duplicates++;
             } else {
                 $id = $deliveries[$key]->headers[Header::MESSAGE_ID] ?? '';
-                $failed[] = [$deliveries[$key], new HandlingFailure(new DuplicateMessageId("A message with the id {$id} and a different body was handled before"), [$handler->name])];
+                $failed[] = [$deliveries[$key], new HandlingFailedException(new DuplicateMessageIdException("A message with the id {$id} and a different body was handled before"), [$handler->name])];
             }
         }
 
         return $duplicates;
     }
 
-    /** @param list<array{Delivery, HandlingFailure}> $failed gets it when not */
+    /** @param list<array{Delivery, HandlingFailedException}> $failed gets it when not */
     private function mayTryAgain(Handler $handler, Delivery $delivery, \Throwable $thrown, int $calls, array &$failed): bool
     {
         $retry = $this->setup->retries->of($handler, $thrown);
         if ($calls <= ($retry?->immediate ?? 0)) {
             return true;
         }
-        $failed[] = [$delivery, new HandlingFailure($thrown, [$handler->name], $calls, $retry)];
+        $failed[] = [$delivery, new HandlingFailedException($thrown, [$handler->name], $calls, $retry)];
 
         return false;
     }
@@ -178,7 +178,7 @@ final class BatchDispatcher
     /**
      * @param list<Delivery>                 $done
      * @param list<Outgoing>                 $publish
-     * @param list<array{Delivery, HandlingFailure}> $failed
+     * @param list<array{Delivery, HandlingFailedException}> $failed
      * @return list<Delivery> those acknowledged
      */
     private function settle(Handler $handler, array $done, array $publish, array &$failed): array
@@ -187,7 +187,7 @@ final class BatchDispatcher
             $publish === [] || $this->dispatcher->publish($publish);
         } catch (\Throwable $thrown) {
             foreach ($done as $delivery) {
-                $failed[] = [$delivery, new HandlingFailure($thrown, [$handler->name])];
+                $failed[] = [$delivery, new HandlingFailedException($thrown, [$handler->name])];
             }
 
             return [];

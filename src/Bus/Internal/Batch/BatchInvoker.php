@@ -6,20 +6,21 @@ namespace Weft\Bus\Internal\Batch;
 
 use Weft\Bus\BatchItem;
 use Weft\Bus\Context;
-use Weft\Bus\HandlerTimedOut;
+use Weft\Bus\HandlerTimeoutException;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Persistence\InboxBatch;
 use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Sending\HandlerOutbox;
 use Weft\Bus\Internal\Setup;
-use Weft\Bus\InvalidMessage;
-use Weft\Bus\TransactionFinished;
+use Weft\Bus\InvalidMessageException;
+use Weft\Bus\TransactionFinishedException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\TransactionalConsumer;
+use Weft\Pool\PoolException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
@@ -51,7 +52,7 @@ final class BatchInvoker
      * @param non-empty-list<object>   $messages   theirs
      * @param float|null               $limit      seconds
      *
-     * @throws BatchAlreadyHandled when that is why it failed; nothing has happened
+     * @throws BatchAlreadyHandledException when that is why it failed; nothing has happened
      */
     public function invoke(Handler $handler, array $deliveries, array $messages, ?float $limit): BatchCall
     {
@@ -85,7 +86,7 @@ final class BatchInvoker
         try {
             $this->call($handler, $settled, $transaction, $limit);
             if (!$transaction->isOpen()) {
-                throw new TransactionFinished("{$handler->name}() committed or rolled back its Transaction; the bus ends the transactions of handlers");
+                throw new TransactionFinishedException("{$handler->name}() committed or rolled back its Transaction; the bus ends the transactions of handlers");
             }
             $this->note($transaction, $settled, $entries);
         } catch (\Throwable $thrown) {
@@ -135,7 +136,7 @@ final class BatchInvoker
                 }
             });
         } catch (TimeoutException $expired) {
-            throw $expired === $inner ? $expired : new HandlerTimedOut("{$handler->name}() did not handle a batch of " . \count($items) . " within {$limit} seconds: {$expired->getMessage()}", $expired);
+            throw $expired === $inner ? $expired : new HandlerTimeoutException("{$handler->name}() did not handle a batch of " . \count($items) . " within {$limit} seconds: {$expired->getMessage()}", $expired);
         }
     }
 
@@ -148,7 +149,7 @@ final class BatchInvoker
                 if ($handler->attributes->validation?->accepts($item->message, $item->context) ?? true) {
                     $admitted[] = $item;
                 }
-            } catch (InvalidMessage $invalid) {
+            } catch (InvalidMessageException $invalid) {
                 $item->fail($invalid);
             }
         }
@@ -202,10 +203,10 @@ final class BatchInvoker
     {
         try {
             $handled = $entries?->handled($deliveries) ?? [];
-        } catch (SqlException) {
+        } catch (PoolException | SqlException) {
             return $thrown;
         }
 
-        return $handled === [] ? $thrown : new BatchAlreadyHandled($handled, $thrown);
+        return $handled === [] ? $thrown : new BatchAlreadyHandledException($handled, $thrown);
     }
 }

@@ -41,7 +41,7 @@ final class ClassCodec
 
     /**
      * @param array<string, mixed> $data
-     * @throws Mismatch
+     * @throws MismatchException
      */
     public function decode(array $data): object
     {
@@ -60,7 +60,7 @@ final class ClassCodec
 
     /**
      * @return array<string, mixed>|\stdClass
-     * @throws Mismatch
+     * @throws MismatchException
      */
     public function encode(object $object): array|\stdClass
     {
@@ -117,7 +117,7 @@ final class ClassCodec
                 } elseif (\array_key_exists($name, $data)) {
                     try {
                         $object->$name = $field->type->decode($data[$name]);
-                    } catch (Mismatch $mismatch) {
+                    } catch (MismatchException $mismatch) {
                         throw $mismatch->within(".{$name}");
                     }
                 } elseif (!$field->optional) {
@@ -142,7 +142,7 @@ final class ClassCodec
             foreach ($plan as $name => $type) {
                 try {
                     $data[$name] = $type === null ? $object->$name : $type->encode($object->$name);
-                } catch (Mismatch $mismatch) {
+                } catch (MismatchException $mismatch) {
                     throw $mismatch->within(".{$name}");
                 }
             }
@@ -155,13 +155,13 @@ final class ClassCodec
     {
         try {
             $field->type->decode($value);
-        } catch (Mismatch $mismatch) {
+        } catch (MismatchException $mismatch) {
             throw $mismatch->within(".{$field->name}");
         }
     }
 
-    private static function missing(Field $field): Mismatch
+    private static function missing(Field $field): MismatchException
     {
-        return Mismatch::described($field->type->name(), 'nothing (the field is missing)')->within(".{$field->name}");
+        return MismatchException::described($field->type->name(), 'nothing (the field is missing)')->within(".{$field->name}");
     }
 }

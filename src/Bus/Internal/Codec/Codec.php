@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Codec;
 
-use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\KeyRing;
 use Weft\Bus\MessageType;
 use Weft\Bus\Version;
@@ -32,7 +32,7 @@ final class Codec
 
     /**
      * @param class-string $class
-     * @throws InvalidMessageClass
+     * @throws InvalidMessageClassError
      */
     public function of(string $class): MessageClass
     {
@@ -59,12 +59,12 @@ final class Codec
         $attribute = $reflection->getAttributes(MessageType::class)[0] ?? null;
         $version = ($reflection->getAttributes(Version::class)[0] ?? null)?->newInstance()->number;
         if ($attribute !== null && $version !== null) {
-            throw InvalidMessageClass::because($class, 'it has both #[MessageType] and #[Version]; set the version in #[MessageType]');
+            throw InvalidMessageClassError::because($class, 'it has both #[MessageType] and #[Version]; set the version in #[MessageType]');
         }
         $type = $attribute?->newInstance() ?? new MessageType($class, $version ?? 1);
         $known = $this->byType[$type->name] ?? null;
         if ($known !== null) {
-            throw InvalidMessageClass::because($class, "its type name \"{$type->name}\" is used by {$known->class}");
+            throw InvalidMessageClassError::because($class, "its type name \"{$type->name}\" is used by {$known->class}");
         }
 
         return $this->byClass[$class] = $this->byType[$type->name] = new MessageClass($class, $type->name, $type->version, $shape, $this->compiler->binding, DeliveryPolicy::of($reflection, $type->name));

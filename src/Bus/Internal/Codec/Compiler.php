@@ -6,7 +6,7 @@ namespace Weft\Bus\Internal\Codec;
 
 use Weft\Bus\Encrypted;
 use Weft\Bus\Internal\UnknownAttribute;
-use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\KeyRing;
 
 /**
@@ -31,7 +31,7 @@ final class Compiler
 
     /**
      * @param class-string $class
-     * @throws InvalidMessageClass
+     * @throws InvalidMessageClassError
      */
     public function shape(string $class): ClassCodec
     {
@@ -55,7 +55,7 @@ final class Compiler
     private static function reflect(string $class): \ReflectionClass
     {
         if (!\class_exists($class) && !\interface_exists($class)) {
-            throw InvalidMessageClass::because($class, 'the class does not exist');
+            throw InvalidMessageClassError::because($class, 'the class does not exist');
         }
         $reflection = new \ReflectionClass($class);
         $problem = match (true) {
@@ -69,7 +69,7 @@ final class Compiler
             default => null,
         };
 
-        return $problem === null ? $reflection : throw InvalidMessageClass::because($class, $problem);
+        return $problem === null ? $reflection : throw InvalidMessageClassError::because($class, $problem);
     }
 
     /** @return list<\ReflectionClass<object>> the class, its parent, and so on */
@@ -78,7 +78,7 @@ final class Compiler
         $lineage = [];
         for ($ancestor = $class; $ancestor !== false; $ancestor = $ancestor->getParentClass()) {
             $lineage[] = $ancestor->isInternal()
-                ? throw InvalidMessageClass::because($class->name, "it extends {$ancestor->name}, an internal class of PHP")
+                ? throw InvalidMessageClassError::because($class->name, "it extends {$ancestor->name}, an internal class of PHP")
                 : $ancestor;
         }
 
@@ -108,16 +108,16 @@ final class Compiler
     {
         $parameter = self::promoted($property);
         if (($unknown = UnknownAttribute::on($property)) !== null) {
-            throw InvalidMessageClass::property($class, $property->name, $unknown);
+            throw InvalidMessageClassError::property($class, $property->name, $unknown);
         }
         try {
             $type = $this->type($property->getType(), self::documented($property, $parameter), $property->getDeclaringClass());
-        } catch (UnsupportedType $unsupported) {
-            throw InvalidMessageClass::property($class, $property->name, $unsupported->getMessage());
+        } catch (UnsupportedTypeException $unsupported) {
+            throw InvalidMessageClassError::property($class, $property->name, $unsupported->getMessage());
         }
         $encrypted = ($property->getAttributes(Encrypted::class)[0] ?? null)?->newInstance();
         if ($encrypted !== null) {
-            $type = new EncryptedValue($type, $property->name, $this->keys ?? throw InvalidMessageClass::property($class, $property->name, 'is #[Encrypted] and needs a key ring: pass a KeyRing to Bus::connect()'), $encrypted->acceptPlain, $this->binding);
+            $type = new EncryptedValue($type, $property->name, $this->keys ?? throw InvalidMessageClassError::property($class, $property->name, 'is #[Encrypted] and needs a key ring: pass a KeyRing to Bus::connect()'), $encrypted->acceptPlain, $this->binding);
         }
         $default = $parameter?->isDefaultValueAvailable() ? static fn(): mixed => $parameter->getDefaultValue() : null;
 
@@ -141,10 +141,10 @@ final class Compiler
     private function type(?\ReflectionType $type, ?string $documented, \ReflectionClass $scope): Type
     {
         if ($type === null) {
-            throw new UnsupportedType('has no type');
+            throw new UnsupportedTypeException('has no type');
         }
         if (!$type instanceof \ReflectionNamedType) {
-            throw new UnsupportedType("has the type {$type}; of union types only ?T is supported");
+            throw new UnsupportedTypeException("has the type {$type}; of union types only ?T is supported");
         }
         $inner = $type->getName() === 'array'
             ? $this->collection($documented, $scope)
@@ -164,10 +164,10 @@ final class Compiler
             'self', 'static' => $this->instance($scope->name),
             'parent' => $this->instance((string) ($scope->getParentClass() ?: null)?->name),
             'datetimeimmutable', 'datetimeinterface' => new DateTime(),
-            'datetime' => throw new UnsupportedType('is a mutable DateTime; use DateTimeImmutable'),
-            'array' => throw new UnsupportedType('is or contains a plain array; declare its elements with @var list<T> or array<string, T>'),
+            'datetime' => throw new UnsupportedTypeException('is a mutable DateTime; use DateTimeImmutable'),
+            'array' => throw new UnsupportedTypeException('is or contains a plain array; declare its elements with @var list<T> or array<string, T>'),
             'closure', 'callable', 'iterable', 'object', 'resource', 'null', 'false', 'true', 'never', 'void'
-                => throw new UnsupportedType("has the type {$name}, which cannot be encoded as JSON and decoded again"),
+                => throw new UnsupportedTypeException("has the type {$name}, which cannot be encoded as JSON and decoded again"),
             default => \enum_exists($name) ? self::enumeration($name) : $this->instance($name),
         };
     }
@@ -176,7 +176,7 @@ final class Compiler
     {
         return \is_subclass_of($enum, \BackedEnum::class)
             ? new Enumeration($enum)
-            : throw new UnsupportedType("has the enum {$enum}, which is not backed");
+            : throw new UnsupportedTypeException("has the enum {$enum}, which is not backed");
     }
 
     private function instance(string $class): Instance
@@ -186,8 +186,8 @@ final class Compiler
             if (!isset($this->seen[$class])) {
                 $this->shape($class);
             }
-        } catch (InvalidMessageClass $invalid) {
-            throw new UnsupportedType("contains a class that cannot be encoded: {$invalid->getMessage()}");
+        } catch (InvalidMessageClassError $invalid) {
+            throw new UnsupportedTypeException("contains a class that cannot be encoded: {$invalid->getMessage()}");
         }
 
         return new Instance($class, $this);
@@ -196,7 +196,7 @@ final class Compiler
     private function collection(?string $documented, \ReflectionClass $scope): Type
     {
         return $documented === null
-            ? throw new UnsupportedType('is a plain array; declare its elements with @var list<T> or array<string, T>')
+            ? throw new UnsupportedTypeException('is a plain array; declare its elements with @var list<T> or array<string, T>')
             : $this->docType(\trim($documented), $scope);
     }
 
@@ -210,7 +210,7 @@ final class Compiler
             \preg_match('/^array<\s*(string|int)\s*,(.+)>$/si', $text, $part) === 1
                 => new Map($this->docType(\trim($part[2]), $scope), \strtolower($part[1]) === 'int'),
             \preg_match('/^\\\\?[a-z_][\w\\\\-]*$/i', $text) === 1 => $this->named(Imports::resolve($text, $scope), $scope),
-            default => throw new UnsupportedType("is documented as {$text}; supported are list<T>, T[], array<string, T> and array<int, T>"),
+            default => throw new UnsupportedTypeException("is documented as {$text}; supported are list<T>, T[], array<string, T> and array<int, T>"),
         };
 
         return $nullable ? new Optional($type) : $type;
@@ -250,7 +250,7 @@ final class Compiler
             foreach ($fields as $field) {
                 if (isset($owner[$field->name])) {
                     $reason = "is private in {$declaring} and declared again in {$owner[$field->name]}";
-                    throw InvalidMessageClass::property($class, $field->name, $reason);
+                    throw InvalidMessageClassError::property($class, $field->name, $reason);
                 }
                 $owner[$field->name] = $declaring;
             }

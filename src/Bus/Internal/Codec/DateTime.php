@@ -17,15 +17,15 @@ final class DateTime implements Type
     public function decode(mixed $value): mixed
     {
         if (!\is_string($value)) {
-            throw Mismatch::of($this->name(), $value);
+            throw MismatchException::of($this->name(), $value);
         }
         if (\preg_match(self::PATTERN, $value, $part) !== 1) {
-            throw Mismatch::described($this->name(), 'a string in another format');
+            throw MismatchException::described($this->name(), 'a string in another format');
         }
         $format = ($part[1] ?? '') === '' ? 'Y-m-d\TH:i:sP' : self::FORMAT;
         $time = \DateTimeImmutable::createFromFormat($format, $value);
         if ($time === false || (\DateTimeImmutable::getLastErrors()['warning_count'] ?? 0) > 0) {
-            throw Mismatch::described($this->name(), 'a date that does not exist');
+            throw MismatchException::described($this->name(), 'a date that does not exist');
         }
 
         return $time;
@@ -34,13 +34,13 @@ final class DateTime implements Type
     public function encode(mixed $value): mixed
     {
         if (!$value instanceof \DateTimeImmutable) {
-            throw Mismatch::of('DateTimeImmutable', $value);
+            throw MismatchException::of('DateTimeImmutable', $value);
         }
         $text = $value->format(self::FORMAT);
 
         return \preg_match(self::PATTERN, $text) === 1
             ? $text
-            : throw Mismatch::described('a year from 0000 to 9999 and an offset of whole minutes', 'another');
+            : throw MismatchException::described('a year from 0000 to 9999 and an offset of whole minutes', 'another');
     }
 
     public function schema(): string|array

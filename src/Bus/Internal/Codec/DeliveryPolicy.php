@@ -10,7 +10,7 @@ use Weft\Bus\FairBy;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Identifier;
 use Weft\Bus\Internal\Sending\MessageHeaders;
-use Weft\Bus\InvalidMessageClass;
+use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\OrderedBy;
 use Weft\Bus\Priority;
 
@@ -37,7 +37,7 @@ final class DeliveryPolicy
     /**
      * @param \ReflectionClass<object> $class
      * @return self|null null when it says nothing
-     * @throws InvalidMessageClass
+     * @throws InvalidMessageClassError
      */
     public static function of(\ReflectionClass $class, string $type): ?self
     {
@@ -102,16 +102,16 @@ final class DeliveryPolicy
     {
         $name = \substr((string) \strrchr($attribute, '\\'), 1);
         if (!$class->hasProperty($property)) {
-            throw InvalidMessageClass::because($class->name, "#[{$name}] names the property \${$property}, which it does not have");
+            throw InvalidMessageClassError::because($class->name, "#[{$name}] names the property \${$property}, which it does not have");
         }
         if ($class->getProperty($property)->getAttributes(Encrypted::class) !== []) {
-            throw InvalidMessageClass::because($class->name, "#[{$name}] names the property \${$property}, which is encrypted; a key must not be encrypted");
+            throw InvalidMessageClassError::because($class->name, "#[{$name}] names the property \${$property}, which is encrypted; a key must not be encrypted");
         }
         $type = $class->getProperty($property)->getType();
         $fits = $type instanceof \ReflectionNamedType
             && (\in_array($type->getName(), ['string', 'int'], true) || \is_subclass_of($type->getName(), \BackedEnum::class));
         if (!$fits) {
-            throw InvalidMessageClass::because($class->name, "#[{$name}] names the property \${$property} of type " . (string) ($type ?? 'none') . '; a key is a string, an int or a backed enum');
+            throw InvalidMessageClassError::because($class->name, "#[{$name}] names the property \${$property} of type " . (string) ($type ?? 'none') . '; a key is a string, an int or a backed enum');
         }
 
         $longest = self::KEY_BYTES;

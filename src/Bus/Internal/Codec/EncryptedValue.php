@@ -30,7 +30,7 @@ final class EncryptedValue implements Type
     {
         $plain = \json_encode($this->inner->encode($value), \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION);
         if ($plain === false) {
-            throw Mismatch::described($this->inner->name(), 'a value that JSON cannot represent');
+            throw MismatchException::described($this->inner->name(), 'a value that JSON cannot represent');
         }
         $nonce = \random_bytes(\SODIUM_CRYPTO_AEAD_XCHACHA20POLY1305_IETF_NPUBBYTES);
         $id = $this->keys->current;
@@ -43,19 +43,19 @@ final class EncryptedValue implements Type
     {
         [$format, $id, $sealed] = [...\explode(':', \is_string($value) ? $value : '', 3), '', ''];
         if ($format !== self::FORMAT && $format !== self::BEFORE) {
-            return $this->acceptsPlain ? $this->inner->decode($value) : throw Mismatch::described($this->name(), 'an unencrypted value');
+            return $this->acceptsPlain ? $this->inner->decode($value) : throw MismatchException::described($this->name(), 'an unencrypted value');
         }
         if ($format === self::BEFORE && !$this->keys->acceptUnbound) {
-            throw Mismatch::described($this->name(), 'a value of the format weft1, which is not bound to its message: new KeyRing(..., acceptUnbound: true) reads it');
+            throw MismatchException::described($this->name(), 'a value of the format weft1, which is not bound to its message: new KeyRing(..., acceptUnbound: true) reads it');
         }
-        $key = $this->keys->key($id) ?? throw Mismatch::described($this->name(), \preg_match('/^[\w.-]{1,64}$/D', $id) === 1 ? "a value encrypted with the key \"{$id}\", which is not in the key ring" : 'a value without a key id');
+        $key = $this->keys->key($id) ?? throw MismatchException::described($this->name(), \preg_match('/^[\w.-]{1,64}$/D', $id) === 1 ? "a value encrypted with the key \"{$id}\", which is not in the key ring" : 'a value without a key id');
         $bytes = (string) \base64_decode($sealed, true);
         $length = \SODIUM_CRYPTO_AEAD_XCHACHA20POLY1305_IETF_NPUBBYTES;
         $plain = \strlen($bytes) < $length + \SODIUM_CRYPTO_AEAD_XCHACHA20POLY1305_IETF_ABYTES
             ? false
             : \sodium_crypto_aead_xchacha20poly1305_ietf_decrypt(\substr($bytes, $length), $this->bound($format), \substr($bytes, 0, $length), $key);
         if ($plain === false) {
-            throw Mismatch::described($this->name(), "a value that the key \"{$id}\" cannot decrypt");
+            throw MismatchException::described($this->name(), "a value that the key \"{$id}\" cannot decrypt");
         }
 
         return $this->inner->decode(\json_decode($plain, true));

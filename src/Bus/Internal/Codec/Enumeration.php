@@ -22,16 +22,16 @@ final class Enumeration implements Type
     public function decode(mixed $value): mixed
     {
         if ($this->isText ? !\is_string($value) : !\is_int($value)) {
-            throw Mismatch::of($this->name(), $value);
+            throw MismatchException::of($this->name(), $value);
         }
 
         return $this->enum::tryFrom($value)
-            ?? throw Mismatch::described($this->name(), 'a ' . \get_debug_type($value) . ' that is not one of its cases');
+            ?? throw MismatchException::described($this->name(), 'a ' . \get_debug_type($value) . ' that is not one of its cases');
     }
 
     public function encode(mixed $value): mixed
     {
-        return $value instanceof $this->enum ? $value->value : throw Mismatch::of($this->name(), $value);
+        return $value instanceof $this->enum ? $value->value : throw MismatchException::of($this->name(), $value);
     }
 
     public function schema(): string|array

@@ -29,7 +29,7 @@ final class Instance implements Type
     public function decode(mixed $value): mixed
     {
         if (!\is_array($value) || ($value !== [] && \array_is_list($value))) {
-            throw Mismatch::of($this->name(), $value);
+            throw MismatchException::of($this->name(), $value);
         }
         /** @var array<string, mixed> $value */
 
@@ -40,10 +40,10 @@ final class Instance implements Type
     {
         // Exactly the class: what a subclass adds would be lost without a word.
         if (!\is_object($value) || $value::class !== $this->class) {
-            throw Mismatch::of($this->name(), $value);
+            throw MismatchException::of($this->name(), $value);
         }
         if (self::$depth >= self::MAX_DEPTH) {
-            throw Mismatch::described('objects nested at most ' . self::MAX_DEPTH . ' deep', 'more (a cycle?)');
+            throw MismatchException::described('objects nested at most ' . self::MAX_DEPTH . ' deep', 'more (a cycle?)');
         }
         self::$depth++;
         try {

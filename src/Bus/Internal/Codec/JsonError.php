@@ -13,13 +13,13 @@ final class JsonError
 {
     /**
      * @param mixed $encoded objects of classes as arrays, maps as stdClass
-     * @throws Mismatch at the first offending value
+     * @throws MismatchException at the first offending value
      */
     public static function of(mixed $encoded): void
     {
         match (true) {
             \is_array($encoded) => self::each($encoded, static fn(int|string $key): string => \is_int($key) ? "[{$key}]" : ".{$key}"),
-            \is_object($encoded) => self::each((array) $encoded, Mismatch::segment(...)),
+            \is_object($encoded) => self::each((array) $encoded, MismatchException::segment(...)),
             \is_string($encoded) => Scalar::Text->encode($encoded),
             \is_float($encoded) => Scalar::Float->encode($encoded),
             default => null,
@@ -32,7 +32,7 @@ final class JsonError
             try {
                 \is_string($key) && Scalar::Text->encode($key);
                 self::of($value);
-            } catch (Mismatch $mismatch) {
+            } catch (MismatchException $mismatch) {
                 throw $mismatch->within($segment($key));
             }
         }

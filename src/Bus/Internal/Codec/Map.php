@@ -21,15 +21,15 @@ final class Map implements Type
     public function decode(mixed $value): mixed
     {
         if (!\is_array($value)) {
-            throw Mismatch::of($this->name(), $value);
+            throw MismatchException::of($this->name(), $value);
         }
         $key = 0;
         try {
             foreach ($value as $key => $item) {
                 $value[$this->checked($key)] = $this->item->decode($item);
             }
-        } catch (Mismatch $mismatch) {
-            throw $mismatch->within(Mismatch::segment($key));
+        } catch (MismatchException $mismatch) {
+            throw $mismatch->within(MismatchException::segment($key));
         }
 
         return $value;
@@ -38,7 +38,7 @@ final class Map implements Type
     public function encode(mixed $value): mixed
     {
         if (!\is_array($value)) {
-            throw Mismatch::of($this->name(), $value);
+            throw MismatchException::of($this->name(), $value);
         }
         $key = 0;
         // Not in place: an element may be a reference, and writing to it would change the message.
@@ -47,8 +47,8 @@ final class Map implements Type
             foreach ($value as $key => $item) {
                 $encoded[$this->checked($key)] = $this->item->encode($item);
             }
-        } catch (Mismatch $mismatch) {
-            throw $mismatch->within(Mismatch::segment($key));
+        } catch (MismatchException $mismatch) {
+            throw $mismatch->within(MismatchException::segment($key));
         }
 
         return (object) $encoded;
@@ -66,6 +66,6 @@ final class Map implements Type
 
     private function checked(int|string $key): int|string
     {
-        return !$this->intKeys || \is_int($key) ? $key : throw Mismatch::described('int keys', 'a string key');
+        return !$this->intKeys || \is_int($key) ? $key : throw MismatchException::described('int keys', 'a string key');
     }
 }

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 use Weft\Bus\Internal\Handlers\Handler;
-use Weft\Bus\MessageDecodingFailed;
-use Weft\Bus\MessageEncodingFailed;
+use Weft\Bus\MessageDecodingException;
+use Weft\Bus\MessageEncodingException;
 
 /**
  * One message class: its name on the wire and its coding as JSON.
@@ -37,7 +37,7 @@ final class MessageClass
      * @param (\Closure(array<string, mixed>): array<string, mixed>)|null $upcast brings the body to the version of the class
      * @param string $id of the message; empty where there is none
      *
-     * @throws MessageDecodingFailed
+     * @throws MessageDecodingException
      */
     public function decode(string $body, ?\Closure $upcast = null, string $id = ''): object
     {
@@ -52,24 +52,24 @@ final class MessageClass
         $this->bind($id);
         try {
             return $this->shape->decode($data);
-        } catch (Mismatch $mismatch) {
-            throw MessageDecodingFailed::mismatch($this->class, $mismatch->path(), $mismatch->expected, $mismatch->found);
+        } catch (MismatchException $mismatch) {
+            throw MessageDecodingException::mismatch($this->class, $mismatch->path(), $mismatch->expected, $mismatch->found);
         }
     }
 
     /**
      * @param string $id of the message; empty where there is none
-     * @throws MessageEncodingFailed
+     * @throws MessageEncodingException
      */
     public function encode(object $message, string $id = ''): string
     {
         $this->bind($id);
         try {
             $body = \json_encode($this->shape->encode($message), self::FLAGS, self::DEPTH);
-        } catch (Mismatch $mismatch) {
-            throw MessageEncodingFailed::at($this->class, $mismatch->path(), $mismatch->problem);
+        } catch (MismatchException $mismatch) {
+            throw MessageEncodingException::at($this->class, $mismatch->path(), $mismatch->problem);
         } catch (\Error $uninitialised) {
-            throw MessageEncodingFailed::at($this->class, '$', $uninitialised->getMessage());
+            throw MessageEncodingException::at($this->class, '$', $uninitialised->getMessage());
         }
 
         return $body === false ? throw $this->notJson($message) : $body;
@@ -87,22 +87,22 @@ final class MessageClass
         $this->binding->id = $id;
     }
 
-    private function notAnObject(mixed $data): MessageDecodingFailed
+    private function notAnObject(mixed $data): MessageDecodingException
     {
         return \json_last_error() === \JSON_ERROR_NONE
-            ? MessageDecodingFailed::mismatch($this->class, '$', 'object', Mismatch::typeOf($data))
-            : MessageDecodingFailed::malformed($this->class, \json_last_error_msg());
+            ? MessageDecodingException::mismatch($this->class, '$', 'object', MismatchException::typeOf($data))
+            : MessageDecodingException::malformed($this->class, \json_last_error_msg());
     }
 
-    private function notJson(object $message): MessageEncodingFailed
+    private function notJson(object $message): MessageEncodingException
     {
         $cause = \json_last_error_msg();
         try {
             JsonError::of($this->shape->encode($message));
-        } catch (Mismatch $mismatch) {
-            return MessageEncodingFailed::at($this->class, $mismatch->path(), $mismatch->problem);
+        } catch (MismatchException $mismatch) {
+            return MessageEncodingException::at($this->class, $mismatch->path(), $mismatch->problem);
         }
 
-        return MessageEncodingFailed::at($this->class, '$', $cause);
+        return MessageEncodingException::at($this->class, '$', $cause);
     }
 }

@@ -31,7 +31,7 @@ final class MixedType implements Type
             \is_string($value) => Scalar::Text->encode($value),
             \is_float($value) => Scalar::Float->encode($value),
             $value === null, \is_bool($value), \is_int($value) => $value,
-            default => throw Mismatch::of($this->name(), $value),
+            default => throw MismatchException::of($this->name(), $value),
         };
     }
 
@@ -48,15 +48,15 @@ final class MixedType implements Type
     private function encodeArray(int $depth, array $values): array
     {
         if ($depth > self::MAX_DEPTH) {
-            throw Mismatch::described('arrays nested at most ' . self::MAX_DEPTH . ' deep', 'more (a cycle?)');
+            throw MismatchException::described('arrays nested at most ' . self::MAX_DEPTH . ' deep', 'more (a cycle?)');
         }
         // Not in place: an element may be a reference, and writing to it would change the message.
         $encoded = [];
         foreach ($values as $key => $value) {
             try {
                 $encoded[$key] = $this->encodeAt($depth, $value);
-            } catch (Mismatch $mismatch) {
-                throw $mismatch->within(Mismatch::segment($key));
+            } catch (MismatchException $mismatch) {
+                throw $mismatch->within(MismatchException::segment($key));
             }
         }
 

@@ -24,18 +24,18 @@ enum Scalar: string implements Type
             $this === self::Bool && \is_bool($value),
             $this === self::Float && \is_float($value) && \is_finite($value) => $value,
             $this === self::Float && \is_int($value) => (float) $value,
-            $this === self::Float && \is_float($value) => throw Mismatch::described('float', 'a number out of range'),
-            default => throw Mismatch::of($this->value, $value),
+            $this === self::Float && \is_float($value) => throw MismatchException::described('float', 'a number out of range'),
+            default => throw MismatchException::of($this->value, $value),
         };
     }
 
     public function encode(mixed $value): mixed
     {
         if ($this === self::Float && \is_float($value) && !\is_finite($value)) {
-            throw Mismatch::described('a finite float', \is_nan($value) ? 'NAN' : 'INF');
+            throw MismatchException::described('a finite float', \is_nan($value) ? 'NAN' : 'INF');
         }
         if ($this === self::Text && \is_string($value) && \preg_match('//u', $value) !== 1) {
-            throw Mismatch::described('UTF-8 text (encode bytes as base64)', 'a string that is not UTF-8');
+            throw MismatchException::described('UTF-8 text (encode bytes as base64)', 'a string that is not UTF-8');
         }
 
         return $this->decode($value);

@@ -16,14 +16,14 @@ final class Sequence implements Type
     public function decode(mixed $value): mixed
     {
         if (!\is_array($value) || !\array_is_list($value)) {
-            throw Mismatch::of($this->name(), $value);
+            throw MismatchException::of($this->name(), $value);
         }
         $at = 0;
         try {
             foreach ($value as $at => $item) {
                 $value[$at] = $this->item->decode($item);
             }
-        } catch (Mismatch $mismatch) {
+        } catch (MismatchException $mismatch) {
             throw $mismatch->within("[{$at}]");
         }
 
@@ -33,7 +33,7 @@ final class Sequence implements Type
     public function encode(mixed $value): mixed
     {
         if (!\is_array($value) || !\array_is_list($value)) {
-            throw Mismatch::of($this->name(), $value);
+            throw MismatchException::of($this->name(), $value);
         }
         $at = 0;
         // Not in place: an element may be a reference, and writing to it would change the message.
@@ -42,7 +42,7 @@ final class Sequence implements Type
             foreach ($value as $at => $item) {
                 $encoded[] = $this->item->encode($item);
             }
-        } catch (Mismatch $mismatch) {
+        } catch (MismatchException $mismatch) {
             throw $mismatch->within("[{$at}]");
         }
 

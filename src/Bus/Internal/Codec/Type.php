@@ -13,13 +13,13 @@ interface Type
 {
     /**
      * @param mixed $value what json_decode() gave, objects as arrays
-     * @throws Mismatch
+     * @throws MismatchException
      */
     public function decode(mixed $value): mixed;
 
     /**
      * @return mixed what json_encode() takes; objects as arrays or stdClass
-     * @throws Mismatch
+     * @throws MismatchException
      */
     public function encode(mixed $value): mixed;
 

@@ -7,6 +7,7 @@ namespace Weft\Bus\Internal\Consuming;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Transport\Delivery;
+use Weft\Pool\PoolException;
 use Weft\Runtime\Mutex;
 use Weft\Sql\SqlException;
 
@@ -40,8 +41,8 @@ final class CrashGuard
 
     /**
      * @param \Closure(): void $handle
-     * @throws \Weft\Bus\CrashedTooOften
-     * @throws HandlingInterrupted when the database that counts is not to be had
+     * @throws \Weft\Bus\CrashedTooOftenException
+     * @throws HandlingInterruptedException when the database that counts is not to be had
      */
     public function guard(Delivery $delivery, Worker $worker, \Closure $handle): void
     {
@@ -71,11 +72,11 @@ final class CrashGuard
         for ($times = 1; true; $times++) {
             try {
                 return $question();
-            } catch (SqlException $exception) {
+            } catch (PoolException | SqlException $exception) {
                 if (!$this->outage->wait($exception, $times, $worker)) {
                     $this->logger->error('Redeliveries of queue {queue} cannot be counted, the message is requeued: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
                     delay(self::PAUSE);
-                    throw new HandlingInterrupted("Redeliveries cannot be counted: {$exception->getMessage()}", previous: $exception);
+                    throw new HandlingInterruptedException("Redeliveries cannot be counted: {$exception->getMessage()}", previous: $exception);
                 }
             }
         }

@@ -8,8 +8,9 @@ use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\ExceptionChain;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Wakeup;
-use Weft\Sql\ConnectionFailed;
-use Weft\Sql\ConnectionLost;
+use Weft\Pool\PoolException;
+use Weft\Sql\ConnectionException;
+use Weft\Sql\ConnectionLostException;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 
@@ -53,7 +54,7 @@ final class DatabaseOutage
      *
      * @param int<1, max> $times how often the message waits, this time included
      * @return bool false when it was something else, or when it makes no sense to wait again
-     * @throws HandlingInterrupted when the worker stops meanwhile
+     * @throws HandlingInterruptedException when the worker stops meanwhile
      */
     public function wait(\Throwable $thrown, int $times, Worker $worker): bool
     {
@@ -68,7 +69,7 @@ final class DatabaseOutage
             $this->probe($thrown, $worker, \min(self::LONGEST_PAUSE, self::FIRST_PAUSE * 2 ** ($times - 1)));
         }
         if ($worker->isStopping() && !$this->isAvailable()) {
-            throw new HandlingInterrupted('the worker was stopped while the database was unavailable');
+            throw new HandlingInterruptedException('the worker was stopped while the database was unavailable');
         }
 
         return true;
@@ -95,7 +96,9 @@ final class DatabaseOutage
             $this->database->execute(self::PROBE);
 
             return true;
-        } catch (SqlException $exception) {
+        } catch (PoolException) {
+            return false;
+        } catch (PoolException | SqlException $exception) {
             // Another error shows that the server is available.
             return $exception->sqlState !== null && !self::isOne($exception);
         }
@@ -105,7 +108,7 @@ final class DatabaseOutage
     public static function isOne(\Throwable $thrown): bool
     {
         foreach (ExceptionChain::of($thrown) as $error) {
-            if ($error instanceof ConnectionFailed || $error instanceof ConnectionLost) {
+            if ($error instanceof ConnectionException || $error instanceof ConnectionLostException) {
                 return true;
             }
             $state = $error instanceof SqlException ? $error->sqlState ?? '' : '';

@@ -95,7 +95,7 @@ final class DeliveryProcessor
             $worker->concurrency->breaker?->succeeded($delivery->tag);
 
             return Outcome::Succeeded;
-        } catch (HandlingInterrupted) {
+        } catch (HandlingInterruptedException) {
             $worker->release($delivery);
             $failing === null && $this->consumer->requeue($delivery);
 
@@ -107,9 +107,9 @@ final class DeliveryProcessor
             }
             $worker->release($delivery);
 
-            $worker->concurrency->breaker?->failed($delivery->tag, $thrown instanceof HandlingFailure ? $thrown->error : $thrown);
+            $worker->concurrency->breaker?->failed($delivery->tag, $thrown instanceof HandlingFailedException ? $thrown->error : $thrown);
 
-            return $this->fail($delivery, $thrown instanceof HandlingFailure ? $thrown : new HandlingFailure($thrown), $failing) ? Outcome::Failed : Outcome::Requeued;
+            return $this->fail($delivery, $thrown instanceof HandlingFailedException ? $thrown : new HandlingFailedException($thrown), $failing) ? Outcome::Failed : Outcome::Requeued;
         } finally {
             $this->stats->inFlight--;
             $this->metrics?->ended($delivery->type);
@@ -157,14 +157,14 @@ final class DeliveryProcessor
             /** @var list<Delivery> $lost */
             $lost = \array_column($failed, 0);
             $this->tellOfBatch($deliveries, $lost, (\hrtime(true) - $started) / 1e9);
-        } catch (HandlingInterrupted) {
+        } catch (HandlingInterruptedException) {
             $worker->release($deliveries[0]);
             \array_walk($deliveries, $this->consumer->requeue(...));
         } catch (\Throwable $thrown) {
             if (!$worker->isForced()) {
                 $worker->release($deliveries[0]);
                 foreach ($deliveries as $delivery) {
-                    $this->fail($delivery, $thrown instanceof HandlingFailure ? $thrown : new HandlingFailure($thrown, [$handler->name]));
+                    $this->fail($delivery, $thrown instanceof HandlingFailedException ? $thrown : new HandlingFailedException($thrown, [$handler->name]));
                 }
             }
         } finally {
@@ -193,11 +193,11 @@ final class DeliveryProcessor
     /** Dead-letters a delivery without calling a handler. */
     public function refuse(Delivery $delivery, \Throwable $why): void
     {
-        $this->fail($delivery, new HandlingFailure($why));
+        $this->fail($delivery, new HandlingFailedException($why));
     }
 
     /** @return bool whether it was settled */
-    private function fail(Delivery $delivery, HandlingFailure $failure, ?\Closure $failing = null): bool
+    private function fail(Delivery $delivery, HandlingFailedException $failure, ?\Closure $failing = null): bool
     {
         $this->stats->failed++;
         $this->metrics?->count('failed', $delivery->type);
@@ -211,13 +211,13 @@ final class DeliveryProcessor
         if ($dead !== [] && isset($delivery->headers[Header::REPLY_TO])) {
             $this->replies->send($delivery, $this->replies->ofFailure($delivery, $failure->error));
         }
-        $settled = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : HandlingFailure::together($dead, \count($dead)), $dead !== [], $failing);
+        $settled = $this->settle($delivery, $later, $dead === [] || $later === [] ? $failure : HandlingFailedException::together($dead, \count($dead)), $dead !== [], $failing);
         $this->tell(fn() => $this->observer?->failed($delivery->type, $failure->error, $settled && $dead !== []));
 
         return $settled;
     }
 
-    private function report(Delivery $delivery, HandlingFailure $failure, bool $comesBack): void
+    private function report(Delivery $delivery, HandlingFailedException $failure, bool $comesBack): void
     {
         $this->logger->log($comesBack ? LogLevel::WARNING : LogLevel::ERROR, $failure->handlers === []
             ? 'Message {type} {id} could not be handled: {error}'
@@ -240,9 +240,9 @@ final class DeliveryProcessor
     /**
      * Stores copies for delayed retries, then the dead letter, then acknowledges.
      *
-     * @param list<HandlingFailure> $later
+     * @param list<HandlingFailedException> $later
      */
-    private function settle(Delivery $delivery, array $later, HandlingFailure $failure, bool $park, ?\Closure $failing): bool
+    private function settle(Delivery $delivery, array $later, HandlingFailedException $failure, bool $park, ?\Closure $failing): bool
     {
         try {
             $failing === null || $failing();
@@ -284,7 +284,7 @@ final class DeliveryProcessor
     /**
      * Puts a message off and acknowledges it in one transaction.
      *
-     * @param non-empty-list<HandlingFailure> $later
+     * @param non-empty-list<HandlingFailedException> $later
      */
     private function swap(TransactionalConsumer $consumer, DelayedMessages $delays, Delivery $delivery, array $later): void
     {
@@ -300,14 +300,14 @@ final class DeliveryProcessor
     }
 
     /**
-     * @param non-empty-list<HandlingFailure> $failures
+     * @param non-empty-list<HandlingFailedException> $failures
      * @return array{Outgoing, float} what comes back, and after how many seconds
      */
     private function copy(Delivery $delivery, array $failures): array
     {
         $round = self::rounds($delivery) + 1;
-        $failure = HandlingFailure::together($failures, \count($failures));
-        $pause = \max(\array_map(static fn(HandlingFailure $part): float => $part->retry?->delayFor($round, Random::value()) ?? 0.0, $failures));
+        $failure = HandlingFailedException::together($failures, \count($failures));
+        $pause = \max(\array_map(static fn(HandlingFailedException $part): float => $part->retry?->delayFor($round, Random::value()) ?? 0.0, $failures));
         $headers = [
             Header::ATTEMPTS => (string) $failure->attempts($delivery),
             Header::RETRIES => (string) $round,

@@ -4,25 +4,25 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Consuming;
 
-use Weft\Bus\ClaimLost;
+use Weft\Bus\ClaimLostException;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Internal\MessageKind;
-use Weft\Bus\Internal\Persistence\AlreadyHandled;
+use Weft\Bus\Internal\Persistence\AlreadyHandledException;
 use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Setup;
-use Weft\Bus\MessageDecodingFailed;
-use Weft\Bus\NoHandler;
+use Weft\Bus\MessageDecodingException;
+use Weft\Bus\NoHandlerException;
 use Weft\Bus\BusStats;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Bus\Transport\TransactionalConsumer;
-use Weft\Bus\UnknownMessageType;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\UnknownMessageTypeException;
+use Weft\Bus\UnroutableMessageException;
 
 /**
  * Calls the handlers of a delivery, publishes what they send, and acknowledges it.
@@ -52,7 +52,7 @@ final class Dispatcher
 
     /**
      * @return bool false where it is done with although its handler has failed: a query's is answered, and not tried again
-     * @throws \Throwable when the delivery was not acknowledged; a {@see HandlingFailure} knows the handlers at fault
+     * @throws \Throwable when the delivery was not acknowledged; a {@see HandlingFailedException} knows the handlers at fault
      */
     public function dispatch(Delivery $delivery, Worker $worker): bool
     {
@@ -75,7 +75,7 @@ final class Dispatcher
         }
         $this->stats->events++;
         if (isset($delivery->headers[Header::REPLY_TO])) {
-            $this->setup->replies->send($delivery, $this->setup->replies->ofFailure($delivery, new NoHandler("\"{$delivery->type}\" is an event here; only commands and queries are answered")));
+            $this->setup->replies->send($delivery, $this->setup->replies->ofFailure($delivery, new NoHandlerException("\"{$delivery->type}\" is an event here; only commands and queries are answered")));
         }
 
         return $handled;
@@ -86,14 +86,14 @@ final class Dispatcher
      *
      * @param list<Handler> $handlers
      * @return list<Handler>
-     * @throws NoHandler when one of them is no longer there
+     * @throws NoHandlerException when one of them is no longer there
      */
     private static function failedBefore(array $handlers, Delivery $delivery): array
     {
         $names = \array_filter(\explode(', ', $delivery->headers[Header::FAILED_HANDLER]));
         $missing = \array_diff($names, \array_map(static fn(Handler $handler): string => $handler->name, $handlers));
         if ($missing !== []) {
-            throw new NoHandler('The message is retried for ' . \implode(', ', $missing) . ", which no longer handles \"{$delivery->type}\"");
+            throw new NoHandlerException('The message is retried for ' . \implode(', ', $missing) . ", which no longer handles \"{$delivery->type}\"");
         }
 
         return $names === [] ? $handlers : \array_values(\array_filter($handlers, static fn(Handler $handler): bool => \in_array($handler->name, $names, true)));
@@ -103,9 +103,9 @@ final class Dispatcher
     private function unhandled(Delivery $delivery): true
     {
         match (true) {
-            ($delivery->headers[Header::KIND] ?? null) === MessageKind::Command->value => throw new NoHandler("No handler for command \"{$delivery->type}\""),
+            ($delivery->headers[Header::KIND] ?? null) === MessageKind::Command->value => throw new NoHandlerException("No handler for command \"{$delivery->type}\""),
             $this->setup->codec->ofType($delivery->type) === null
-                => throw new UnknownMessageType("No handler and no message class is registered for type \"{$delivery->type}\""),
+                => throw new UnknownMessageTypeException("No handler and no message class is registered for type \"{$delivery->type}\""),
             default => $this->consumer->ack($delivery),
         };
 
@@ -131,7 +131,7 @@ final class Dispatcher
     {
         try {
             return $this->single($handler, $delivery, $worker);
-        } catch (HandlingFailure $failure) {
+        } catch (HandlingFailedException $failure) {
             $this->stats->failed++;
             $this->setup->logger->warning('Query {type} {id} failed in {handler}: {error}', [
                 'type' => $delivery->type,
@@ -159,7 +159,7 @@ final class Dispatcher
             try {
                 $this->settle($delivery, $publish);
             } catch (\Throwable $thrown) {
-                throw new HandlingFailure($thrown, [$handler->name]);
+                throw new HandlingFailedException($thrown, [$handler->name]);
             }
         }
         $this->stats->sent += \count($publish);
@@ -175,7 +175,7 @@ final class Dispatcher
         foreach ($handlers as $handler) {
             try {
                 \array_push($publish, ...$this->call($handler, $delivery, $worker));
-            } catch (HandlingFailure $failure) {
+            } catch (HandlingFailedException $failure) {
                 $failed[] = $failure;
             }
         }
@@ -188,7 +188,7 @@ final class Dispatcher
         }
         $this->stats->sent += \count($publish);
         if ($failed !== []) {
-            throw HandlingFailure::together($failed, \count($handlers));
+            throw HandlingFailedException::together($failed, \count($handlers));
         }
 
         return true;
@@ -199,8 +199,8 @@ final class Dispatcher
      *
      * @param Outgoing|null $reply for who waits for one
      * @return list<Outgoing> what it has sent
-     * @throws HandlingFailure
-     * @throws MessageDecodingFailed|ClaimLost no handler was reached
+     * @throws HandlingFailedException
+     * @throws MessageDecodingException|ClaimLostException no handler was reached
      */
     private function call(Handler $handler, Delivery $delivery, Worker $worker, ?TransactionalConsumer $enlist = null, ?Outgoing &$reply = null): array
     {
@@ -222,12 +222,12 @@ final class Dispatcher
                         return $this->invoker->invoke($handler, $message, $delivery, $enlist, $reply);
                     },
                 );
-            } catch (AlreadyHandled) {
+            } catch (AlreadyHandledException) {
                 $this->stats->duplicates++;
                 // The transaction with the acknowledgement was rolled back.
                 $enlist?->ack($delivery);
                 $reply = isset($delivery->headers[Header::REPLY_TO])
-                    ? $this->setup->replies->ofFailure($delivery, new AlreadyHandled('it was already handled, and replies are not stored'))
+                    ? $this->setup->replies->ofFailure($delivery, new AlreadyHandledException('it was already handled, and replies are not stored'))
                     : null;
 
                 return [];
@@ -241,7 +241,7 @@ final class Dispatcher
                 $calls++;
                 $retry = $this->setup->retries->of($handler, $thrown);
                 if ($calls > ($retry?->immediate ?? 0)) {
-                    throw new HandlingFailure($thrown, [$handler->name], $calls, $retry);
+                    throw new HandlingFailedException($thrown, [$handler->name], $calls, $retry);
                 }
             }
         }
@@ -263,14 +263,14 @@ final class Dispatcher
      * Publishes a handler's messages after its transaction has committed.
      *
      * @param list<Outgoing> $messages
-     * @throws UnroutableMessage|PublishFailed only where they are not noted
+     * @throws UnroutableMessageException|PublishException only where they are not noted
      */
     public function publish(array $messages): void
     {
         try {
             $this->setup->transport->publish($messages);
             $this->persistence?->sent($messages);
-        } catch (UnroutableMessage | PublishFailed $exception) {
+        } catch (UnroutableMessageException | PublishException $exception) {
             if ($this->persistence === null) {
                 throw $exception;
             }

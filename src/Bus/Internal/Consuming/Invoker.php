@@ -7,14 +7,14 @@ namespace Weft\Bus\Internal\Consuming;
 use Weft\Bus\Context;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\MessageKind;
-use Weft\Bus\Internal\Persistence\AlreadyHandled;
+use Weft\Bus\Internal\Persistence\AlreadyHandledException;
 use Weft\Bus\Internal\Persistence\DelayedMessages;
 use Weft\Bus\Internal\Persistence\InboxEntry;
 use Weft\Bus\Internal\Persistence\Persistence;
 use Weft\Bus\Internal\Sending\DelayStore;
 use Weft\Bus\Internal\Sending\HandlerOutbox;
 use Weft\Bus\Internal\Setup;
-use Weft\Bus\TransactionFinished;
+use Weft\Bus\TransactionFinishedException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
@@ -48,7 +48,7 @@ final class Invoker
      * @param Outgoing|null              $reply for who waits for one
      * @return list<Outgoing> what the handler has sent and did not leave at once; nothing of it when the handler throws
      *
-     * @throws AlreadyHandled when the handler has handled the message before; then it had no effect this time
+     * @throws AlreadyHandledException when the handler has handled the message before; then it had no effect this time
      */
     public function invoke(Handler $handler, object $message, Delivery $delivery, ?TransactionalConsumer $enlist = null, ?Outgoing &$reply = null): array
     {
@@ -63,7 +63,7 @@ final class Invoker
             });
         } catch (\Throwable $thrown) {
             if ($entry?->wasHandled()) {
-                throw new AlreadyHandled(previous: $thrown);
+                throw new AlreadyHandledException(previous: $thrown);
             }
             throw $thrown;
         } finally {
@@ -85,7 +85,7 @@ final class Invoker
             return;
         }
         if ($entry !== null && $context->redelivered() && $entry->wasHandled()) {
-            throw new AlreadyHandled();
+            throw new AlreadyHandledException();
         }
         $returned = ($handler->invoke)($message, $context, null);
         $handler->kind !== MessageKind::Event && $context->wantsReply() && $this->encodeReply($outbox, $context, $returned);
@@ -141,7 +141,7 @@ final class Invoker
             $returned = ($handler->invoke)($message, $context, $transaction);
             $handler->kind !== MessageKind::Event && $context->wantsReply() && $this->encodeReply($outbox, $context, $returned);
             if (!$transaction->isOpen()) {
-                throw new TransactionFinished("{$handler->name}() committed or rolled back its Transaction; the bus ends the transactions of handlers");
+                throw new TransactionFinishedException("{$handler->name}() committed or rolled back its Transaction; the bus ends the transactions of handlers");
             }
             $last === null || $last($transaction);
         } catch (\Throwable $thrown) {

@@ -4,26 +4,26 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Consuming;
 
-use Weft\Bus\ClaimLost;
-use Weft\Bus\CrashedTooOften;
-use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\ClaimLostException;
+use Weft\Bus\CrashedTooOftenException;
+use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\Internal\Handlers\Handler;
-use Weft\Bus\InvalidMessageClass;
-use Weft\Bus\MessageDecodingFailed;
-use Weft\Bus\MessageEncodingFailed;
-use Weft\Bus\NoHandler;
+use Weft\Bus\InvalidMessageClassError;
+use Weft\Bus\MessageDecodingException;
+use Weft\Bus\MessageEncodingException;
+use Weft\Bus\NoHandlerException;
 use Weft\Bus\Recoverable;
 use Weft\Bus\Retry;
-use Weft\Bus\Saga\SagaConflict;
-use Weft\Bus\TransactionFinished;
-use Weft\Bus\UnknownMessageType;
+use Weft\Bus\Saga\SagaConflictException;
+use Weft\Bus\TransactionFinishedException;
+use Weft\Bus\UnknownMessageTypeException;
 use Weft\Bus\Unrecoverable;
 use Weft\Lock\LockException;
-use Weft\Sql\ConnectionFailed;
-use Weft\Sql\ConnectionLost;
-use Weft\Sql\LockNotAvailable;
-use Weft\Sql\PoolExhausted;
-use Weft\Sql\TransactionAborted;
+use Weft\Sql\ConnectionException;
+use Weft\Sql\ConnectionLostException;
+use Weft\Sql\LockNotAvailableException;
+use Weft\Pool\PoolExhaustedException;
+use Weft\Sql\TransactionAbortedException;
 
 /**
  * Decides which failures of which handlers are retried.
@@ -33,11 +33,11 @@ use Weft\Sql\TransactionAborted;
 final class RetryPolicy
 {
     private const FINAL = [
-        Unrecoverable::class, MessageDecodingFailed::class, MessageEncodingFailed::class, InvalidMessageClass::class, NoHandler::class,
-        UnknownMessageType::class, TransactionFinished::class, DuplicateMessageId::class, CrashedTooOften::class, ClaimLost::class,
+        Unrecoverable::class, MessageDecodingException::class, MessageEncodingException::class, InvalidMessageClassError::class, NoHandlerException::class,
+        UnknownMessageTypeException::class, TransactionFinishedException::class, DuplicateMessageIdException::class, CrashedTooOftenException::class, ClaimLostException::class,
     ];
 
-    private const TRANSIENT = [Recoverable::class, LockException::class, TransactionAborted::class, LockNotAvailable::class, ConnectionLost::class, ConnectionFailed::class, PoolExhausted::class];
+    private const TRANSIENT = [Recoverable::class, LockException::class, TransactionAbortedException::class, LockNotAvailableException::class, ConnectionLostException::class, ConnectionException::class, PoolExhaustedException::class];
 
     private readonly Retry $transient;
 
@@ -74,7 +74,7 @@ final class RetryPolicy
             }
         }
 
-        if ($thrown instanceof SagaConflict) {
+        if ($thrown instanceof SagaConflictException) {
             return $this->conflict;
         }
 

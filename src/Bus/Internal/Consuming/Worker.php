@@ -12,7 +12,7 @@ use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\Handlers\Handlers;
 use Weft\Bus\Internal\Ordering\KeyQueues;
 use Weft\Bus\Internal\Ordering\OrderedProcessor;
-use Weft\Bus\Internal\Ordering\OrderUnknown;
+use Weft\Bus\Internal\Ordering\OrderUnknownException;
 use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Consumer;
@@ -221,7 +221,7 @@ final class Worker
         $this->tasks["key {$key}"] = $this->task(function () use ($key): void {
             try {
                 $this->order?->replay($key, $this);
-            } catch (OrderUnknown) {
+            } catch (OrderUnknownException) {
                 // The next worker handles the rest.
             } finally {
                 unset($this->tasks["key {$key}"]);
@@ -261,7 +261,7 @@ final class Worker
     {
         try {
             $this->order?->run($delivery, $key, $this);
-        } catch (OrderUnknown) {
+        } catch (OrderUnknownException) {
             // The message is requeued when the consumer closes.
         } finally {
             $this->next($key);

@@ -11,7 +11,7 @@ use Weft\Runtime\Mutex;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
-use Weft\Sql\UniqueViolation;
+use Weft\Sql\UniqueViolationException;
 
 use function Weft\delay;
 
@@ -118,7 +118,7 @@ final class SharedRateLimiter
     {
         try {
             $this->database->execute('INSERT INTO weft_rate_limits (name, reserved_us, clock_us) VALUES (?, 0, ?)', [$this->name, $this->now($this->database)]);
-        } catch (UniqueViolation) {
+        } catch (UniqueViolationException) {
             // Another process was first.
         }
     }

@@ -36,7 +36,7 @@ final class Attributes
      * @param class-string   $message
      * @param Validator|null $validator null for symfony/validator
      *
-     * @throws \Weft\Bus\InvalidHandler
+     * @throws \Weft\Bus\InvalidHandlerError
      */
     public static function of(\ReflectionMethod $method, object $service, string $message, ?Validator $validator): self
     {

@@ -10,7 +10,7 @@ use Weft\Bus\Context;
 use Weft\Bus\EventListener;
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\MessageKind;
-use Weft\Bus\InvalidHandler;
+use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\QueryHandler;
 use Weft\Bus\Validator;
 use Weft\Sql\Transaction;
@@ -30,7 +30,7 @@ final class HandlerCompiler
 
     /**
      * @return list<Handler>
-     * @throws InvalidHandler
+     * @throws InvalidHandlerError
      */
     public function compile(object $service): array
     {
@@ -44,7 +44,7 @@ final class HandlerCompiler
             }
         }
 
-        return $handlers !== [] ? $handlers : throw new InvalidHandler(
+        return $handlers !== [] ? $handlers : throw new InvalidHandlerError(
             \get_debug_type($service) . ' has no method marked with #[CommandHandler], #[EventListener] or #[QueryHandler]',
         );
     }

@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Handlers;
 
-use Weft\Bus\DuplicateHandler;
+use Weft\Bus\DuplicateHandlerError;
 use Weft\Bus\Internal\MessageKind;
-use Weft\Bus\InvalidHandler;
+use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\Middleware;
 
 /**
@@ -38,26 +38,26 @@ final class Handlers
         $this->ready = [];
     }
 
-    /** @throws DuplicateHandler|InvalidHandler */
+    /** @throws DuplicateHandlerError|InvalidHandlerError */
     public function add(Handler $handler): void
     {
         $type = $handler->message->type;
         $first = $this->byType[$type][0] ?? null;
         if ($first !== null && $first->kind !== $handler->kind) {
-            throw new DuplicateHandler("{$handler->message->class} is both {$first->kind->value} for {$first->name}() and "
+            throw new DuplicateHandlerError("{$handler->message->class} is both {$first->kind->value} for {$first->name}() and "
                 . "{$handler->kind->value} for {$handler->name}(); a message is either a command, a query or an event");
         }
         $name = \ucfirst($handler->kind->value);
         if ($first !== null && $handler->kind !== MessageKind::Event) {
-            throw $first->name === $handler->name ? new DuplicateHandler("Handler {$handler->name}() is registered twice") : new DuplicateHandler("{$name} {$handler->message->class} has two handlers, {$first->name}() and "
+            throw $first->name === $handler->name ? new DuplicateHandlerError("Handler {$handler->name}() is registered twice") : new DuplicateHandlerError("{$name} {$handler->message->class} has two handlers, {$first->name}() and "
                 . "{$handler->name}(); a {$handler->kind->value} has exactly one");
         }
         if ($first !== null && ($first->attributes->batch ?? $handler->attributes->batch) !== null) {
-            throw new DuplicateHandler("{$handler->message->class} has a batch handler and another one, {$first->name}() and {$handler->name}(); a batch handler must be the only one");
+            throw new DuplicateHandlerError("{$handler->message->class} has a batch handler and another one, {$first->name}() and {$handler->name}(); a batch handler must be the only one");
         }
         $isOrdered = $handler->message->policy?->isOrdered() ?? false;
         if ($isOrdered && $handler->attributes->batch !== null) {
-            throw new InvalidHandler("Handler {$handler->name}() takes batches of {$handler->message->class}, which are ordered and handled one at a time");
+            throw new InvalidHandlerError("Handler {$handler->name}() takes batches of {$handler->message->class}, which are ordered and handled one at a time");
         }
         $this->byType[$type][] = $handler;
         $handler->message->handler ??= $handler;

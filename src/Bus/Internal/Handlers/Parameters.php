@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Handlers;
 use Psr\Container\ContainerInterface;
 use Psr\Log\LoggerInterface;
 use Weft\Bus\Internal\UnknownAttribute;
-use Weft\Bus\InvalidHandler;
+use Weft\Bus\InvalidHandlerError;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
@@ -24,7 +24,7 @@ final class Parameters
         private readonly LoggerInterface $logger,
     ) {}
 
-    /** @throws InvalidHandler when the method cannot be called with a message */
+    /** @throws InvalidHandlerError when the method cannot be called with a message */
     public static function check(\ReflectionMethod $method): void
     {
         $problem = match (true) {
@@ -43,7 +43,7 @@ final class Parameters
      * The class of the first parameter.
      *
      * @return class-string
-     * @throws InvalidHandler
+     * @throws InvalidHandlerError
      */
     public static function message(\ReflectionMethod $method): string
     {
@@ -70,7 +70,7 @@ final class Parameters
      *
      * @param list<class-string> $given what is there anew with each call
      * @return list<string|\Closure(): mixed> one of `$given`, or what makes the argument
-     * @throws InvalidHandler
+     * @throws InvalidHandlerError
      */
     public function others(\ReflectionMethod $method, array $given): array
     {
@@ -84,12 +84,12 @@ final class Parameters
 
     /**
      * @param \ReflectionClass<object> $class with methods that may be handlers
-     * @throws InvalidHandler
+     * @throws InvalidHandlerError
      */
     public static function refuseUnknownAttributes(\ReflectionClass $class): void
     {
         if (($problem = UnknownAttribute::on($class)) !== null) {
-            throw new InvalidHandler("{$class->name} {$problem}");
+            throw new InvalidHandlerError("{$class->name} {$problem}");
         }
         foreach ($class->getMethods() as $method) {
             if (($problem = UnknownAttribute::on($method)) !== null) {
@@ -98,9 +98,9 @@ final class Parameters
         }
     }
 
-    public static function invalid(\ReflectionMethod $method, string $problem): InvalidHandler
+    public static function invalid(\ReflectionMethod $method, string $problem): InvalidHandlerError
     {
-        return new InvalidHandler("Handler {$method->class}::{$method->name}() {$problem}");
+        return new InvalidHandlerError("Handler {$method->class}::{$method->name}() {$problem}");
     }
 
     /** @param list<class-string> $given */

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Handlers;
 
 use Weft\Bus\Context;
-use Weft\Bus\HandlerTimedOut;
+use Weft\Bus\HandlerTimeoutException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Transaction;
 
@@ -40,7 +40,7 @@ final class TimeLimit
                     }
                 });
             } catch (TimeoutException $expired) {
-                throw $expired === $inner ? $expired : new HandlerTimedOut("{$context->handler()}() did not handle message {$context->messageId()} within {$seconds} seconds: {$expired->getMessage()}", $expired);
+                throw $expired === $inner ? $expired : new HandlerTimeoutException("{$context->handler()}() did not handle message {$context->messageId()} within {$seconds} seconds: {$expired->getMessage()}", $expired);
             }
         };
     }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Memory;
 
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Memory;
@@ -77,7 +77,7 @@ final class MemoryConsumer implements Consumer
 
     public function deadLetter(Delivery $delivery, array $headers): void
     {
-        $dead = $this->dead ?? throw new PublishFailed('A message in a dead-letter queue cannot be dead-lettered');
+        $dead = $this->dead ?? throw new PublishException('A message in a dead-letter queue cannot be dead-lettered');
         if ($this->settle($delivery)) {
             $dead->push($delivery->type, $delivery->body, $headers);
         }

@@ -6,8 +6,9 @@ namespace Weft\Bus\Internal\Ordering;
 
 use Psr\Log\LoggerInterface;
 use Weft\Lock\Lock;
-use Weft\Lock\LockLost;
+use Weft\Lock\LockLostException;
 use Weft\Lock\SqlStore;
+use Weft\Pool\PoolException;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -129,7 +130,7 @@ final class ActiveConsumerLock
         return detach(function () use ($lost): void {
             try {
                 $this->lock?->keep();
-            } catch (LockLost $exception) {
+            } catch (LockLostException $exception) {
                 $this->logger->error('The lock of the ordered queue was lost, consuming stops: {error}', ['error' => $exception->getMessage(), 'exception' => $exception]);
                 $this->wasLost = true;
                 $lost();
@@ -147,7 +148,7 @@ final class ActiveConsumerLock
     {
         try {
             $this->lock?->release();
-        } catch (LockLost | SqlException) {
+        } catch (LockLostException | PoolException | SqlException) {
             // Others then wait until it expires.
         }
     }
@@ -157,7 +158,7 @@ final class ActiveConsumerLock
         $asked = Lock::now();
         try {
             $fence = $this->store->acquire($this->name, $this->owner, self::SECONDS);
-        } catch (SqlException $exception) {
+        } catch (PoolException | SqlException $exception) {
             $this->logger->warning('The lock of the ordered queue could not be acquired: {error}', ['error' => $exception->getMessage(), 'exception' => $exception]);
 
             return null;

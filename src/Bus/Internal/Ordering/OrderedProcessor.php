@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Ordering;
 
 use Psr\Log\LoggerInterface;
-use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\Internal\Consuming\DeliveryProcessor;
 use Weft\Bus\Internal\Persistence\BlockedKeys;
 use Weft\Bus\Internal\Persistence\Persistence;
@@ -13,6 +13,7 @@ use Weft\Bus\Internal\Consuming\Outcome;
 use Weft\Bus\Internal\Consuming\Worker;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
+use Weft\Pool\PoolException;
 use Weft\Sql\SqlException;
 
 use function Weft\delay;
@@ -79,7 +80,7 @@ final class OrderedProcessor
                 $this->keys->add($this->queue, $key, $delivery);
                 $this->consumer->ack($delivery);
             });
-        } catch (DuplicateMessageId $duplicate) {
+        } catch (DuplicateMessageIdException $duplicate) {
             $this->handling->refuse($delivery, $duplicate);
         }
     }
@@ -116,7 +117,7 @@ final class OrderedProcessor
                 foreach ($this->keys->state($this->queue) as $key => ['released' => $released]) {
                     $released && $worker->replay((string) $key);
                 }
-            } catch (SqlException $exception) {
+            } catch (PoolException | SqlException $exception) {
                 $this->logger->warning('The released keys of queue {queue} could not be read: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
             }
         }
@@ -163,9 +164,9 @@ final class OrderedProcessor
                 $do();
 
                 return;
-            } catch (SqlException $exception) {
+            } catch (PoolException | SqlException $exception) {
                 if ($worker->isStopping()) {
-                    throw new OrderUnknown($exception->getMessage(), previous: $exception);
+                    throw new OrderUnknownException($exception->getMessage(), previous: $exception);
                 }
                 $this->logger->error('Ordered messages of queue {queue} wait for the database: {error}', ['queue' => $this->queue, 'error' => $exception->getMessage(), 'exception' => $exception]);
                 delay(self::PAUSE);

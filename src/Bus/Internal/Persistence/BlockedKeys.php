@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 use Weft\Bus\BlockedKey;
-use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\Header;
 use Weft\Bus\Transport\Delivery;
 use Weft\Sql\Bytes;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
-use Weft\Sql\UniqueViolation;
+use Weft\Sql\UniqueViolationException;
 
 /**
  * Blocked keys of ordered messages, and the messages behind them.
@@ -83,7 +83,7 @@ final class BlockedKeys
     /**
      * Appends a message to those that wait for its key. A message that is waiting already keeps its position.
      *
-     * @throws DuplicateMessageId when another one of the same id waits
+     * @throws DuplicateMessageIdException when another one of the same id waits
      */
     public function add(string $queue, string $key, Delivery $delivery): void
     {
@@ -92,10 +92,10 @@ final class BlockedKeys
             $this->database->execute('INSERT INTO weft_blocked_messages (queue, order_key, message_id, type, headers, body) VALUES (?, ?, ?, ?, ?, ?)', [
                 $queue, $key, $id, $delivery->type, Headers::encode($delivery->headers), new Bytes($delivery->body),
             ]);
-        } catch (UniqueViolation $violation) {
+        } catch (UniqueViolationException $violation) {
             $body = $this->database->execute('SELECT body FROM weft_blocked_messages WHERE queue = ? AND message_id = ?', [$queue, $id])->value();
             if ($body !== null && $body !== $delivery->body) {
-                throw new DuplicateMessageId("A message with the id {$id} and a different body already waits for the key {$key}", $violation);
+                throw new DuplicateMessageIdException("A message with the id {$id} and a different body already waits for the key {$key}", $violation);
             }
             // It was stored before, and its acknowledgement was lost.
         }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 use Psr\Log\LoggerInterface;
+use Weft\Pool\PoolException;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -68,7 +69,7 @@ final class DeferredDelete
                 $keys = \array_splice($this->keys, 0, self::BATCH);
                 shield(fn() => $this->erase($keys));
             }
-        } catch (SqlException $exception) {
+        } catch (PoolException | SqlException $exception) {
             $this->logger->warning('{count} rows of {table} could not be deleted, the relay deletes them: {error}', [
                 'count' => \count($keys),
                 'table' => $this->table,

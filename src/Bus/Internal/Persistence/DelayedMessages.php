@@ -95,7 +95,7 @@ final class DelayedMessages implements DelayStore
      * Publishes what is due.
      *
      * @return int how many messages
-     * @throws \Weft\Bus\PublishFailed|\Weft\Sql\SqlException
+     * @throws \Weft\Bus\PublishException|\Weft\Sql\SqlException
      */
     public function release(): int
     {

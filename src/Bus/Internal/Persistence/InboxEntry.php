@@ -4,10 +4,11 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Persistence;
 
-use Weft\Bus\DuplicateMessageId;
+use Weft\Bus\DuplicateMessageIdException;
 use Weft\Bus\Internal\Consuming\DatabaseOutage;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
+use Weft\Pool\PoolException;
 use Weft\Sql\Bytes;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -73,7 +74,7 @@ final class InboxEntry
      * Whether the message was handled before. Then this is why its transaction failed, whatever the first error was. Also true when the
      * connection was lost during a commit that took effect.
      *
-     * @throws DuplicateMessageId when it was another message of the same id
+     * @throws DuplicateMessageIdException when it was another message of the same id
      * @throws SqlException when the database is away and cannot say
      */
     public function wasHandled(): bool
@@ -83,7 +84,7 @@ final class InboxEntry
         }
         try {
             $handled = $this->database->execute(self::FIND, [$this->id, $this->consumer])->value();
-        } catch (SqlException $exception) {
+        } catch (PoolException | SqlException $exception) {
             if (DatabaseOutage::isOne($exception)) {
                 // The answer is unknown, and a duplicate must not count as a failure.
                 throw $exception;
@@ -92,7 +93,7 @@ final class InboxEntry
             return false;
         }
         if ($handled !== null && $handled !== self::fingerprint($this->delivery->body)) {
-            throw new DuplicateMessageId("A message with the id {$this->id} and a different body was handled before");
+            throw new DuplicateMessageIdException("A message with the id {$this->id} and a different body was handled before");
         }
 
         return $handled !== null;

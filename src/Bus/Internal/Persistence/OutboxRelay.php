@@ -37,7 +37,7 @@ final class OutboxRelay
      * Makes one pass and publishes what is due.
      *
      * @return int how many messages were sent
-     * @throws \Weft\Bus\PublishFailed|\Weft\Sql\SqlException
+     * @throws \Weft\Bus\PublishException|\Weft\Sql\SqlException
      */
     public function look(): int
     {

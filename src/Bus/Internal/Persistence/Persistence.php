@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 use Psr\Log\LoggerInterface;
-use Weft\Bus\CrashedTooOften;
+use Weft\Bus\CrashedTooOftenException;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\Internal\Identifier;
@@ -122,7 +122,7 @@ final class Persistence
      * Counts a redelivery before the message is handled again.
      *
      * @return int how often whoever handled it has gone away
-     * @throws CrashedTooOften when that is enough
+     * @throws CrashedTooOftenException when that is enough
      */
     public function countRedelivery(Delivery $delivery, string $queue): int
     {
@@ -132,7 +132,7 @@ final class Persistence
         }
         $crashes = $this->redeliveries->note($id, $this->consumer($queue));
         if ($crashes >= $this->options->maxCrashes) {
-            throw new CrashedTooOften("Message {$id} of queue \"{$queue}\" was handled {$crashes} times by workers that ended before they acknowledged it");
+            throw new CrashedTooOftenException("Message {$id} of queue \"{$queue}\" was handled {$crashes} times by workers that ended before they acknowledged it");
         }
 
         return $crashes;

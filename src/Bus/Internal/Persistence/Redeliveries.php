@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 use Psr\Log\LoggerInterface;
+use Weft\Pool\PoolException;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
@@ -51,7 +52,7 @@ final class Redeliveries
     {
         try {
             $this->database->execute('DELETE FROM weft_redeliveries WHERE message_id = ? AND consumer = ?', [$id, $consumer]);
-        } catch (SqlException $exception) {
+        } catch (PoolException | SqlException $exception) {
             // The row is deleted after the retention; until then it belongs to a message that is not redelivered.
             $this->logger->warning('The redelivery count of message {id} could not be deleted: {error}', ['id' => $id, 'error' => $exception->getMessage(), 'exception' => $exception]);
         }

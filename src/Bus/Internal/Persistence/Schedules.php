@@ -9,8 +9,9 @@ use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Cron;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\Internal\MessageKind;
+use Weft\Pool\PoolException;
 use Weft\Runtime\CancelledException;
-use Weft\Sql\ConstraintViolation;
+use Weft\Sql\ConstraintViolationException;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
@@ -89,7 +90,7 @@ final class Schedules
         }
         try {
             return $this->advance($name, $cron, $command, $row, $now);
-        } catch (SqlException | CancelledException $exception) {
+        } catch (PoolException | SqlException | CancelledException $exception) {
             throw $exception;
         } catch (\Throwable $thrown) {
             // Its command could not be created. Other schedules must not wait for it.
@@ -166,7 +167,7 @@ final class Schedules
     {
         try {
             $this->database->execute('INSERT INTO weft_schedules (name, rule, due) VALUES (?, ?, ?)', [$name, $cron->rule, $due]);
-        } catch (ConstraintViolation) {
+        } catch (ConstraintViolationException) {
             // Another worker was first; the next check finds its row.
         }
     }

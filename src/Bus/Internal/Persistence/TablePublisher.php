@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Persistence;
 
 use Psr\Log\LoggerInterface;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\DatabaseTransport;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\UnroutableMessageException;
 use Weft\Runtime\TimeoutException;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
@@ -58,7 +58,7 @@ final class TablePublisher
      * @return array{list<array<string, mixed>>, list<array<string, mixed>>} rows taken, and those of them that are still
      *         there because they have no queue
      *
-     * @throws PublishFailed the rows are still there
+     * @throws PublishException the rows are still there
      * @throws \Weft\Sql\SqlException
      */
     public function carry(string $condition, array $parameters): array
@@ -66,7 +66,7 @@ final class TablePublisher
         try {
             return shield(fn(): array => timeout(self::LIMIT, fn(): array => $this->take($condition, $parameters)));
         } catch (TimeoutException $late) {
-            throw new PublishFailed(\sprintf('Messages of %s could not be published within %d seconds; they stay in the table', $this->table, self::LIMIT), $late);
+            throw new PublishException(\sprintf('Messages of %s could not be published within %d seconds; they stay in the table', $this->table, self::LIMIT), $late);
         }
     }
 
@@ -142,8 +142,8 @@ final class TablePublisher
             $this->hand($connection, $queue, \array_map(self::message(...), $rows));
 
             return [];
-        } catch (UnroutableMessage | PublishFailed $failed) {
-            if ($failed instanceof PublishFailed && !$failed->refused) {
+        } catch (UnroutableMessageException | PublishException $failed) {
+            if ($failed instanceof PublishException && !$failed->refused) {
                 throw $failed;
             }
             if (\count($rows) === 1) {

@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\Internal\Consuming\DatabaseOutage;
 use Weft\Bus\Internal\Wakeup;
+use Weft\Pool\PoolException;
 use Weft\Runtime\Task;
 use Weft\Sql\SqlException;
 
@@ -36,7 +37,7 @@ final class AckBatcher
     private int $closing = 0;
 
     /** What no waiting helps against. */
-    public ?SqlException $failure = null;
+    public PoolException|SqlException|null $failure = null;
 
     private readonly Wakeup $idle;
 
@@ -104,7 +105,7 @@ final class AckBatcher
                 try {
                     $this->next();
                     $pause = self::FIRST_PAUSE;
-                } catch (SqlException $exception) {
+                } catch (PoolException | SqlException $exception) {
                     if (!DatabaseOutage::isOne($exception)) {
                         $this->failure = $exception;
 

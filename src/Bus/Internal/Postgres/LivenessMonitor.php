@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\Internal\Consuming\DatabaseOutage;
 use Weft\Internal\Jitter;
+use Weft\Pool\PoolException;
 use Weft\Runtime\Task;
 use Weft\Sql\SqlException;
 
@@ -61,7 +62,7 @@ final class LivenessMonitor
                 if ($this->store->releaseDead() > 0) {
                     $this->arrivals->announce();
                 }
-            } catch (SqlException $exception) {
+            } catch (PoolException | SqlException $exception) {
                 DatabaseOutage::isOne($exception) || $this->notices->warn('Dead consumers could not be detected: {error}', ['error' => $exception->getMessage()]);
             }
             // At random, so that the processes do not look all at once.

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Postgres;
 
+use Weft\Pool\PoolException;
 use Weft\Runtime\Mutex;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -88,7 +89,7 @@ final class LivenessSession
                     $this->session?->flush();
                 }
             }));
-        } catch (SqlException) {
+        } catch (PoolException | SqlException) {
             $this->leave();
         }
     }
@@ -119,7 +120,7 @@ final class LivenessSession
             $session->flush();
 
             return $locked->value();
-        } catch (SqlException $exception) {
+        } catch (PoolException | SqlException $exception) {
             $this->leave();
             throw $exception;
         }

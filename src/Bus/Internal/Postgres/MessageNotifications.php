@@ -6,6 +6,7 @@ namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Wakeup;
+use Weft\Pool\PoolException;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
 use Weft\Sql\Listener;
@@ -119,7 +120,7 @@ final class MessageNotifications
                 $transaction->execute('SET LOCAL synchronous_commit = off');
                 $transaction->notify(self::CHANNEL, $this->own);
             });
-        } catch (SqlException) {
+        } catch (PoolException | SqlException) {
             // Whoever waits looks after a second.
         }
     }
@@ -137,7 +138,7 @@ final class MessageNotifications
                 }
 
                 return;
-            } catch (SqlException) {
+            } catch (PoolException | SqlException) {
                 $this->listener?->close();
                 $this->listener = null;
             }

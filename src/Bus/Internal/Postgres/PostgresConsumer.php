@@ -8,12 +8,13 @@ use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Persistence\Headers;
 use Weft\Bus\Internal\Consuming\DatabaseOutage;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TransactionalConsumer;
-use Weft\Bus\TransportFailed;
-use Weft\Bus\UndefinedQueue;
-use Weft\Sql\ConnectionLost;
+use Weft\Bus\TransportException;
+use Weft\Bus\UndefinedQueueException;
+use Weft\Pool\PoolException;
+use Weft\Sql\ConnectionLostException;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
@@ -116,8 +117,8 @@ final class PostgresConsumer implements TransactionalConsumer
             $dead = $this->store->queues->id(DeadLetters::queueOf($this->queueName));
             [$id, $consumer] = $this->unsettled[$delivery->tag] ?? self::NOBODYS;
             $this->store->move($consumer, $id, $dead, $headers);
-        } catch (SqlException | UndefinedQueue $exception) {
-            throw new PublishFailed("Cannot dead-letter a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException | UndefinedQueueException $exception) {
+            throw new PublishException("Cannot dead-letter a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
         }
         $this->forget($delivery);
     }
@@ -141,7 +142,7 @@ final class PostgresConsumer implements TransactionalConsumer
         [$id, $consumer] = $this->unsettled[$delivery->tag] ?? self::NOBODYS;
         $this->store->settleIn($transaction, $consumer, $id);
         if ($this->closed) {
-            throw new PublishFailed("The consumer of \"{$this->queueName}\" was closed while it handled a message, which was requeued");
+            throw new PublishException("The consumer of \"{$this->queueName}\" was closed while it handled a message, which was requeued");
         }
     }
 
@@ -173,7 +174,7 @@ final class PostgresConsumer implements TransactionalConsumer
             try {
                 // Also of a session that is over: somebody else may not have noticed yet.
                 $this->id === 0 || $this->store->release($this->id);
-            } catch (SqlException) {
+            } catch (PoolException | SqlException) {
                 // The lock goes with the session, and then others give back what it had.
             }
             $this->arrivals->announce();
@@ -195,11 +196,11 @@ final class PostgresConsumer implements TransactionalConsumer
             try {
                 $deliveries = shield(fn(): array => $this->claim($room));
                 break;
-            } catch (SqlException $exception) {
+            } catch (PoolException | SqlException $exception) {
                 if (!DatabaseOutage::isOne($exception)) {
                     throw $this->failed($exception);
                 }
-                if ($lost > Queues::POOLED || !$exception instanceof ConnectionLost) {
+                if ($lost > Queues::POOLED || !$exception instanceof ConnectionLostException) {
                     $this->gone($exception);
 
                     return [];
@@ -244,7 +245,7 @@ final class PostgresConsumer implements TransactionalConsumer
         return $deliveries;
     }
 
-    private function gone(SqlException $exception): void
+    private function gone(PoolException|SqlException $exception): void
     {
         if (!$this->away) {
             $this->away = true;
@@ -266,8 +267,8 @@ final class PostgresConsumer implements TransactionalConsumer
         }
     }
 
-    private function failed(SqlException $exception): TransportFailed
+    private function failed(PoolException|SqlException $exception): TransportException
     {
-        return new TransportFailed("Cannot consume queue \"{$this->queueName}\": {$exception->getMessage()}", $exception);
+        return new TransportException("Cannot consume queue \"{$this->queueName}\": {$exception->getMessage()}", $exception);
     }
 }

@@ -5,9 +5,10 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\Internal\Wakeup;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\UnroutableMessageException;
+use Weft\Pool\PoolException;
 use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
@@ -39,7 +40,7 @@ final class Publisher
 
     /**
      * @param iterable<Outgoing> $messages
-     * @throws UnroutableMessage|PublishFailed
+     * @throws UnroutableMessageException|PublishException
      */
     public function publish(iterable $messages): void
     {
@@ -60,7 +61,7 @@ final class Publisher
 
     /**
      * @param list<Outgoing> $messages
-     * @throws PublishFailed|\Weft\Bus\UndefinedQueue
+     * @throws PublishException|\Weft\Bus\UndefinedQueueException
      */
     public function put(string $queue, array $messages): void
     {
@@ -73,7 +74,7 @@ final class Publisher
      *
      * @param list<Outgoing>             $messages
      * @param \Closure(Transaction): mixed $work
-     * @throws UnroutableMessage|PublishFailed nothing has happened
+     * @throws UnroutableMessageException|PublishException nothing has happened
      */
     public function with(array $messages, \Closure $work): void
     {
@@ -88,7 +89,7 @@ final class Publisher
      * Publishes as part of a transaction whose end is up to the caller.
      *
      * @param list<Outgoing> $messages
-     * @throws UnroutableMessage nothing was published
+     * @throws UnroutableMessageException nothing was published
      */
     public function in(Transaction $transaction, array $messages): void
     {
@@ -111,8 +112,8 @@ final class Publisher
             $this->working ? $this->done->wait() : $this->work();
         }
         if ($publication->failure !== null) {
-            throw $publication->failure instanceof SqlException
-                ? new PublishFailed("Cannot publish in PostgreSQL: {$publication->failure->getMessage()}", $publication->failure)
+            throw $publication->failure instanceof PoolException || $publication->failure instanceof SqlException
+                ? new PublishException("Cannot publish in PostgreSQL: {$publication->failure->getMessage()}", $publication->failure)
                 : $publication->failure;
         }
 
@@ -164,8 +165,8 @@ final class Publisher
     {
         try {
             return $work();
-        } catch (SqlException $exception) {
-            throw new PublishFailed(\rtrim("Cannot publish {$where}") . " in PostgreSQL: {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException $exception) {
+            throw new PublishException(\rtrim("Cannot publish {$where}") . " in PostgreSQL: {$exception->getMessage()}", $exception);
         }
     }
 }

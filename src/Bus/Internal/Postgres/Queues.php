@@ -6,10 +6,10 @@ namespace Weft\Bus\Internal\Postgres;
 
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\UndefinedQueue;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\UndefinedQueueException;
+use Weft\Bus\UnroutableMessageException;
 use Weft\Sql\Connection;
-use Weft\Sql\ConnectionLost;
+use Weft\Sql\ConnectionLostException;
 use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
@@ -55,7 +55,7 @@ final class Queues
         }
     }
 
-    /** @throws UndefinedQueue */
+    /** @throws UndefinedQueueException */
     public function id(string $queue): int
     {
         return $this->ask('SELECT id FROM weft_queues WHERE name = ?', [$queue])
@@ -98,14 +98,14 @@ final class Queues
         return $this->ask('SELECT count(*) FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL', self::range($queue));
     }
 
-    public static function nowhere(Outgoing $message): UnroutableMessage
+    public static function nowhere(Outgoing $message): UnroutableMessageException
     {
-        return UnroutableMessage::of($message->type, 'this PostgreSQL database');
+        return UnroutableMessageException::of($message->type, 'this PostgreSQL database');
     }
 
-    public static function undefined(string $queue): UndefinedQueue
+    public static function undefined(string $queue): UndefinedQueueException
     {
-        return new UndefinedQueue("Queue \"{$queue}\" is not declared in this PostgreSQL database");
+        return new UndefinedQueueException("Queue \"{$queue}\" is not declared in this PostgreSQL database");
     }
 
     /** @return array{int, int} the first id of a queue, and the first after it */
@@ -124,7 +124,7 @@ final class Queues
         for ($lost = 1; true; $lost++) {
             try {
                 return $this->database->execute($query, $parameters)->value();
-            } catch (ConnectionLost $exception) {
+            } catch (ConnectionLostException $exception) {
                 if ($lost > self::POOLED) {
                     throw $exception;
                 }

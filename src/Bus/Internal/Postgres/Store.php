@@ -8,7 +8,7 @@ use Weft\Bus\Header;
 use Weft\Bus\Priority;
 use Weft\Bus\Internal\Persistence\Headers;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\UndefinedQueue;
+use Weft\Bus\UndefinedQueueException;
 use Weft\Sql\Bytes;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
@@ -110,7 +110,7 @@ final class Store
 
     /**
      * @param list<Outgoing> $messages
-     * @throws UndefinedQueue
+     * @throws UndefinedQueueException
      */
     public function insertInto(Connection $connection, string $queue, array $messages): void
     {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bus\Internal\Postgres;
 
+use Weft\Pool\PoolException;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -39,7 +40,7 @@ final class Vacuum
         try {
             // Whoever finds another one at it passes: SKIP_LOCKED. Shortening the file would lock out everybody else.
             $this->database->execute('VACUUM (SKIP_LOCKED, TRUNCATE FALSE) weft_messages');
-        } catch (SqlException) {
+        } catch (PoolException | SqlException) {
             // An account that does not own the table leaves it to autovacuum; a server that is away has other worries.
         }
     }

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Amqp\AmqpException;
-use Weft\Amqp\Refused;
+use Weft\Amqp\BrokerException;
 use Weft\Bus\Internal\Sending\DelayStore;
-use Weft\Bus\NotCancellable;
-use Weft\Bus\PublishFailed;
-use Weft\Bus\TopologyConflict;
+use Weft\Bus\NotCancellableException;
+use Weft\Bus\PublishException;
+use Weft\Bus\TopologyConflictException;
 use Weft\Bus\Transport\Outgoing;
 use Weft\Native\AmqpConnection;
 use Weft\Runtime\Mutex;
@@ -94,10 +94,10 @@ final class DelayQueues implements DelayStore
         $this->enter($message, $seconds, 'must.' . self::toQueue($queue));
     }
 
-    /** @throws NotCancellable always */
+    /** @throws NotCancellableException always */
     public function cancel(string $messageId): bool
     {
-        throw new NotCancellable("Message {$messageId} cannot be cancelled: without a database delayed messages wait in queues of RabbitMQ. Pass a Database to Bus::connect()");
+        throw new NotCancellableException("Message {$messageId} cannot be cancelled: without a database delayed messages wait in queues of RabbitMQ. Pass a Database to Bus::connect()");
     }
 
     private function enter(Outgoing $message, float $seconds, string $target): void
@@ -136,9 +136,9 @@ final class DelayQueues implements DelayStore
         try {
             shield(fn() => Scheduler::await($this->connection->declare($exchanges, $queues, $bindings)));
         } catch (AmqpException $exception) {
-            throw $exception instanceof Refused && $exception->getCode() === self::PRECONDITION_FAILED
-                ? new TopologyConflict("The delay queues exist with other arguments: {$exception->getMessage()}", $exception)
-                : new PublishFailed("Cannot declare the delay queues: {$exception->getMessage()}", $exception);
+            throw $exception instanceof BrokerException && $exception->getCode() === self::PRECONDITION_FAILED
+                ? new TopologyConflictException("The delay queues exist with other arguments: {$exception->getMessage()}", $exception)
+                : new PublishException("Cannot declare the delay queues: {$exception->getMessage()}", $exception);
         }
         $this->isDeclared = true;
     }

@@ -5,16 +5,16 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Amqp\AmqpException;
-use Weft\Amqp\Refused;
-use Weft\Amqp\Unroutable;
-use Weft\Amqp\UsageError;
+use Weft\Amqp\BrokerException;
+use Weft\Amqp\MessageReturnedException;
+use Weft\UsageError;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Priority;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\UndefinedQueue;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\UndefinedQueueException;
+use Weft\Bus\UnroutableMessageException;
 use Weft\Native\AmqpConnection;
 use Weft\Native\AmqpPublisher;
 use Weft\Runtime\Internal\Scheduler;
@@ -49,14 +49,14 @@ final class Publisher
 
     /**
      * @param iterable<Outgoing> $messages not an empty array
-     * @throws UnroutableMessage|PublishFailed
+     * @throws UnroutableMessageException|PublishException
      */
     public function publishConfirmed(iterable $messages): void
     {
         try {
             \is_array($messages) && \count($messages) === 1 ? $this->one($messages[0]) : $this->batch($messages);
-        } catch (Unroutable $unroutable) {
-            throw new UnroutableMessage("No queue is declared for this command; declare() or consume() of the bus that handles it declares one: {$unroutable->getMessage()}", $unroutable);
+        } catch (MessageReturnedException $unroutable) {
+            throw new UnroutableMessageException("No queue is declared for this command; declare() or consume() of the bus that handles it declares one: {$unroutable->getMessage()}", $unroutable);
         } catch (AmqpException | UsageError $exception) {
             throw self::failed('', $exception);
         }
@@ -66,7 +66,7 @@ final class Publisher
      * Returns when the messages are on their way to the socket.
      *
      * @param iterable<Outgoing> $messages
-     * @throws PublishFailed
+     * @throws PublishException
      */
     public function publishUnconfirmed(iterable $messages): void
     {
@@ -85,7 +85,7 @@ final class Publisher
      *
      * @param list<Outgoing>       $messages
      * @param array<string, mixed> $extra    of the delivery that is parked
-     * @throws UndefinedQueue|PublishFailed
+     * @throws UndefinedQueueException|PublishException
      */
     public function publishTo(string $queue, array $messages, array $extra = []): void
     {
@@ -97,8 +97,8 @@ final class Publisher
                 $watched[] = $this->hand($publisher, '', $queue, $message, Properties::direct($message, $extra), true, true);
             }
             $this->awaitAll($watched);
-        } catch (Unroutable $unroutable) {
-            throw new UndefinedQueue("Queue \"{$queue}\" is not declared on the broker: {$unroutable->getMessage()}", $unroutable);
+        } catch (MessageReturnedException $unroutable) {
+            throw new UndefinedQueueException("Queue \"{$queue}\" is not declared on the broker: {$unroutable->getMessage()}", $unroutable);
         } catch (AmqpException $exception) {
             throw self::failed(" to queue \"{$queue}\"", $exception);
         }
@@ -107,7 +107,7 @@ final class Publisher
     /**
      * Sends a message through an exchange of the transport's own, persistent and confirmed.
      *
-     * @throws PublishFailed
+     * @throws PublishException
      */
     public function publishVia(string $exchange, string $key, Outgoing $message): void
     {
@@ -158,7 +158,7 @@ final class Publisher
         }
         try {
             Scheduler::await($publisher->flush());
-        } catch (Unroutable $unroutable) {
+        } catch (MessageReturnedException $unroutable) {
             // The channel has answered for everything: the next batch may use it.
             $this->idle[] = $publisher;
             throw $unroutable;
@@ -199,9 +199,9 @@ final class Publisher
     }
 
     /** All headers share one frame, and a body has a limit of the broker's: of a message that keeps neither nobody else is to suffer. */
-    private static function failed(string $where, AmqpException|UsageError $exception): PublishFailed
+    private static function failed(string $where, AmqpException|UsageError $exception): PublishException
     {
-        return new PublishFailed("Cannot publish{$where}: {$exception->getMessage()}", $exception, refused: $exception instanceof Refused || $exception instanceof UsageError);
+        return new PublishException("Cannot publish{$where}: {$exception->getMessage()}", $exception, refused: $exception instanceof BrokerException || $exception instanceof UsageError);
     }
 
     private function open(bool $confirm): AmqpPublisher

@@ -5,19 +5,19 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Amqp\AmqpException;
-use Weft\Amqp\ConsumerCancelled;
-use Weft\Amqp\UsageError;
+use Weft\Amqp\ConsumerCancelledException;
+use Weft\UsageError;
 use Weft\Bus\BusException;
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\Consuming\RemoteConsumer;
 use Weft\Bus\Internal\Wakeup;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\TransportFailed;
-use Weft\Bus\UndefinedQueue;
+use Weft\Bus\TransportException;
+use Weft\Bus\UndefinedQueueException;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
 use Weft\Runtime\TimeoutException;
@@ -165,8 +165,8 @@ final class RabbitMqConsumer implements RemoteConsumer
         $letter = new Outgoing($delivery->type, $delivery->body, $headers, mustRoute: true);
         try {
             $this->publisher->publishTo(DeadLetters::queueOf($this->queue), [$letter], $delivery->extra);
-        } catch (UndefinedQueue $undefined) {
-            throw new PublishFailed("Cannot dead-letter a message of \"{$this->queue}\": {$undefined->getMessage()}", $undefined);
+        } catch (UndefinedQueueException $undefined) {
+            throw new PublishException("Cannot dead-letter a message of \"{$this->queue}\": {$undefined->getMessage()}", $undefined);
         }
     }
 
@@ -190,19 +190,19 @@ final class RabbitMqConsumer implements RemoteConsumer
     private function fetch(int $max): array
     {
         if ($this->failure !== null) {
-            throw new TransportFailed("Cannot consume queue \"{$this->queue}\": {$this->failure->getMessage()}", $this->failure);
+            throw new TransportException("Cannot consume queue \"{$this->queue}\": {$this->failure->getMessage()}", $this->failure);
         }
         if ($this->fetch !== null) {
             return [];
         }
         try {
             $here = $this->subscription->next($max);
-        } catch (ConsumerCancelled $cancelled) {
+        } catch (ConsumerCancelledException $cancelled) {
             $this->fetch = detach($this->reopen(...), $cancelled);
 
             return [];
         } catch (AmqpException $exception) {
-            throw new TransportFailed("Cannot consume queue \"{$this->queue}\": {$exception->getMessage()}", $exception);
+            throw new TransportException("Cannot consume queue \"{$this->queue}\": {$exception->getMessage()}", $exception);
         }
         if (\is_int($here)) {
             // Detached: no scope of the caller should wait for it.
@@ -220,7 +220,7 @@ final class RabbitMqConsumer implements RemoteConsumer
         try {
             $arrived = Scheduler::await($operation);
             $this->stopped ? $this->giveBack($arrived) : \array_push($this->fetched, ...$arrived);
-        } catch (ConsumerCancelled $cancelled) {
+        } catch (ConsumerCancelledException $cancelled) {
             $this->reopen($cancelled);
         } catch (AmqpException $exception) {
             $this->failure = $exception;
@@ -231,7 +231,7 @@ final class RabbitMqConsumer implements RemoteConsumer
     }
 
     /** The queue is gone. What waits in it is lost to everybody; what comes from now on must find it again. */
-    private function reopen(ConsumerCancelled $cancelled): void
+    private function reopen(ConsumerCancelledException $cancelled): void
     {
         try {
             if (!$this->stopped && !$this->subscription->reopen()) {

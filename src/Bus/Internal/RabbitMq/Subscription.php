@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\RabbitMq;
 
 use Weft\Amqp\AmqpException;
-use Weft\Amqp\ConnectionLost;
+use Weft\Amqp\ConnectionLostException;
 use Weft\Native\AmqpConsumer;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\TimeoutException;
@@ -77,8 +77,8 @@ final class Subscription
                 $this->open();
 
                 return true;
-            } catch (AmqpException | \Weft\Bus\TransportFailed $exception) {
-                if (!($exception instanceof ConnectionLost || $exception->getPrevious() instanceof ConnectionLost)) {
+            } catch (AmqpException | \Weft\Bus\TransportException $exception) {
+                if (!($exception instanceof ConnectionLostException || $exception->getPrevious() instanceof ConnectionLostException)) {
                     throw $exception;
                 }
             }

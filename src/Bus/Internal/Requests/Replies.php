@@ -9,12 +9,12 @@ use Weft\Bus\BusException;
 use Weft\Bus\Header;
 use Weft\Bus\Internal\Sending\EnvelopeFactory;
 use Weft\Bus\Internal\MessageKind;
-use Weft\Bus\MessageEncodingFailed;
+use Weft\Bus\MessageEncodingException;
 use Weft\Bus\PublicFailure;
 use Weft\Bus\Transport;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\UndefinedQueue;
+use Weft\Bus\UndefinedQueueException;
 
 /**
  * Encodes and sends replies.
@@ -40,7 +40,7 @@ final class Replies
         private readonly LoggerInterface $logger,
     ) {}
 
-    /** @throws MessageEncodingFailed|\Weft\Bus\InvalidMessageClass when it cannot travel */
+    /** @throws MessageEncodingException|\Weft\Bus\InvalidMessageClassError when it cannot travel */
     public function of(Delivery $delivery, mixed $value): Outgoing
     {
         $headers = [Header::REPLY_TO_MESSAGE => $delivery->headers[Header::MESSAGE_ID] ?? ''];
@@ -50,7 +50,7 @@ final class Replies
         try {
             return new Outgoing(self::VALUE, \json_encode($value, \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE), $headers);
         } catch (\JsonException $exception) {
-            throw MessageEncodingFailed::reply(\get_debug_type($value), $exception->getMessage());
+            throw MessageEncodingException::reply(\get_debug_type($value), $exception->getMessage());
         }
     }
 
@@ -82,7 +82,7 @@ final class Replies
         }
         try {
             $this->transport->put($delivery->headers[Header::REPLY_TO], [$reply]);
-        } catch (UndefinedQueue) {
+        } catch (UndefinedQueueException) {
             $this->logger->debug('The reply to message {id} is discarded: its requester has stopped waiting', ['id' => $delivery->headers[Header::MESSAGE_ID] ?? '']);
         } catch (BusException $exception) {
             $this->logger->warning('The reply to message {id} could not be sent: {error}', [

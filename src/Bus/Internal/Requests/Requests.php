@@ -8,8 +8,8 @@ use Weft\Bus\Header;
 use Weft\Bus\Internal\Clock;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Setup;
-use Weft\Bus\RequestFailed;
-use Weft\Bus\RequestTimedOut;
+use Weft\Bus\RequestFailedException;
+use Weft\Bus\RequestTimeoutException;
 use Weft\Bus\Transport\Consumer;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TemporaryQueues;
@@ -65,7 +65,7 @@ final class Requests
 
     public function close(): void
     {
-        $this->fail(new RequestFailed('The bus was closed before the reply arrived'));
+        $this->fail(new RequestFailedException('The bus was closed before the reply arrived'));
         $this->listening?->cancel('the bus is closed');
         $this->consumer?->close();
         if ($this->queue !== null && $this->setup->transport instanceof TemporaryQueues) {
@@ -88,7 +88,7 @@ final class Requests
                 // Another, earlier timeout.
                 throw $expired;
             }
-            throw new RequestTimedOut("No reply to {$request} arrived within {$timeout} seconds{$missing}", $expired);
+            throw new RequestTimeoutException("No reply to {$request} arrived within {$timeout} seconds{$missing}", $expired);
         }
     }
 
@@ -124,7 +124,7 @@ final class Requests
         }
 
         return $pending->reply === null
-            ? throw new RequestTimedOut("No reply to {$outgoing->type} {$id} arrived within {$timeout} seconds")
+            ? throw new RequestTimeoutException("No reply to {$outgoing->type} {$id} arrived within {$timeout} seconds")
             : $this->decoded($pending->reply, $outgoing->type);
     }
 
@@ -132,17 +132,17 @@ final class Requests
     {
         if ($reply->type === Replies::ERROR) {
             $error = $reply->headers[Header::ERROR_CLASS] ?? '';
-            throw new RequestFailed("{$request} failed with {$error}: " . ($reply->headers[Header::ERROR_MESSAGE] ?? ''), $error);
+            throw new RequestFailedException("{$request} failed with {$error}: " . ($reply->headers[Header::ERROR_MESSAGE] ?? ''), $error);
         }
         if ($reply->type === Replies::VALUE) {
             return \json_decode($reply->body, true);
         }
         $class = $this->setup->codec->ofType($reply->type)
-            ?? throw new RequestFailed("{$request} was answered with {$reply->type}, which is not registered: pass its class to request(…, reply: …) or Bus::registerMessages()");
+            ?? throw new RequestFailedException("{$request} was answered with {$reply->type}, which is not registered: pass its class to request(…, reply: …) or Bus::registerMessages()");
         try {
             return $this->setup->decoder->decode($class, $reply);
         } catch (\Throwable $thrown) {
-            throw new RequestFailed("The reply to {$request} cannot be decoded: {$thrown->getMessage()}", previous: $thrown);
+            throw new RequestFailedException("The reply to {$request} cannot be decoded: {$thrown->getMessage()}", previous: $thrown);
         }
     }
 
@@ -188,7 +188,7 @@ final class Requests
             throw $cancelled;
         } catch (\Throwable $thrown) {
             $this->consumer = null;
-            $this->fail(new RequestFailed("Replies can no longer be received: {$thrown->getMessage()}", previous: $thrown));
+            $this->fail(new RequestFailedException("Replies can no longer be received: {$thrown->getMessage()}", previous: $thrown));
         }
     }
 

@@ -6,7 +6,7 @@ namespace Weft\Bus\Internal\Saga;
 
 use Weft\Bus\Context;
 use Weft\Bus\Header;
-use Weft\Bus\Saga\SagaNotCorrelated;
+use Weft\Bus\Saga\SagaNotCorrelatedException;
 
 /**
  * Reads the correlation value of a message.
@@ -39,11 +39,11 @@ final class Correlation
             : static fn(object $message, array $headers): ?string => $headers[$header] ?? null);
     }
 
-    /** @throws SagaNotCorrelated */
+    /** @throws SagaNotCorrelatedException */
     public function of(object $message, Context $context): string
     {
         return $this->key($message, $context->headers())
-            ?? throw new SagaNotCorrelated("{$this->name} of " . $message::class . " {$context->messageId()} identifies the saga for {$context->handler()}() and must be a string or number of 1 to " . self::BYTES . ' bytes');
+            ?? throw new SagaNotCorrelatedException("{$this->name} of " . $message::class . " {$context->messageId()} identifies the saga for {$context->handler()}() and must be a string or number of 1 to " . self::BYTES . ' bytes');
     }
 
     /**

@@ -13,7 +13,7 @@ use Weft\Bus\Internal\Codec\MessageClass;
 use Weft\Bus\Internal\Handlers\Handler;
 use Weft\Bus\Internal\MessageKind;
 use Weft\Bus\Internal\Handlers\Parameters;
-use Weft\Bus\InvalidHandler;
+use Weft\Bus\InvalidHandlerError;
 use Weft\Bus\Saga\Saga;
 use Weft\Bus\Saga\SagaContext;
 use Weft\Bus\Saga\SagaEnded;
@@ -48,8 +48,8 @@ final class SagaCompiler
     /**
      * @param class-string $class
      * @return list<Handler>
-     * @throws InvalidHandler
-     * @throws \Weft\Bus\InvalidMessageClass when a property cannot be stored
+     * @throws InvalidHandlerError
+     * @throws \Weft\Bus\InvalidMessageClassError when a property cannot be stored
      */
     public function compile(string $class): array
     {
@@ -66,7 +66,7 @@ final class SagaCompiler
             }
         }
         if (!$starts) {
-            throw new InvalidHandler("Saga {$class} has no method marked with #[SagaStart]");
+            throw new InvalidHandlerError("Saga {$class} has no method marked with #[SagaStart]");
         }
         foreach ($definition->options->publishEvents ? [SagaStarted::class, SagaEnded::class, SagaReopened::class] : [] as $event) {
             $this->codec->of($event);
@@ -111,7 +111,7 @@ final class SagaCompiler
             default => null,
         };
         if ($problem !== null) {
-            throw new InvalidHandler("Class {$class} cannot be registered as a saga: it {$problem}");
+            throw new InvalidHandlerError("Class {$class} cannot be registered as a saga: it {$problem}");
         }
         /** @var Saga $options */
 

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Saga;
 
 use Weft\Bus\Internal\Codec\MessageClass;
-use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\MessageDecodingException;
 use Weft\Bus\Saga\Saga;
-use Weft\Bus\Saga\SagaStateInvalid;
+use Weft\Bus\Saga\InvalidSagaStateException;
 
 /**
  * The options of a saga class and the codec of its properties.
@@ -37,12 +37,12 @@ final class SagaDefinition
             return new ($this->state->class)();
         }
         if ($row->schema > $this->state->version) {
-            throw new SagaStateInvalid("Saga {$row->saga} \"{$row->id}\" was stored by version {$row->schema} of {$this->state->class}, the class is now version {$this->state->version}");
+            throw new InvalidSagaStateException("Saga {$row->saga} \"{$row->id}\" was stored by version {$row->schema} of {$this->state->class}, the class is now version {$this->state->version}");
         }
         try {
             return $this->state->decode($row->state);
-        } catch (MessageDecodingFailed $failed) {
-            throw new SagaStateInvalid("The state of saga {$row->saga} \"{$row->id}\" no longer matches its class: {$failed->getMessage()}", $failed);
+        } catch (MessageDecodingException $failed) {
+            throw new InvalidSagaStateException("The state of saga {$row->saga} \"{$row->id}\" no longer matches its class: {$failed->getMessage()}", $failed);
         }
     }
 

@@ -8,10 +8,10 @@ use Psr\Log\LogLevel;
 use Weft\Bus\Context;
 use Weft\Bus\Saga\SagaContext;
 use Weft\Bus\Saga\SagaEnded;
-use Weft\Bus\Saga\SagaExists;
-use Weft\Bus\Saga\SagaNotFound;
-use Weft\Bus\Saga\SagaNotStarted;
-use Weft\Bus\Saga\SagaAlreadyEnded;
+use Weft\Bus\Saga\SagaExistsException;
+use Weft\Bus\Saga\SagaNotFoundException;
+use Weft\Bus\Saga\SagaNotStartedException;
+use Weft\Bus\Saga\SagaAlreadyEndedException;
 use Weft\Bus\Saga\SagaStarted;
 use Weft\Bus\Saga\SagaStatus;
 use Weft\Bus\Saga\UnmatchedPolicy;
@@ -66,19 +66,19 @@ final class SagaInvoker
         }
 
         return match (true) {
-            $row === null => self::refuse($this->role->missing, $context, "{$name} was not started or has been deleted, and received {$message}", SagaNotFound::class),
-            !$this->role->joinExisting => self::refuse($this->role->existing, $context, "{$name} is {$status?->value} already and cannot be started again by {$message}", SagaExists::class),
-            $status === SagaStatus::Expired => self::refuse($this->definition->options->expired, $context, "{$name} has expired on {$row->record()->endedAt?->format('Y-m-d H:i:s')} UTC and received {$message}", SagaAlreadyEnded::class),
-            default => self::refuse($this->definition->options->ended, $context, "{$name} has {$status?->value}" . ($row->reason === '' ? '' : " ({$row->reason})") . " and received {$message}", SagaAlreadyEnded::class),
+            $row === null => self::refuse($this->role->missing, $context, "{$name} was not started or has been deleted, and received {$message}", SagaNotFoundException::class),
+            !$this->role->joinExisting => self::refuse($this->role->existing, $context, "{$name} is {$status?->value} already and cannot be started again by {$message}", SagaExistsException::class),
+            $status === SagaStatus::Expired => self::refuse($this->definition->options->expired, $context, "{$name} has expired on {$row->record()->endedAt?->format('Y-m-d H:i:s')} UTC and received {$message}", SagaAlreadyEndedException::class),
+            default => self::refuse($this->definition->options->ended, $context, "{$name} has {$status?->value}" . ($row->reason === '' ? '' : " ({$row->reason})") . " and received {$message}", SagaAlreadyEndedException::class),
         };
     }
 
-    /** @param class-string<SagaNotFound|SagaExists|SagaAlreadyEnded> $class */
+    /** @param class-string<SagaNotFoundException|SagaExistsException|SagaAlreadyEndedException> $class */
     private static function refuse(UnmatchedPolicy $answer, Context $context, string $why, string $class): null
     {
         return match ($answer) {
             UnmatchedPolicy::DeadLetter => throw new $class($why),
-            UnmatchedPolicy::Retry => throw new SagaNotStarted($why),
+            UnmatchedPolicy::Retry => throw new SagaNotStartedException($why),
             UnmatchedPolicy::Ignore => self::ignore($context, $why),
         };
     }

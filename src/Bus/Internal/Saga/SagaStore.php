@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Saga;
 
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\Saga\SagaConflict;
+use Weft\Bus\Saga\SagaConflictException;
 use Weft\Bus\Saga\SagaStatus;
-use Weft\Bus\Saga\SagaValueTaken;
+use Weft\Bus\Saga\SagaValueTakenException;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Internal\Schema;
-use Weft\Sql\UniqueViolation;
+use Weft\Sql\UniqueViolationException;
 
 /**
  * Sagas in `weft_sagas`, and the values that are associated with them in `weft_saga_associations`.
@@ -71,22 +71,22 @@ final class SagaStore
     /**
      * Stores a row as its next version.
      *
-     * @throws SagaConflict when another message has stored it since
+     * @throws SagaConflictException when another message has stored it since
      */
     public function save(Connection $connection, SagaRow $row): void
     {
         try {
             $stored = $row->version === 0 ? $this->insert($connection, $row) : $this->update($connection, $row);
-        } catch (UniqueViolation $first) {
-            throw new SagaConflict("Saga {$row->saga} \"{$row->id}\" was started by another message at the same time", $first);
+        } catch (UniqueViolationException $first) {
+            throw new SagaConflictException("Saga {$row->saga} \"{$row->id}\" was started by another message at the same time", $first);
         }
         if (!$stored) {
-            throw new SagaConflict("Saga {$row->saga} \"{$row->id}\" was changed by another message since its version {$row->version} was read");
+            throw new SagaConflictException("Saga {$row->saga} \"{$row->id}\" was changed by another message since its version {$row->version} was read");
         }
         $row->version++;
     }
 
-    /** @throws SagaValueTaken when it is another open saga's */
+    /** @throws SagaValueTakenException when it is another open saga's */
     public function associate(Connection $connection, SagaRow $row, string $name, string $value): void
     {
         $holder = $connection->execute('SELECT id FROM weft_saga_associations WHERE saga = ? AND name = ? AND value = ?', [$row->saga, $name, $value])->value();
@@ -99,7 +99,7 @@ final class SagaStore
             return;
         }
         if ($this->byId($connection, $row->saga, $holder)?->status()->isOpen()) {
-            throw new SagaValueTaken("{$name} \"{$value}\" is associated with saga {$row->saga} \"{$holder}\" and cannot be associated with \"{$row->id}\"");
+            throw new SagaValueTakenException("{$name} \"{$value}\" is associated with saga {$row->saga} \"{$holder}\" and cannot be associated with \"{$row->id}\"");
         }
         $moved = $connection->execute('UPDATE weft_saga_associations SET id = ? WHERE saga = ? AND name = ? AND value = ? AND id = ?', [$row->id, $row->saga, $name, $value, $holder]);
         $moved->affected() === 1 || throw self::raced($row, $name, $value);
@@ -168,13 +168,13 @@ final class SagaStore
     {
         try {
             $connection->execute('INSERT INTO weft_saga_associations (saga, name, value, id) VALUES (?, ?, ?, ?)', [$row->saga, $name, $value, $row->id])->affected();
-        } catch (UniqueViolation $first) {
+        } catch (UniqueViolationException $first) {
             throw self::raced($row, $name, $value, $first);
         }
     }
 
-    private static function raced(SagaRow $row, string $name, string $value, ?\Throwable $cause = null): SagaConflict
+    private static function raced(SagaRow $row, string $name, string $value, ?\Throwable $cause = null): SagaConflictException
     {
-        return new SagaConflict("{$name} \"{$value}\" was associated with another saga {$row->saga} at the same time as with \"{$row->id}\"", $cause);
+        return new SagaConflictException("{$name} \"{$value}\" was associated with another saga {$row->saga} at the same time as with \"{$row->id}\"", $cause);
     }
 }

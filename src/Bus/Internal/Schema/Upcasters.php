@@ -6,10 +6,10 @@ namespace Weft\Bus\Internal\Schema;
 
 use Weft\Bus\Internal\Codec\Codec;
 use Weft\Bus\Internal\Codec\MessageClass;
-use Weft\Bus\Internal\Codec\Mismatch;
+use Weft\Bus\Internal\Codec\MismatchException;
 use Weft\Bus\Internal\UnknownAttribute;
-use Weft\Bus\InvalidUpcaster;
-use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\InvalidUpcasterException;
+use Weft\Bus\MessageDecodingException;
 use Weft\Bus\Upcaster;
 
 /**
@@ -24,20 +24,20 @@ final class Upcasters
 
     public function __construct(private readonly Codec $codec) {}
 
-    /** @throws InvalidUpcaster|\Weft\Bus\InvalidMessageClass */
+    /** @throws InvalidUpcasterException|\Weft\Bus\InvalidMessageClassError */
     public function add(object $service): void
     {
         $found = false;
         foreach ((new \ReflectionObject($service))->getMethods() as $method) {
             if (($unknown = UnknownAttribute::on($method)) !== null) {
-                throw new InvalidUpcaster("Upcaster {$method->class}::{$method->name}() {$unknown}");
+                throw new InvalidUpcasterException("Upcaster {$method->class}::{$method->name}() {$unknown}");
             }
             foreach ($method->getAttributes(Upcaster::class) as $attribute) {
                 $this->register($service, $method, $attribute->newInstance());
                 $found = true;
             }
         }
-        $found || throw new InvalidUpcaster(\get_debug_type($service) . ' has no method marked with #[Upcaster]');
+        $found || throw new InvalidUpcasterException(\get_debug_type($service) . ' has no method marked with #[Upcaster]');
     }
 
     /** @return list<int> the versions of a type that are brought to the next */
@@ -52,7 +52,7 @@ final class Upcasters
     /**
      * @param array<string, mixed> $data of version `$from`
      * @return array<string, mixed> of the version of the class
-     * @throws MessageDecodingFailed
+     * @throws MessageDecodingException
      */
     public function bring(MessageClass $class, array $data, int $from): array
     {
@@ -80,7 +80,7 @@ final class Upcasters
             default => null,
         };
         if ($problem !== null) {
-            throw new InvalidUpcaster("{$name} {$problem}");
+            throw new InvalidUpcasterException("{$name} {$problem}");
         }
         $this->steps[$class->type][$upcaster->from] = $method->getClosure($service);
     }
@@ -92,9 +92,9 @@ final class Upcasters
             /** @var mixed $data an application may return anything */
             $data = $step($data);
         } catch (\Throwable $thrown) {
-            throw MessageDecodingFailed::notUpcast($class->class, $version, $thrown->getMessage(), $thrown);
+            throw MessageDecodingException::notUpcast($class->class, $version, $thrown->getMessage(), $thrown);
         }
 
-        return \is_array($data) ? $data : throw MessageDecodingFailed::notUpcast($class->class, $version, 'the upcaster returned ' . Mismatch::typeOf($data));
+        return \is_array($data) ? $data : throw MessageDecodingException::notUpcast($class->class, $version, 'the upcaster returned ' . MismatchException::typeOf($data));
     }
 }

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Sending;
 
 use Weft\Bus\ClaimCheck;
-use Weft\Bus\ClaimLost;
+use Weft\Bus\ClaimLostException;
 use Weft\Bus\Header;
-use Weft\Bus\MessageDecodingFailed;
+use Weft\Bus\MessageDecodingException;
 
 /**
  * Stores large bodies in the claim-check store and loads them.
@@ -39,16 +39,16 @@ final class BodyStore
     /**
      * @param array<string, string> $headers
      * @return string the body
-     * @throws ClaimLost|MessageDecodingFailed
+     * @throws ClaimLostException|MessageDecodingException
      */
     public function load(string $class, array $headers, string $ticket): string
     {
         $id = $headers[Header::CLAIM];
-        $check = $this->check ?? throw MessageDecodingFailed::claimed($class, 'its body is in a claim-check store: pass the ClaimCheck of its sender to Bus::connect()');
-        $body = $check->store->get($id) ?? throw new ClaimLost("The body {$id} of a {$class} is not in the store");
+        $check = $this->check ?? throw MessageDecodingException::claimed($class, 'its body is in a claim-check store: pass the ClaimCheck of its sender to Bus::connect()');
+        $body = $check->store->get($id) ?? throw new ClaimLostException("The body {$id} of a {$class} is not in the store");
         $expected = \json_decode($ticket, true)['sha256'] ?? null;
         if ($expected !== \hash('sha256', $body)) {
-            throw new ClaimLost("The body {$id} of a {$class} in the store does not match the hash in the message");
+            throw new ClaimLostException("The body {$id} of a {$class} in the store does not match the hash in the message");
         }
 
         return $body;

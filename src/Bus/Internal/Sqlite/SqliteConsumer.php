@@ -6,10 +6,11 @@ namespace Weft\Bus\Internal\Sqlite;
 
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Clock;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\TransactionalConsumer;
-use Weft\Bus\UndefinedQueue;
+use Weft\Bus\UndefinedQueueException;
+use Weft\Pool\PoolException;
 use Weft\Runtime\Task;
 use Weft\Sql\Database;
 use Weft\Sql\SqlException;
@@ -101,8 +102,8 @@ final class SqliteConsumer implements TransactionalConsumer
     {
         try {
             $this->store->move($delivery->tag, DeadLetters::queueOf($this->queueName), $headers, redelivered: false);
-        } catch (SqlException | UndefinedQueue $exception) {
-            throw new PublishFailed("Cannot dead-letter a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException | UndefinedQueueException $exception) {
+            throw new PublishException("Cannot dead-letter a message of \"{$this->queueName}\": {$exception->getMessage()}", $exception);
         }
         $this->forget($delivery);
     }
@@ -121,7 +122,7 @@ final class SqliteConsumer implements TransactionalConsumer
     {
         $this->store->settleIn($transaction, $delivery, $publish);
         if ($this->closed) {
-            throw new PublishFailed("The consumer of \"{$this->queueName}\" was closed while it handled a message, which was requeued");
+            throw new PublishException("The consumer of \"{$this->queueName}\" was closed while it handled a message, which was requeued");
         }
     }
 
@@ -241,7 +242,7 @@ final class SqliteConsumer implements TransactionalConsumer
     {
         try {
             $this->store->waitForChange();
-        } catch (SqlException) {
+        } catch (PoolException | SqlException) {
             // Whatever it is, the next statement of next() says it to somebody who listens.
         } finally {
             $this->watch = null;

@@ -6,11 +6,12 @@ namespace Weft\Bus\Internal\Sqlite;
 
 use Weft\Bus\DeadLetters;
 use Weft\Bus\Internal\Wakeup;
-use Weft\Bus\PublishFailed;
+use Weft\Bus\PublishException;
 use Weft\Bus\Transport\Delivery;
 use Weft\Bus\Transport\Outgoing;
-use Weft\Bus\UndefinedQueue;
-use Weft\Bus\UnroutableMessage;
+use Weft\Bus\UndefinedQueueException;
+use Weft\Bus\UnroutableMessageException;
+use Weft\Pool\PoolException;
 use Weft\Sql\Connection;
 use Weft\Sql\Database;
 use Weft\Sql\Driver;
@@ -136,11 +137,11 @@ final class Store
         });
     }
 
-    /** @throws UndefinedQueue */
+    /** @throws UndefinedQueueException */
     public function queueId(string $queue): int
     {
         return $this->database->execute('SELECT id FROM weft_queues WHERE name = ?', [$queue])->value()
-            ?? throw new UndefinedQueue("Queue \"{$queue}\" is not declared in " . ($this->file === '' ? 'the in-memory database' : $this->file));
+            ?? throw new UndefinedQueueException("Queue \"{$queue}\" is not declared in " . ($this->file === '' ? 'the in-memory database' : $this->file));
     }
 
     public function depth(int $queue): int
@@ -155,7 +156,7 @@ final class Store
 
     /**
      * @param iterable<Outgoing> $messages
-     * @throws UnroutableMessage|PublishFailed
+     * @throws UnroutableMessageException|PublishException
      */
     public function publish(iterable $messages): void
     {
@@ -190,8 +191,8 @@ final class Store
             } else {
                 $this->database->transaction(fn(Transaction $transaction) => $this->insert($transaction, $messages));
             }
-        } catch (SqlException $exception) {
-            throw new PublishFailed("Cannot publish to {$this->file}: {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException $exception) {
+            throw new PublishException("Cannot publish to {$this->file}: {$exception->getMessage()}", $exception);
         }
         $this->arrival->notify();
 
@@ -200,15 +201,15 @@ final class Store
 
     /**
      * @param list<Outgoing> $messages
-     * @throws UndefinedQueue|PublishFailed
+     * @throws UndefinedQueueException|PublishException
      */
     public function put(string $queue, array $messages): void
     {
         $id = $this->queueId($queue);
         try {
             $this->database->transaction(fn(Transaction $transaction) => $this->putIn($transaction, $id, $messages));
-        } catch (SqlException $exception) {
-            throw new PublishFailed("Cannot publish to queue \"{$queue}\" in {$this->file}: {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException $exception) {
+            throw new PublishException("Cannot publish to queue \"{$queue}\" in {$this->file}: {$exception->getMessage()}", $exception);
         }
         $this->arrival->notify();
     }
@@ -224,7 +225,7 @@ final class Store
 
     /**
      * @param list<Outgoing> $messages
-     * @throws UnroutableMessage nothing was published
+     * @throws UnroutableMessageException nothing was published
      */
     public function publishIn(Transaction $transaction, array $messages): void
     {
@@ -239,7 +240,7 @@ final class Store
      * Publishes and acknowledges as part of a transaction whose end is up to the caller.
      *
      * @param list<Outgoing> $publish
-     * @throws UnroutableMessage
+     * @throws UnroutableMessageException
      */
     public function settleIn(Transaction $transaction, Delivery $delivery, array $publish): void
     {
@@ -255,14 +256,14 @@ final class Store
 
     /**
      * @param list<Outgoing> $publish
-     * @throws UnroutableMessage|PublishFailed
+     * @throws UnroutableMessageException|PublishException
      */
     public function settle(Delivery $delivery, array $publish): void
     {
         try {
             $this->database->transaction(fn(Transaction $transaction) => $this->settleIn($transaction, $delivery, $publish));
-        } catch (SqlException $exception) {
-            throw new PublishFailed("Cannot publish to {$this->file}: {$exception->getMessage()}", $exception);
+        } catch (PoolException | SqlException $exception) {
+            throw new PublishException("Cannot publish to {$this->file}: {$exception->getMessage()}", $exception);
         }
         $this->arrival->notify();
     }
@@ -281,7 +282,7 @@ final class Store
      * Moves a message to the end of a queue.
      *
      * @param array<string, string> $headers
-     * @throws UndefinedQueue the message is still where it was
+     * @throws UndefinedQueueException the message is still where it was
      */
     public function move(int $id, string $queue, array $headers, bool $redelivered): void
     {
@@ -431,9 +432,9 @@ final class Store
         return null;
     }
 
-    private function nowhere(Outgoing $message): UnroutableMessage
+    private function nowhere(Outgoing $message): UnroutableMessageException
     {
-        return UnroutableMessage::of($message->type, $this->file);
+        return UnroutableMessageException::of($message->type, $this->file);
     }
 
     /** @param array<string, string> $headers */

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Validation;
 
 use Weft\Bus\Context;
-use Weft\Bus\InvalidHandler;
-use Weft\Bus\InvalidMessage;
+use Weft\Bus\InvalidHandlerError;
+use Weft\Bus\InvalidMessageException;
 use Weft\Bus\Validate;
 use Weft\Bus\Validator;
 use Weft\Sql\Transaction;
@@ -23,10 +23,10 @@ final class MessageValidation
         private readonly Validator $validator,
     ) {}
 
-    /** @throws InvalidHandler when nothing can validate */
+    /** @throws InvalidHandlerError when nothing can validate */
     public static function of(Validate $rule, ?Validator $validator, string $handler): self
     {
-        $validator ??= SymfonyValidator::isInstalled() ? new SymfonyValidator() : throw new InvalidHandler(
+        $validator ??= SymfonyValidator::isInstalled() ? new SymfonyValidator() : throw new InvalidHandlerError(
             "Handler {$handler}() has #[Validate], but no validator is available: install symfony/validator or pass a Validator to Bus::connect()",
         );
 
@@ -46,7 +46,7 @@ final class MessageValidation
 
     /**
      * @return bool whether the handler is to be called
-     * @throws InvalidMessage
+     * @throws InvalidMessageException
      */
     public function accepts(object $message, Context $context): bool
     {
@@ -60,7 +60,7 @@ final class MessageValidation
             return true;
         }
         if ($this->rule->event === null) {
-            throw InvalidMessage::because($message, $violations);
+            throw InvalidMessageException::because($message, $violations);
         }
         $context->publish($this->rule->event::of($message, ...$violations));
 

@@ -7,9 +7,9 @@ namespace Weft\Grpc\Internal\Json;
 use Weft\Grpc\Call;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
-use Weft\Protobuf\DecodingFailed;
+use Weft\Protobuf\DecodingException;
 use Weft\Protobuf\Descriptor\FieldDescriptorProto;
-use Weft\Protobuf\EncodingFailed;
+use Weft\Protobuf\EncodingException;
 use Weft\Protobuf\Internal\Names;
 use Weft\Protobuf\Json;
 use Weft\Protobuf\Message;
@@ -61,7 +61,7 @@ final class Binding
                     self::copy($other, $message, $path);
                 }
             }
-        } catch (DecodingFailed $error) {
+        } catch (DecodingException $error) {
             // Names of classes are nothing to those who call.
             $place = \preg_replace('/^Cannot decode \S+: /', '', $error->getMessage());
             throw new StatusException(Status::InvalidArgument, "the request is no {$this->request::typeName()}: $place", previous: $error);
@@ -96,7 +96,7 @@ final class Binding
             $any = $detail instanceof Any ? $detail : Any::pack($detail);
             try {
                 $details[] = Json::encode($any);
-            } catch (EncodingFailed) {
+            } catch (EncodingException) {
                 // Nobody here knows its type.
                 $details[] = (string) \json_encode(['@type' => $any->typeUrl, 'value' => \base64_encode($any->value)], \JSON_UNESCAPED_SLASHES);
             }

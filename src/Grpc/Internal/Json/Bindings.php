@@ -7,7 +7,7 @@ namespace Weft\Grpc\Internal\Json;
 use Weft\Grpc\Api\HttpRule;
 use Weft\Grpc\Internal\Method;
 use Weft\Grpc\Internal\Services;
-use Weft\Grpc\InvalidService;
+use Weft\Grpc\InvalidServiceError;
 use Weft\Protobuf\Codec;
 use Weft\Protobuf\Descriptor\FileDescriptorProto;
 use Weft\Protobuf\Descriptor\MethodOptions;
@@ -26,7 +26,7 @@ final class Bindings
     /** @var list<array{string, string, int, bool}> for the extension: method of HTTP, path, index of the method, whether the server streams */
     public readonly array $rules;
 
-    /** @throws InvalidService a rule is malformed, or its method has messages that are not of `Weft\Protobuf\Message` */
+    /** @throws InvalidServiceError a rule is malformed, or its method has messages that are not of `Weft\Protobuf\Message` */
     public function __construct(Services $services)
     {
         $files = $services->files();
@@ -48,7 +48,7 @@ final class Bindings
     private static function binding(HttpRule $rule, Method $method, Messages $messages): Binding
     {
         if (!\is_subclass_of($method->request, Message::class) || !\is_subclass_of($method->response, Message::class)) {
-            throw new InvalidService("$method->path cannot be called with JSON: $method->request is no class that Weft has generated");
+            throw new InvalidServiceError("$method->path cannot be called with JSON: $method->request is no class that Weft has generated");
         }
         [$verb, $path] = match ($rule->patternCase()) {
             'get' => ['GET', $rule->get],
@@ -57,7 +57,7 @@ final class Bindings
             'delete' => ['DELETE', $rule->delete],
             'patch' => ['PATCH', $rule->patch],
             'custom' => [$rule->custom?->kind, $rule->custom?->path],
-            default => throw new InvalidService("google.api.http of $method->path has no path"),
+            default => throw new InvalidServiceError("google.api.http of $method->path has no path"),
         };
         $fields = (int) \preg_match_all('/\{([\w.]+)/', (string) $path, $found) > 0 ? $found[1] : [];
         if ($rule->body !== '' && $rule->body !== '*') {
@@ -65,10 +65,10 @@ final class Bindings
         }
         foreach ($fields as $field) {
             $messages->path($method->request::typeName(), $field)
-                ?? throw new InvalidService("google.api.http of $method->path names the field \"$field\", which {$method->request::typeName()} has not");
+                ?? throw new InvalidServiceError("google.api.http of $method->path names the field \"$field\", which {$method->request::typeName()} has not");
         }
         if ($rule->responseBody !== '' && $messages->path($method->response::typeName(), $rule->responseBody) === null) {
-            throw new InvalidService("google.api.http of $method->path names the field \"$rule->responseBody\", which {$method->response::typeName()} has not");
+            throw new InvalidServiceError("google.api.http of $method->path names the field \"$rule->responseBody\", which {$method->response::typeName()} has not");
         }
 
         return new Binding((string) $verb, (string) $path, $rule->body, $rule->responseBody, $method->request, $messages);

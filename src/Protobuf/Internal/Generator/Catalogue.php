@@ -49,7 +49,7 @@ final class Catalogue
 
     public function file(string $name): SourceFile
     {
-        return $this->files[$name] ?? throw new GenerationFailed("{$name} is imported, but protoc did not hand it over");
+        return $this->files[$name] ?? throw new GenerationException("{$name} is imported, but protoc did not hand it over");
     }
 
     /** @return list<Type> the messages and enums of a file */
@@ -63,7 +63,7 @@ final class Catalogue
     {
         $name = \ltrim($name ?? '', '.');
 
-        return $this->types[$name] ?? throw new GenerationFailed("{$user} uses the type {$name}, which is not known");
+        return $this->types[$name] ?? throw new GenerationException("{$user} uses the type {$name}, which is not known");
     }
 
     public function serviceClass(SourceFile $file, string $name): string
@@ -107,7 +107,7 @@ final class Catalogue
         $key = \strtolower($class);
         $claim = "{$symbol} of {$file->name}";
         if (isset($this->claims[$key])) {
-            throw new GenerationFailed("{$file->name}: {$claim} and {$this->claims[$key]} would both become the class {$class}; rename one, or give the files different php_namespace options");
+            throw new GenerationException("{$file->name}: {$claim} and {$this->claims[$key]} would both become the class {$class}; rename one, or give the files different php_namespace options");
         }
         $this->claims[$key] = $claim;
     }

@@ -45,7 +45,7 @@ final class MessageWriter
         foreach ($message->field as $index => $field) {
             $property = Property::of($catalogue, $type, $field, $index, $code);
             if (isset($properties[$property->name])) {
-                throw new GenerationFailed("{$type->file->name}: {$type->name} has two fields that would both become \${$property->name}; {$field->name} is one of them");
+                throw new GenerationException("{$type->file->name}: {$type->name} has two fields that would both become \${$property->name}; {$field->name} is one of them");
             }
             $properties[$property->name] = $property;
         }
@@ -83,7 +83,7 @@ final class MessageWriter
             $method = \lcfirst(Names::property($oneof->name ?? '')) . 'Case';
             $key = \strtolower($method);
             if (isset($methods[$key])) {
-                throw new GenerationFailed("{$type->file->name}: the oneofs {$oneof->name} and {$methods[$key]} of {$type->name} would both become the method {$method}()");
+                throw new GenerationException("{$type->file->name}: the oneofs {$oneof->name} and {$methods[$key]} of {$type->name} would both become the method {$method}()");
             }
             $methods[$key] = $oneof->name;
             $names = \array_map(static fn(Property $property): string => Code::string($property->name), $members);

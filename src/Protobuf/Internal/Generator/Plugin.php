@@ -30,7 +30,7 @@ final class Plugin
         );
         try {
             $response->file = self::files($request);
-        } catch (GenerationFailed $e) {
+        } catch (GenerationException $e) {
             $response->error = $e->getMessage();
         }
 
@@ -48,7 +48,7 @@ final class Plugin
                 $path = $code->path($root);
                 // The classes `Api\User` and `$root\Api\User` share a path.
                 if (isset($files[\strtolower($path)])) {
-                    throw new GenerationFailed("{$name}: two classes would both be written to {$path}; give the files php_namespace options below {$root}");
+                    throw new GenerationException("{$name}: two classes would both be written to {$path}; give the files php_namespace options below {$root}");
                 }
                 $files[\strtolower($path)] = new File(name: $path, content: $code->text($body));
             }
@@ -84,7 +84,7 @@ final class Plugin
         $root = '';
         foreach (\array_filter(\explode(',', $parameter), static fn(string $part): bool => $part !== '') as $option) {
             $parts = \explode('=', $option, 2);
-            $root = $parts[0] === 'psr4' ? \trim($parts[1] ?? '', '\\') : throw new GenerationFailed("unknown option \"{$option}\"; there is psr4=NAMESPACE");
+            $root = $parts[0] === 'psr4' ? \trim($parts[1] ?? '', '\\') : throw new GenerationException("unknown option \"{$option}\"; there is psr4=NAMESPACE");
         }
 
         return $root;

@@ -29,7 +29,7 @@ final class ServiceWriter
         foreach ($service->method as $method) {
             $name = \strtolower(Names::method($method->name ?? ''));
             if (isset($methods[$name])) {
-                throw new GenerationFailed("{$file->name}: {$this->name}.{$method->name} and {$methods[$name]} would both become the method {$name}()");
+                throw new GenerationException("{$file->name}: {$this->name}.{$method->name} and {$methods[$name]} would both become the method {$name}()");
             }
             $methods[$name] = $method->name;
         }

@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Amqp;
+
+/** The broker refused an operation, such as declaring a queue with other arguments than it has. */
+final class BrokerException extends AmqpException
+{
+}

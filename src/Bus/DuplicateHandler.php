@@ -1,8 +1,0 @@
-<?php
-
-declare(strict_types=1);
-
-namespace Weft\Bus;
-
-/** A command has a second handler, or a class is used as both command and event. */
-final class DuplicateHandler extends \Error implements \Weft\Exception {}

@@ -1,0 +1,8 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/** A command has a second handler, or a class is used as both command and event. */
+final class DuplicateHandlerError extends \Error implements \Weft\Exception {}

@@ -1,8 +1,0 @@
-<?php
-
-declare(strict_types=1);
-
-namespace Weft\Bus;
-
-/** A method marked as a handler has an invalid signature. */
-final class InvalidHandler extends \Error implements \Weft\Exception {}

@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/** A class cannot be a message: one of its properties has no type that JSON could carry both ways. */
+final class InvalidMessageClassError extends \Error implements \Weft\Exception
+{
+    /** @internal */
+    public static function because(string $class, string $reason): self
+    {
+        return new self("Class {$class} cannot be a message: {$reason}");
+    }
+
+    /** @internal */
+    public static function property(string $class, string $property, string $reason): self
+    {
+        return new self("Class {$class} cannot be a message: property \${$property} {$reason}");
+    }
+}

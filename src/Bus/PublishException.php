@@ -1,0 +1,18 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Bus;
+
+/** The broker did not confirm a message. */
+final class PublishException extends BusException
+{
+    /** @param bool $refused whether the broker refuses this particular message, so that others can be published and a retry is pointless */
+    public function __construct(
+        string $message,
+        ?\Throwable $previous = null,
+        public readonly bool $refused = false,
+    ) {
+        parent::__construct($message, $previous);
+    }
+}

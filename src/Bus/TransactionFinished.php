@@ -1,8 +1,0 @@
-<?php
-
-declare(strict_types=1);
-
-namespace Weft\Bus;
-
-/** A handler committed or rolled back the Transaction that the bus had passed to it. */
-final class TransactionFinished extends BusException {}

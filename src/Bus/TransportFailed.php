@@ -1,8 +1,0 @@
-<?php
-
-declare(strict_types=1);
-
-namespace Weft\Bus;
-
-/** The broker cannot be reached, refused the connection, or closed it. */
-final class TransportFailed extends BusException {}

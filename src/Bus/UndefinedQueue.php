@@ -1,8 +1,0 @@
-<?php
-
-declare(strict_types=1);
-
-namespace Weft\Bus;
-
-/** The queue is not declared. */
-final class UndefinedQueue extends BusException {}

@@ -1,8 +1,0 @@
-<?php
-
-declare(strict_types=1);
-
-namespace Weft\Bus;
-
-/** A message has a type for which no handler and no message class is registered. */
-final class UnknownMessageType extends BusException implements PublicFailure {}

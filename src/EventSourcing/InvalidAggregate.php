@@ -1,8 +1,0 @@
-<?php
-
-declare(strict_types=1);
-
-namespace Weft\EventSourcing;
-
-/** A class is not a valid aggregate. */
-final class InvalidAggregate extends \Error implements \Weft\Exception {}

@@ -1,0 +1,8 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\EventSourcing;
+
+/** A class is not a valid aggregate. */
+final class InvalidAggregateError extends \Error implements \Weft\Exception {}

@@ -1,8 +1,0 @@
-<?php
-
-declare(strict_types=1);
-
-namespace Weft\EventSourcing;
-
-/** Another owner has the value of the unique index. The transaction can still be used. */
-final class ValueTaken extends EventSourcingException {}

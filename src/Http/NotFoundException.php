@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+/** 404: there is nothing of that name. */
+final class NotFoundException extends HttpException
+{
+    public function __construct(string $message = '', ?\Throwable $previous = null)
+    {
+        parent::__construct(404, $message, [], $previous);
+    }
+}

@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+/** 413: the body has more bytes than `Limits::$bodyBytes`. */
+final class PayloadTooLargeException extends HttpException
+{
+    public function __construct(string $message = '', ?\Throwable $previous = null)
+    {
+        parent::__construct(413, $message, [], $previous);
+    }
+}

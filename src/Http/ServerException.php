@@ -1,0 +1,12 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Http;
+
+use Weft\Exception;
+
+/** A failure of an HTTP server or of one of its requests. Catch a subclass for the cause. */
+abstract class ServerException extends \RuntimeException implements Exception
+{
+}

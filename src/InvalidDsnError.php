@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft;
+
+/** A DSN that cannot be parsed. The message shows it without its password. */
+final class InvalidDsnError extends \ValueError implements Exception
+{
+}

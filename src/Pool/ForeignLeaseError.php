@@ -1,0 +1,12 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Pool;
+
+use Weft\UsageError;
+
+/** The lease is of another pool. */
+final class ForeignLeaseError extends UsageError
+{
+}

@@ -1,0 +1,12 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Runtime;
+
+use Weft\Exception;
+
+/** A failure of the runtime or of a task. Catch a subclass for the cause. */
+abstract class RuntimeException extends \RuntimeException implements Exception
+{
+}

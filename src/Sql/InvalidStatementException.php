@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Sql;
+
+/** The statement is wrong whatever the data (SQLSTATE class 42). */
+class InvalidStatementException extends SqlException
+{
+}

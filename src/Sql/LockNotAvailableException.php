@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Sql;
+
+/** A lock was not free in time (SQLSTATE 55P03; SQLite: busy). */
+final class LockNotAvailableException extends SqlException
+{
+}

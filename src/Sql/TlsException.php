@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Sql;
+
+/** The TLS handshake failed, or the certificate is not trusted. */
+final class TlsException extends ConnectionException
+{
+}

@@ -1,8 +1,0 @@
-<?php
-
-declare(strict_types=1);
-
-namespace Weft\Testing;
-
-/** A run of a simulation threw an exception that is not a failed assertion. It is the previous exception; the message has the seed. */
-final class SimulationFailed extends \RuntimeException implements \Weft\Exception {}

@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft;
+
+/** The caller broke the rules of an object, such as using a transaction after its end. */
+class UsageError extends \Error implements Exception
+{
+}

@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Weft\Workers;
+
+/** A supervisor cannot do its work: the message names the system call's reason. */
+final class SupervisorException extends \RuntimeException implements \Weft\Exception
+{
+}
