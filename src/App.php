@@ -49,7 +49,7 @@ final class App
         if (\is_nan($grace) || $grace < 0.0) {
             throw new \ValueError("The grace of an App must be at least 0 seconds, got {$grace}");
         }
-        $this->logger = $logger ?? StreamLogger::ofEnvironment();
+        $this->logger = $logger ?? StreamLogger::fromEnvironment();
         $this->debug = $debug ?? \getenv('WEFT_ENV') === 'development';
     }
 
@@ -61,7 +61,7 @@ final class App
      */
     public function http(string $address, ?Limits $limits = null, bool $cancelOnDisconnect = true, ?Tls $tls = null): Router
     {
-        $router = Router::new();
+        $router = new Router();
         $this->http[] = [$address, $router, $limits, $cancelOnDisconnect, $tls];
 
         return $router;

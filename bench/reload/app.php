@@ -20,7 +20,7 @@ use function Weft\run;
 require __DIR__ . '/../../autoload.php';
 
 [, $address] = $argv;
-$routes = Router::new()
+$routes = (new Router())
     ->get('/', static fn(): Response => Response::text("ok\n"))
     ->get('/worker', static fn(): Response => Response::text((string) Worker::index()))
     ->get('/slow', static function (): Response {

@@ -15,7 +15,7 @@ use function Weft\run;
 
 require __DIR__ . '/autoload.php';
 
-$users = new UsersClient(Http2Channel::to($argv[1] ?? '127.0.0.1:9090', timeout: 5.0));
+$users = new UsersClient(Http2Channel::connect($argv[1] ?? '127.0.0.1:9090', timeout: 5.0));
 
 run(static function () use ($users): void {
     $user = $users->get(new GetUserRequest(228));

@@ -86,7 +86,7 @@ final class Bus
     ): self {
         $transport = \is_string($transport) ? Dsn::connect($transport, $database) : $transport;
 
-        return new self(new Setup($transport, $database, $guarantee, $container, $logger ?? StreamLogger::ofEnvironment(), $observer, $retry, $inbox, $timeout, $validator, $claims, $keys));
+        return new self(new Setup($transport, $database, $guarantee, $container, $logger ?? StreamLogger::fromEnvironment(), $observer, $retry, $inbox, $timeout, $validator, $claims, $keys));
     }
 
     /**

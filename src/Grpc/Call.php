@@ -73,13 +73,14 @@ final class Call extends GrpcCall
         ]);
     }
 
-    /** What an interceptor noted for those after it. */
+    /** A value that an interceptor has set for the handlers after it. */
     public function attribute(string $name, mixed $default = null): mixed
     {
         return $this->attributes[$name] ?? $default;
     }
 
-    public function note(string $name, mixed $value): static
+    /** Passes a value to the interceptors and the handler that come after this one. */
+    public function setAttribute(string $name, mixed $value): static
     {
         $this->attributes[$name] = $value;
 

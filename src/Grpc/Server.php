@@ -92,7 +92,7 @@ final class Server
         $this->limits = $limits ?? new Limits();
         $this->table = new MethodTable($this->services->methods, $this->limits);
         $this->bindings = $json ? new Bindings($this->services) : null;
-        $this->logger = $logger ?? StreamLogger::ofEnvironment();
+        $this->logger = $logger ?? StreamLogger::fromEnvironment();
     }
 
     /** What the health checks say. */

@@ -21,28 +21,28 @@ final class BodyWriter
     }
 
     /**
-     * Sends a piece. Waits while more than 64 KiB wait for the client.
+     * Sends a chunk of the body. Waits while more than 64 KiB wait for the client.
      *
      * @throws ClientDisconnectedException
      */
-    public function write(string $piece): void
+    public function write(string $chunk): void
     {
-        $op = $this->stream->write($this->encoder === null ? $piece : $this->encoder->write($piece));
+        $op = $this->stream->write($this->encoder === null ? $chunk : $this->encoder->write($chunk));
         if ($op !== 0) {
             Scheduler::await($op);
         }
     }
 
     /**
-     * Sends a piece without waiting, however much waits for the client: inside an output buffer nothing can be waited for.
+     * Sends a chunk without waiting, however much waits for the client: a task cannot wait inside an output buffer.
      *
      * @internal
      *
      * @throws ClientDisconnectedException
      */
-    public function queue(string $piece): void
+    public function writeWithoutWaiting(string $chunk): void
     {
-        $op = $this->stream->write($this->encoder === null ? $piece : $this->encoder->write($piece));
+        $op = $this->stream->write($this->encoder === null ? $chunk : $this->encoder->write($chunk));
         if ($op !== 0) {
             \Weft\Native\cancel($op);
         }

@@ -10,7 +10,7 @@ use Weft\Runtime\Internal\Scheduler;
 /**
  * Compresses answers for clients that ask for it: `$routes->use(new Compression())`.
  *
- * Text, JSON, XML and the like are compressed (`content-type`), streamed ones piece by piece as they are made. Not touched are
+ * Text, JSON, XML and the like are compressed (`content-type`), streamed ones chunk by chunk as they are made. Not touched are
  * answers that are coded already or have `cache-control: no-transform`, parts (206), files and streams of events.
  *
  * An attacker who sees the size of answers over TLS, and can choose part of one, can guess secrets in the same answer (BREACH):
@@ -96,8 +96,8 @@ final class Compression
 
                 return;
             }
-            foreach ($body as $piece) {
-                $writer->write($piece);
+            foreach ($body as $chunk) {
+                $writer->write($chunk);
             }
         };
     }

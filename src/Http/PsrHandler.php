@@ -22,8 +22,8 @@ use Weft\Http\Internal\ServerParameters;
  */
 final class PsrHandler
 {
-    /** Bytes of an answer that are read as one piece. */
-    private const PIECE = 65_536;
+    /** Bytes of an answer that are read as one chunk. */
+    private const CHUNK = 65_536;
 
     private readonly ?UploadedFileFactoryInterface $files;
 
@@ -63,7 +63,7 @@ final class PsrHandler
         $message = $this->requests
             ->createServerRequest($request->method(), "{$request->scheme()}://{$request->host()}$target", ServerParameters::of($request))
             ->withProtocolVersion($request->protocol())
-            ->withQueryParams($request->queries())
+            ->withQueryParams($request->queryParameters())
             ->withCookieParams($request->cookies());
         foreach ($request->headers() as $name => $values) {
             $message = $message->withHeader((string) $name, $values);
@@ -84,7 +84,7 @@ final class PsrHandler
     /** @return array<array-key, mixed> */
     private function uploads(Request $request, UploadedFileFactoryInterface $factory): array
     {
-        $files = $request->wholeForm()->tree();
+        $files = $request->parsedForm()->tree();
         \array_walk_recursive($files, function (Upload &$file) use ($factory): void {
             $stream = $this->streams->createStreamFromFile($file->path());
             $file = $factory->createUploadedFile($stream, $file->size, \UPLOAD_ERR_OK, $file->name, $file->type);
@@ -103,7 +103,7 @@ final class PsrHandler
     private static function body(StreamInterface $body): string|\Closure
     {
         $size = $body->getSize();
-        if ($size !== null && $size <= self::PIECE) {
+        if ($size !== null && $size <= self::CHUNK) {
             return (string) $body;
         }
 
@@ -112,9 +112,9 @@ final class PsrHandler
                 $body->rewind();
             }
             while (!$body->eof()) {
-                $piece = $body->read(self::PIECE);
-                if ($piece !== '') {
-                    $writer->write($piece);
+                $chunk = $body->read(self::CHUNK);
+                if ($chunk !== '') {
+                    $writer->write($chunk);
                 }
             }
         };

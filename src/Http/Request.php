@@ -28,12 +28,12 @@ final class Request extends HttpRequest
     private ?array $cookies = null;
     private ?Form $form = null;
     /** @var list<\Closure(): void> */
-    private array $afterwards = [];
+    private array $afterResponse = [];
 
     /** The value of a query parameter; of several the last. Null when there is none, or it is an array (`a[]=1`). */
-    public function query(string $name): ?string
+    public function queryParameter(string $name): ?string
     {
-        $value = $this->queries()[$name] ?? null;
+        $value = $this->queryParameters()[$name] ?? null;
 
         return \is_string($value) ? $value : null;
     }
@@ -43,7 +43,7 @@ final class Request extends HttpRequest
      *
      * @throws PayloadTooLargeException they are more than `max_input_vars`
      */
-    public function queries(): array
+    public function queryParameters(): array
     {
         if ($this->query === null) {
             $this->query = Form::values($this->queryString(), 'query');
@@ -78,7 +78,7 @@ final class Request extends HttpRequest
     }
 
     /**
-     * The body as it arrives, a piece at a time, each of at least one byte. The client sends no faster than this is read.
+     * The body as it arrives, in chunks of at least one byte. The client sends no faster than this is read.
      *
      * @return \Generator<int, string>
      *
@@ -86,11 +86,11 @@ final class Request extends HttpRequest
      * @throws BodyTimeoutException
      * @throws ClientDisconnectedException
      */
-    public function pieces(): \Generator
+    public function chunks(): \Generator
     {
-        /** @var string $piece */
-        while (($piece = Scheduler::await($this->nextPiece())) !== '') {
-            yield $piece;
+        /** @var string $chunk */
+        while (($chunk = Scheduler::await($this->nextPiece())) !== '') {
+            yield $chunk;
         }
     }
 
@@ -124,7 +124,7 @@ final class Request extends HttpRequest
      */
     public function form(?FormLimits $limits = null): array
     {
-        return $this->wholeForm($limits)->values;
+        return $this->parsedForm($limits)->values;
     }
 
     /**
@@ -152,25 +152,25 @@ final class Request extends HttpRequest
      */
     public function uploads(?FormLimits $limits = null): array
     {
-        return $this->wholeForm($limits)->uploads;
+        return $this->parsedForm($limits)->uploads;
     }
 
     /** @internal */
-    public function wholeForm(?FormLimits $limits = null): Form
+    public function parsedForm(?FormLimits $limits = null): Form
     {
         return $this->form ??= Form::read($this, $limits ?? new FormLimits());
     }
 
     /**
-     * What is to run when the answer has been handed to the connection, in the request's task. What it throws is logged.
+     * Runs a function in the request's task once the response has been handed to the connection. What it throws is logged.
      *
      * @internal
      *
      * @param \Closure(): void $work
      */
-    public function afterwards(\Closure $work): void
+    public function afterResponse(\Closure $work): void
     {
-        $this->afterwards[] = $work;
+        $this->afterResponse[] = $work;
     }
 
     /**
@@ -178,20 +178,21 @@ final class Request extends HttpRequest
      *
      * @return list<\Closure(): void> each once
      */
-    public function takeAfterwards(): array
+    public function takeAfterResponse(): array
     {
-        [$works, $this->afterwards] = [$this->afterwards, []];
+        [$works, $this->afterResponse] = [$this->afterResponse, []];
 
         return $works;
     }
 
-    /** What a middleware noted for those after it. */
+    /** A value that a middleware has set for the handlers after it. */
     public function attribute(string $name, mixed $default = null): mixed
     {
         return $this->attributes[$name] ?? $default;
     }
 
-    public function note(string $name, mixed $value): static
+    /** Passes a value to the middleware and the handler that come after this one. */
+    public function setAttribute(string $name, mixed $value): static
     {
         $this->attributes[$name] = $value;
 

@@ -23,7 +23,7 @@ final class Response
     /**
      * @param int $status 200 to 999
      * @param array<string, string|int|list<string>> $headers a list is sent as several fields; Content-Length is set by itself
-     * @param string|iterable<string>|\Closure(BodyWriter): void|Internal\Body $body a string, or pieces, or a function that
+     * @param string|iterable<string>|\Closure(BodyWriter): void|Internal\Body $body a string, or chunks, or a function that
      *     writes them while they are sent; both wait while the client takes no more
      */
     public function __construct(

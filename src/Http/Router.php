@@ -36,15 +36,8 @@ final class Router
     /** @var list<self> */
     private array $groups = [];
     private ?\Closure $fallback = null;
-
-    private function __construct(private readonly string $prefix)
-    {
-    }
-
-    public static function new(): self
-    {
-        return new self('');
-    }
+    /** Of the paths of a group. */
+    private string $prefix = '';
 
     /** Puts middleware around everything in this router or group, whenever it was added; the first is the outermost. */
     public function use(callable ...$middleware): self
@@ -185,7 +178,8 @@ final class Router
      */
     public function group(string $prefix, \Closure $define, callable ...$middleware): self
     {
-        $group = new self($this->prefix . $prefix);
+        $group = new self();
+        $group->prefix = $this->prefix . $prefix;
         $group->use(...$middleware);
         $define($group);
         $this->groups[] = $group;

@@ -43,7 +43,7 @@ final class Server
         $bounds = \get_object_vars($limits ?? new Limits());
         $this->native = HttpServer::open($bounds);
         $handler = $handler instanceof Router ? $handler->handler() : $handler;
-        $this->requests = new Requests($this->native, $handler, $logger ?? StreamLogger::ofEnvironment(), $debug, $cancelOnDisconnect);
+        $this->requests = new Requests($this->native, $handler, $logger ?? StreamLogger::fromEnvironment(), $debug, $cancelOnDisconnect);
     }
 
     /**
@@ -64,8 +64,8 @@ final class Server
             $address,
             $sharePort,
             $tls === null ? [] : \array_map(static fn(Certificate $one) => [$one->certFile, $one->keyFile], $tls->certificates),
-            $tls?->clientAuthorities,
-            $tls !== null && $tls->clientRequired,
+            $tls?->clientCaFile,
+            $tls !== null && $tls->requireClientCertificate,
         );
     }
 

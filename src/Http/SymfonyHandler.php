@@ -72,7 +72,7 @@ final class SymfonyHandler
             $lent->discard();
             throw $thrown instanceof RequestExceptionInterface ? new BadRequestException("400 Bad Request: {$thrown->getMessage()}", previous: $thrown) : $thrown;
         }
-        $request->afterwards(static function () use ($lent, $message, $answer): void {
+        $request->afterResponse(static function () use ($lent, $message, $answer): void {
             try {
                 $lent->kernel instanceof TerminableInterface && $lent->kernel->terminate($message, $answer);
             } catch (\Throwable $thrown) {
@@ -113,7 +113,7 @@ final class SymfonyHandler
         $form = $isForm ? $request->form() : [];
         $files = $isMultipart ? self::files($request) : [];
         $server = ServerParameters::of($request) + ['REMOTE_ADDR' => '127.0.0.1'];
-        $message = new SymfonyRequest($request->queries(), $form, $request->parameters, $request->cookies(), $files, $server, $request->body());
+        $message = new SymfonyRequest($request->queryParameters(), $form, $request->parameters, $request->cookies(), $files, $server, $request->body());
         // One by one where the client has sent several.
         foreach ($request->headers() as $name => $values) {
             if (\count($values) > 1 && ServerParameters::isUnambiguous((string) $name)) {
@@ -127,7 +127,7 @@ final class SymfonyHandler
     /** @return array<array-key, mixed> */
     private static function files(Request $request): array
     {
-        $files = $request->wholeForm()->tree();
+        $files = $request->parsedForm()->tree();
         // As in Symfony's own tests: what PHP itself knows of uploads it does not know of these.
         \array_walk_recursive($files, static function (Upload &$file): void {
             $file = new UploadedFile($file->path(), $file->name, $file->type, \UPLOAD_ERR_OK, true);
@@ -147,7 +147,7 @@ final class SymfonyHandler
         return \array_map(static fn(array $values): array => \array_map(\strval(...), $values), $headers);
     }
 
-    /** What a streamed answer prints becomes pieces of the body. */
+    /** The output of a streamed response becomes the chunks of the body. */
     private static function body(SymfonyResponse $answer): string|\Closure
     {
         $content = $answer instanceof StreamedResponse ? false : $answer->getContent();
@@ -156,9 +156,9 @@ final class SymfonyHandler
         }
 
         return static function (BodyWriter $writer) use ($answer): void {
-            \ob_start(static function (string $piece) use ($writer): string {
-                if ($piece !== '') {
-                    $writer->queue($piece);
+            \ob_start(static function (string $chunk) use ($writer): string {
+                if ($chunk !== '') {
+                    $writer->writeWithoutWaiting($chunk);
                 }
 
                 return '';

@@ -13,13 +13,13 @@ final class Tls
     /**
      * @param Certificate|non-empty-list<Certificate> $certificates a client gets the first that is valid for the name it asks
      *     for (SNI), or else the first of all
-     * @param string|null $clientAuthorities PEM file of authorities; clients are asked for a certificate of one of them
-     * @param bool $clientRequired clients without one are refused; otherwise `Request::clientCertificate()` is null for them
+     * @param string|null $clientCaFile PEM file of authorities; clients are asked for a certificate of one of them
+     * @param bool $requireClientCertificate clients without one are refused; otherwise `Request::clientCertificate()` is null for them
      */
     public function __construct(
         Certificate|array $certificates,
-        public readonly ?string $clientAuthorities = null,
-        public readonly bool $clientRequired = true,
+        public readonly ?string $clientCaFile = null,
+        public readonly bool $requireClientCertificate = true,
     ) {
         $this->certificates = \is_array($certificates) ? \array_values($certificates) : [$certificates];
         if ($this->certificates === []) {

@@ -61,7 +61,7 @@ final class StreamLogger extends AbstractLogger
     }
 
     /** To stderr in the format of the supervisor (`weft run --log=json`), else as `WEFT_LOG`, `text` or `json`, says. */
-    public static function ofEnvironment(): self
+    public static function fromEnvironment(): self
     {
         $level = (string) \getenv('WEFT_LOG_LEVEL');
 

@@ -64,7 +64,7 @@ final class Semaphore
     }
 
     /** Permits nobody holds. */
-    public function free(): int
+    public function availablePermits(): int
     {
         return $this->free;
     }

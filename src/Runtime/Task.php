@@ -41,5 +41,5 @@ interface Task
 
     public function state(): TaskState;
 
-    public function done(): bool;
+    public function isDone(): bool;
 }

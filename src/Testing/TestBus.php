@@ -162,7 +162,7 @@ final class TestBus
                 return [null, $failed];
             }
         });
-        while (!$asking->done()) {
+        while (!$asking->isDone()) {
             $this->run();
             delay(0.001);
         }

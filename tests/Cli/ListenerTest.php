@@ -142,7 +142,7 @@ final class ListenerTest extends TestCase
     {
         $app = new Application('
             $ports = [];
-            for ($i = 0; $i < 2; $i++) { $ports[] = (new Weft\Http\Server(Weft\Http\Router::new()))->listen("127.0.0.1:0"); }
+            for ($i = 0; $i < 2; $i++) { $ports[] = (new Weft\Http\Server(new Weft\Http\Router()))->listen("127.0.0.1:0"); }
             fwrite(STDERR, implode(" ", $ports) . "\n");
             Worker::untilStopped();');
         $run = new Supervised($app->file, ['--workers=2']);
@@ -179,7 +179,7 @@ final class ListenerTest extends TestCase
     private static function server(string $address, string $condition = ''): Application
     {
         return new Application("
-            \$routes = Weft\\Http\\Router::new()
+            \$routes = (new Weft\\Http\\Router())
                 ->get('/', fn() => Weft\\Http\\Response::text((string) Worker::index()))
                 ->get('/slow', function () { fwrite(STDERR, \"working\\n\"); Handler::waitsFor('go'); return Weft\\Http\\Response::text(\"slow\\n\"); });
             \$server = new Weft\\Http\\Server(\$routes);

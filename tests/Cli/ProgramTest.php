@@ -39,7 +39,7 @@ final class ProgramTest extends TestCase
     public static function firstCalls(): iterable
     {
         yield 'a database' => ['Weft\Sql\Database::connect("sqlite::memory:");'];
-        yield 'a server' => ['(new Weft\Http\Server(Weft\Http\Router::new()))->run();'];
+        yield 'a server' => ['(new Weft\Http\Server(new Weft\Http\Router()))->run();'];
         yield 'run()' => ['Weft\run(static fn() => 1);'];
         yield 'a delay outside of run()' => ['Weft\delay(0.1);'];
         yield 'a bus' => ['Weft\Bus\Bus::connect("memory:");'];

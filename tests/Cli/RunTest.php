@@ -162,7 +162,7 @@ final class RunTest extends TestCase
         \fclose($socket);
         $idle = Application::idle();
         $version = static fn(int $number): string => "
-            \$server = new Weft\\Http\\Server(Weft\\Http\\Router::new()->get('/', fn() => Weft\\Http\\Response::text('$number')));
+            \$server = new Weft\\Http\\Server((new Weft\\Http\\Router())->get('/', fn() => Weft\\Http\\Response::text('$number')));
             \$server->listen('$address');
             async(\$server->run(...));
             Worker::untilStopped();

@@ -179,7 +179,7 @@ final class ClientFaultTest extends GrpcTestCase
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage("\"$address\" is no address of a server: write host:port or [ipv6]:port, with a port from 1 to 65535");
 
-        Http2Channel::to($address);
+        Http2Channel::connect($address);
     }
 
     /** @return list<array{string}> */
@@ -197,7 +197,7 @@ final class ClientFaultTest extends GrpcTestCase
             self::assertSame(0, $code, implode("\n", $output));
             $server = $this->serve(arguments: ", tls: new \\Weft\\Http\\Tls(new \\Weft\\Http\\Certificate('$folder/cert.pem', '$folder/key.pem'))", address: 'localhost:0');
             $address = 'localhost' . strrchr($server->address, ':');
-            $client = new UsersClient(Http2Channel::to($address, new Tls("$folder/cert.pem")));
+            $client = new UsersClient(Http2Channel::connect($address, new Tls("$folder/cert.pem")));
 
             $failure = self::failure(static fn() => $client->get(new GetUserRequest()));
         } finally {
@@ -263,7 +263,7 @@ final class ClientFaultTest extends GrpcTestCase
     public function testAMessageOverTheLimitEndsItsCallOnly(): void
     {
         $server = $this->serve('"get" => static fn($request) => new User(name: str_repeat("a", $request->id))');
-        $client = new UsersClient(Http2Channel::to($server->address, messageBytes: 1_000));
+        $client = new UsersClient(Http2Channel::connect($server->address, messageBytes: 1_000));
 
         $failure = self::failure(static fn() => $client->get(new GetUserRequest(1_001)));
 
@@ -317,7 +317,7 @@ final class ClientFaultTest extends GrpcTestCase
     public function testATimeoutMayBeBeyondAllClocks(float $seconds): void
     {
         $server = $this->serve('"get" => static fn($request, Call $call) => new User((int) ($call->timeLeft() > 1e8))');
-        $client = new UsersClient(Http2Channel::to($server->address, connectTimeout: $seconds, pingInterval: $seconds, pingTimeout: $seconds));
+        $client = new UsersClient(Http2Channel::connect($server->address, connectTimeout: $seconds, pingInterval: $seconds, pingTimeout: $seconds));
 
         self::assertSame(1, $client->get(new GetUserRequest(), timeout: $seconds)->id);
     }
@@ -375,7 +375,7 @@ final class ClientFaultTest extends GrpcTestCase
         $middle = $this->serve(
             '"get" => static function ($request, Call $call) {
                 delay(0.3);
-                $client = new \Weft\Examples\Users\UsersClient(\Weft\Grpc\Client\Http2Channel::to("' . $last->address . '"));
+                $client = new \Weft\Examples\Users\UsersClient(\Weft\Grpc\Client\Http2Channel::connect("' . $last->address . '"));
                 return $client->get($request, timeout: $call->timeLeft());
             }',
         );
@@ -389,7 +389,7 @@ final class ClientFaultTest extends GrpcTestCase
     /** @param string|list<string> $addresses */
     private function client(string|array $addresses, ?ServiceConfig $config = null): UsersClient
     {
-        return new UsersClient(Http2Channel::to($addresses, timeout: self::DEADLINE, config: $config));
+        return new UsersClient(Http2Channel::connect($addresses, timeout: self::DEADLINE, config: $config));
     }
 
     private static function failure(\Closure $call): StatusException

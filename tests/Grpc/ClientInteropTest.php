@@ -38,8 +38,8 @@ final class ClientInteropTest extends TestCase
         self::$certificates->issue('server', 'interop.test');
         $folder = self::$certificates->folder;
         self::$channels = [
-            'plain text' => Http2Channel::to(self::start()),
-            'TLS' => Http2Channel::to(self::start('-use_tls', "-tls_cert_file=$folder/server.crt", "-tls_key_file=$folder/server.key"), new Tls("$folder/ca.crt", serverName: 'interop.test')),
+            'plain text' => Http2Channel::connect(self::start()),
+            'TLS' => Http2Channel::connect(self::start('-use_tls', "-tls_cert_file=$folder/server.crt", "-tls_key_file=$folder/server.key"), new Tls("$folder/ca.crt", serverName: 'interop.test')),
         ];
     }
 
@@ -222,7 +222,7 @@ final class ClientInteropTest extends TestCase
 
     public function testAServerThatIsNotThereIsUnavailable(): void
     {
-        $client = new TestServiceClient(Http2Channel::to('127.0.0.1:1'));
+        $client = new TestServiceClient(Http2Channel::connect('127.0.0.1:1'));
 
         $failure = self::failure(static fn() => $client->emptyCall(new PBEmpty()));
 

@@ -262,7 +262,7 @@ final class HandlerTest extends GrpcTestCase
                         $reply = $next($request instanceof GetUserRequest ? new GetUserRequest(1) : $request);
                         return is_iterable($reply) ? (static function () use ($reply) { foreach ($reply as $one) { yield new User($one->id * 10); } })() : $reply;
                     },
-                    static fn(Call $call, mixed $request, Closure $next): mixed => [$call->note("user", "me"), $next($request)][1],
+                    static fn(Call $call, mixed $request, Closure $next): mixed => [$call->setAttribute("user", "me"), $next($request)][1],
                 ]
                 PHP,
         );

@@ -106,7 +106,7 @@ final class LoadTest extends TestCase
     public function testALongConversationTakesNoMoreMemoryThanAShortOne(): void
     {
         $server = $this->server();
-        $users = new UsersClient(Http2Channel::to($server->address));
+        $users = new UsersClient(Http2Channel::connect($server->address));
         $talk = static function (int $messages) use ($users): int {
             $requests = (static function () use ($messages): \Generator {
                 for ($i = 1; $i <= $messages; $i++) {

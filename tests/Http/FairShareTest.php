@@ -227,7 +227,7 @@ final class FairShareTest extends HttpTestCase
                 }
             }
             run(static function (): void {
-                \$routes = Router::new();
+                \$routes = new Router();
                 $routes
                 \$server = new Server(\$routes);
                 echo \$server->listen('127.0.0.1:0'), "\n";

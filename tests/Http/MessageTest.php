@@ -8,7 +8,7 @@ final class MessageTest extends HttpTestCase
 {
     public function testHeadersQueryAndCookiesAreReadWhenAskedFor(): void
     {
-        $server = $this->serve('$routes->get("/", static fn(Request $r) => Response::json([$r->header("X-A"), $r->header("x-none"), $r->query("q"), $r->queries(), $r->cookie("c"), $r->cookies(), $r->queryString(), $r->host()]));');
+        $server = $this->serve('$routes->get("/", static fn(Request $r) => Response::json([$r->header("X-A"), $r->header("x-none"), $r->queryParameter("q"), $r->queryParameters(), $r->cookie("c"), $r->cookies(), $r->queryString(), $r->host()]));');
 
         $answer = json_decode(self::bodyOf($server->get('/?q=1%20&a[]=2&a[]=3', '-H', 'x-a: 1', '-H', 'x-a: 2', '-H', 'Cookie: c=a%20b; d=2; c=3', '-H', 'Host: example.org')), true);
 
@@ -27,7 +27,7 @@ final class MessageTest extends HttpTestCase
     /** @dataProvider sizes */
     public function testABodyOfAnySizeIsReadWholeAndByPiece(int $size, string ...$arguments): void
     {
-        $server = $this->serve('$routes->post("/whole", static fn(Request $r) => Response::text(md5($r->body()) . strlen($r->body())))->post("/pieces", static function (Request $r) { $all = ""; foreach ($r->pieces() as $piece) { $all .= $piece; } return Response::text(md5($all) . strlen($all)); });');
+        $server = $this->serve('$routes->post("/whole", static fn(Request $r) => Response::text(md5($r->body()) . strlen($r->body())))->post("/pieces", static function (Request $r) { $all = ""; foreach ($r->chunks() as $piece) { $all .= $piece; } return Response::text(md5($all) . strlen($all)); });');
         $file = (string) tempnam(sys_get_temp_dir(), 'body');
         file_put_contents($file, $body = substr(str_repeat(random_bytes(1000), intdiv($size, 1000) + 1), 0, $size));
 

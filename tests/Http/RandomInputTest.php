@@ -11,7 +11,7 @@ final class RandomInputTest extends HttpTestCase
     private const ROUTES = <<<'PHP'
         $routes->use(new Compression(minBytes: 0));
         $routes->route(["GET", "POST"], "/", static function (Request $r) {
-            $seen = [$r->queries(), $r->query("a"), $r->cookies(), $r->cookie("a"), $r->form(), $r->host(), $r->header("x")];
+            $seen = [$r->queryParameters(), $r->queryParameter("a"), $r->cookies(), $r->cookie("a"), $r->form(), $r->host(), $r->header("x")];
             return Response::text(base64_encode(serialize($seen)));
         });
         $routes->get("/names/{a}/{b:.*}", static fn(string $a, string $b) => Response::text(base64_encode($a . $b)));

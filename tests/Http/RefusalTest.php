@@ -91,7 +91,7 @@ final class RefusalTest extends HttpTestCase
     {
         $server = $this->serve(<<<'PHP'
             $routes->get("/text", static fn() => Response::text("text")->withCookie(new Cookie("a", "b")));
-            $routes->get("/json", static fn(Request $r) => Response::json([$r->cookies(), $r->queries(), $r->headers(), $r->host()]));
+            $routes->get("/json", static fn(Request $r) => Response::json([$r->cookies(), $r->queryParameters(), $r->headers(), $r->host()]));
             $routes->post("/form", static fn(Request $r) => Response::json($r->form()));
             $routes->post("/body", static fn(Request $r) => Response::text($r->body()));
             $routes->get("/fails", static fn() => throw new LogicException("broken"));

@@ -83,7 +83,7 @@ final class RouterTest extends HttpTestCase
             ] as [$path, $handler]
         ) {
             try {
-                \Weft\Http\Router::new()->get($path, $handler)->handler();
+                (new \Weft\Http\Router())->get($path, $handler)->handler();
                 self::fail("$path was taken");
             } catch (\ValueError $error) {
                 self::assertStringContainsString($path, $error->getMessage());

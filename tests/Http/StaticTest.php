@@ -147,7 +147,7 @@ final class StaticTest extends HttpTestCase
     {
         $this->expectExceptionMessageMatches('/^the directory \/nowhere cannot be used: No such file/');
 
-        \Weft\Http\Router::new()->static('/assets', '/nowhere');
+        (new \Weft\Http\Router())->static('/assets', '/nowhere');
     }
 
     private function server(string $more = ''): ServerProcess

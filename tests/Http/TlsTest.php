@@ -46,7 +46,7 @@ final class TlsTest extends HttpTestCase
     {
         $this->certificates->issue('client', 'client.test');
         $folder = $this->certificates->folder;
-        $server = $this->secured("{$this->certificates->php('a')}, clientAuthorities: '$folder/ca.crt'");
+        $server = $this->secured("{$this->certificates->php('a')}, clientCaFile: '$folder/ca.crt'");
 
         self::assertMatchesRegularExpression('/^https2[1-9]\d\d$/', $this->fetch($server, 'a.test', '/', '--cert', "$folder/client.crt", '--key', "$folder/client.key"));
         // Whether curl reads the alert or finds the connection closed is a race of its own.

@@ -112,7 +112,7 @@ final class LocksTest extends TestCase
             } catch (LockConflictException $taken) {
                 self::assertStringContainsString('other tasks of this process', $taken->getMessage());
             }
-            self::assertFalse($holder->done());
+            self::assertFalse($holder->isDone());
             $holder->cancel();
         });
     }

@@ -90,7 +90,7 @@ final class RunTimeTest extends PoolTestCase
             self::eventually(static fn (): bool => $db->stats()['waiting'] === 1, 'a third task waits');
             $closing = async($db->close(...));
             self::assertInstanceOf(PoolClosedException::class, $waiting->await()[0]);
-            self::assertFalse($closing->done(), 'closing waits for what runs');
+            self::assertFalse($closing->isDone(), 'closing waits for what runs');
             $finish = true;
             foreach ($running as $task) {
                 self::assertNull($task->await()[0]);

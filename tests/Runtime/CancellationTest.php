@@ -115,7 +115,7 @@ final class CancellationTest extends TestCase
             yieldNow();
             $task->cancel();
             yieldNow();
-            self::assertFalse($task->done());
+            self::assertFalse($task->isDone());
             $end->send(true);
         });
         self::assertSame(['section', 'after section'], $log);

@@ -46,7 +46,7 @@ final class StressTest extends TestCase
             }
         });
 
-        self::assertSame([0, $permits], [$inside, $semaphore->free()]);
+        self::assertSame([0, $permits], [$inside, $semaphore->availablePermits()]);
         self::assertLessThanOrEqual($permits, $peak);
     }
 

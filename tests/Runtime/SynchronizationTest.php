@@ -51,7 +51,7 @@ final class SynchronizationTest extends TestCase
                 $channel->close();
             });
             yieldNow();
-            self::assertFalse($sender->done());
+            self::assertFalse($sender->isDone());
             self::assertCount(2, $channel);
             self::assertSame([1, 2, 3, 4], iterator_to_array($channel, false));
         });
@@ -131,10 +131,10 @@ final class SynchronizationTest extends TestCase
         $permit = $semaphore->acquire();
         $permit->release();
         $permit->release();
-        self::assertSame(2, $semaphore->free());
+        self::assertSame(2, $semaphore->availablePermits());
 
         $semaphore->acquire();
-        self::assertSame(2, $semaphore->free());
+        self::assertSame(2, $semaphore->availablePermits());
 
         $held = [$semaphore->tryAcquire(), $semaphore->tryAcquire()];
         self::assertNull($semaphore->tryAcquire());

@@ -115,12 +115,12 @@ final class TaskTest extends TestCase
         run(function (): void {
             $end = new Channel(1);
             $task = async($end->receive(...))->named('sync');
-            self::assertSame([2, 'sync', TaskState::Queued, false], [$task->id(), $task->name(), $task->state(), $task->done()]);
+            self::assertSame([2, 'sync', TaskState::Queued, false], [$task->id(), $task->name(), $task->state(), $task->isDone()]);
             yieldNow();
             self::assertSame(TaskState::Waiting, $task->state());
             $end->send(true);
             $task->await();
-            self::assertSame([TaskState::Completed, true, 'sync'], [$task->state(), $task->done(), $task->name()]);
+            self::assertSame([TaskState::Completed, true, 'sync'], [$task->state(), $task->isDone(), $task->name()]);
             self::assertSame(TaskState::Running, current()->state());
         });
         self::assertNull(current());

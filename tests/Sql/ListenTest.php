@@ -178,7 +178,7 @@ final class ListenTest extends TestCase
             self::eventually(static function () use ($proxy, &$checks): bool {
                 return ($checks += $proxy->trips()) >= 3;
             }, 'three checks');
-            self::assertFalse($first->done(), 'a server that answers is not taken for lost');
+            self::assertFalse($first->isDone(), 'a server that answers is not taken for lost');
             $this->db->notify($this->channel, 'heard');
             self::assertSame('heard', $first->await()->payload);
             $proxy->hold();

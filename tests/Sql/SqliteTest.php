@@ -97,7 +97,7 @@ class SqliteTest extends SqlConformance
         timeout(60.0, function () use ($other): void {
             $wait = async($this->db->waitForChange(...));
             delay(0.1);
-            self::assertFalse($wait->done());
+            self::assertFalse($wait->isDone());
             $other("INSERT INTO items (id, name) VALUES (1, 'one')");
             $wait->await();
         });

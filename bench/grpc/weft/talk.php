@@ -27,7 +27,7 @@ $requests = (static function () use ($messages): Generator {
     }
 })();
 $report = run(static function () use ($requests, $messages, $resident): array {
-    $users = new UsersClient(Http2Channel::to('127.0.0.1:' . getenv('PORT')));
+    $users = new UsersClient(Http2Channel::connect('127.0.0.1:' . getenv('PORT')));
     $start = microtime(true);
     $count = $early = 0;
     foreach ($users->lookup($requests) as $user) {

@@ -20,7 +20,7 @@ $app->http('127.0.0.1:' . getenv('PORT'))
     ->get('/hello', static fn (): Response => Response::text('Hello, World!'))
     ->get('/json', static fn (): Response => Response::json(['message' => 'Hello, World!']))
     ->get('/query', static fn (Request $request): Response => Response::json(
-        $database->execute('SELECT id, name, email FROM people WHERE id = ?', [(int) $request->query('id')])->first(),
+        $database->execute('SELECT id, name, email FROM people WHERE id = ?', [(int) $request->queryParameter('id')])->first(),
     ))
     ->get('/body', static fn (): Response => Response::text($body))
     ->static('/static', (string) getenv('STATIC_FOLDER'));

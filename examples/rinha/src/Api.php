@@ -46,7 +46,7 @@ final class Api
 
     private function search(Request $request): Response
     {
-        $term = $request->query('t') ?? '';
+        $term = $request->queryParameter('t') ?? '';
 
         return $term === '' ? Response::text("The parameter t is missing\n", 400) : self::json($this->people->search($term));
     }

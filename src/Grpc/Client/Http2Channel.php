@@ -52,7 +52,7 @@ final class Http2Channel implements Channel
      *
      * @throws TlsException a file cannot be used
      */
-    public static function to(
+    public static function connect(
         string|array $addresses,
         ?Tls $tls = null,
         ?float $timeout = null,

@@ -41,7 +41,7 @@ final class RetryPolicy
     }
 
     /** Seconds before the attempt after `$made` of them. */
-    public function pause(int $made): float
+    public function backoff(int $made): float
     {
         return Jitter::around(\min($this->initialBackoff * $this->multiplier ** ($made - 1), $this->maxBackoff), 0.2);
     }

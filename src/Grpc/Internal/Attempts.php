@@ -86,7 +86,7 @@ final class Attempts
             return null;
         }
         if ($pushback === null) {
-            return $policy->pause($this->made + 1);
+            return $policy->backoff($this->made + 1);
         }
 
         return $pushback / 1e3 <= self::LONGEST_PUSHBACK ? $pushback / 1e3 : null;

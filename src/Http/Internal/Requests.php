@@ -99,7 +99,7 @@ final class Requests implements ArrivalHandler
         }
         try {
             $this->answer($request, $task, $response, $error);
-            $works = $request->takeAfterwards();
+            $works = $request->takeAfterResponse();
             $works === [] || $this->finish($request, $id, $works);
         } finally {
             $request->handled();

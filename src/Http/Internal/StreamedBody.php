@@ -28,8 +28,8 @@ final class StreamedBody
             if ($body instanceof \Closure) {
                 $body($writer);
             } else {
-                foreach ($body as $piece) {
-                    $writer->write($piece);
+                foreach ($body as $chunk) {
+                    $writer->write($chunk);
                 }
             }
             $writer->end();

@@ -211,7 +211,7 @@ final class Coroutine implements Task, \Stringable
         return $this;
     }
 
-    public function done(): bool
+    public function isDone(): bool
     {
         return $this->outcome !== null;
     }

@@ -319,7 +319,7 @@ final class Worker
         $this->forced = true;
         foreach ($this->tasks as $tag => $task) {
             $task->cancel('the bus was stopped immediately');
-            if ($task->done()) {
+            if ($task->isDone()) {
                 // It had not started and therefore does not remove itself.
                 unset($this->tasks[$tag]);
             }

@@ -52,7 +52,7 @@ final class DeferredDelete
             detach($this->flush(...));
         } else {
             // A timer that was cancelled before it began has not reset it.
-            $this->timer = $this->timer === null || $this->timer->done() ? detach($this->later(...)) : $this->timer;
+            $this->timer = $this->timer === null || $this->timer->isDone() ? detach($this->later(...)) : $this->timer;
         }
     }
 

@@ -94,7 +94,7 @@ final class AckBatcher
 
     private function isWorking(): bool
     {
-        return $this->worker !== null && !$this->worker->done();
+        return $this->worker !== null && !$this->worker->isDone();
     }
 
     private function work(): void

@@ -98,7 +98,7 @@ final class MessageNotifications
             return;
         }
         $this->again = true;
-        if ($this->announcement === null || $this->announcement->done()) {
+        if ($this->announcement === null || $this->announcement->isDone()) {
             // Detached: nobody waits for a hint.
             $this->announcement = detach(fn() => shield($this->notify(...)));
         }

@@ -29,7 +29,7 @@ final class Vacuum
     public function died(int $rows): void
     {
         $this->dead += $rows;
-        if ($this->dead >= self::AFTER && ($this->running === null || $this->running->done())) {
+        if ($this->dead >= self::AFTER && ($this->running === null || $this->running->isDone())) {
             $this->dead = 0;
             $this->running = detach($this->run(...));
         }

@@ -151,7 +151,7 @@ final class Requests
         if ($this->queue === null || $this->consumer === null) {
             $this->opening->synchronized($this->open(...));
         }
-        if ($this->listening === null || $this->listening->done()) {
+        if ($this->listening === null || $this->listening->isDone()) {
             // The event loop it ran in may have ended.
             $this->listening = detach($this->listen(...), $this->consumer);
         }

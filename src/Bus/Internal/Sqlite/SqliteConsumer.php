@@ -231,7 +231,7 @@ final class SqliteConsumer implements TransactionalConsumer
     private function waitForMore(?float $until, int $generation): void
     {
         // Detached: no scope of the caller should wait for it.
-        if ($this->watch === null || $this->watch->done()) {
+        if ($this->watch === null || $this->watch->isDone()) {
             $this->watch = detach($this->watch(...));
         }
         $check = Clock::monotonic() + self::CHECK_INTERVAL;
