@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-use Weft\Http\Internal\Conversation;
+use Weft\Http\Internal\WebSocketRoute;
 use Weft\Http\Internal\Dispatcher;
-use Weft\Http\Internal\Folder;
+use Weft\Http\Internal\StaticFolder;
 use Weft\Http\Internal\HandlerCall;
 use Weft\Http\Internal\Pipeline;
 use Weft\Http\Internal\Route;
 use Weft\Http\Internal\RouteTable;
-use Weft\Http\Internal\Timing;
+use Weft\Http\Internal\RequestTimer;
 use Weft\Native\HttpStaticDir;
 
 /**
@@ -120,13 +120,13 @@ final class Router
         }
         $cache = $maxAge === 0.0 ? 'no-cache' : 'public, max-age=' . (int) $maxAge . ($immutable ? ', immutable' : '');
         $headers = ['cache-control' => $cache, 'x-content-type-options' => 'nosniff'];
-        $files = new Folder(HttpStaticDir::open($folder, $hidden), $index, $headers);
+        $files = new StaticFolder(HttpStaticDir::open($folder, $hidden), $index, $headers);
         $path = \rtrim($path, '/');
         if ($this->prefix . $path !== '') {
-            $this->get($path, Folder::toFolder(...), ...$middleware);
+            $this->get($path, StaticFolder::toFolder(...), ...$middleware);
         }
 
-        return $this->get("$path/{" . Folder::PATH . ':.*}', $files->answer(...), ...$middleware);
+        return $this->get("$path/{" . StaticFolder::PATH . ':.*}', $files->answer(...), ...$middleware);
     }
 
     /**
@@ -166,7 +166,7 @@ final class Router
             throw new \ValueError("A WebSocket takes messages of 1 byte at least and pings every 0 seconds at least, got $messageBytes and $pingInterval");
         }
         $arguments = HandlerCall::withSocket($handler(...), $this->prefix . $path);
-        $conversation = new Conversation($arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress, $publicScheme);
+        $conversation = new WebSocketRoute($arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress, $publicScheme);
 
         return $this->route(['GET'], $path, $conversation->open(...), ...$middleware);
     }
@@ -216,7 +216,7 @@ final class Router
         foreach ($this->routes as $route) {
             $middleware = [...$outer, ...$route->middleware];
             $handler = Pipeline::of($middleware, HandlerCall::of($route->handler, $route->path));
-            $table->add($route, Timing::of($route, $handler));
+            $table->add($route, RequestTimer::of($route, $handler));
         }
         foreach ($this->groups as $group) {
             $group->addTo($table, [...$outer, ...$group->middleware]);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Pool;
 
-use Weft\Runtime\Internal\Ending;
+use Weft\Runtime\Internal\CompletionListener;
 
 /**
  * The right to use one resource until it is returned: {@see Pool::return()}, the end of {@see Pool::with()}, or when the last
@@ -12,7 +12,7 @@ use Weft\Runtime\Internal\Ending;
  *
  * @template T
  */
-final class Lease implements Ending
+final class Lease implements CompletionListener
 {
     /** Borrows of a bound task that are still to be returned. */
     private int $borrows = 1;

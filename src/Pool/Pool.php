@@ -6,7 +6,7 @@ namespace Weft\Pool;
 
 use Weft\Native;
 use Weft\Pool\Internal\Workshop;
-use Weft\Runtime\Internal\Ending;
+use Weft\Runtime\Internal\CompletionListener;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
@@ -78,7 +78,7 @@ final class Pool
             $this->bound[$number] = \WeakReference::create($lease);
         }
         if ($task !== null && $this->options->autoReturn) {
-            /** @var \WeakReference<Ending> $ending */
+            /** @var \WeakReference<CompletionListener> $ending */
             $ending = \WeakReference::create($lease);
             $task->endings[\spl_object_id($lease)] = $ending;
         }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
-use Weft\Runtime\Internal\Closed;
+use Weft\Runtime\Internal\ClosedMarker;
 use Weft\Runtime\Internal\WaitQueue;
 
 /**
@@ -54,7 +54,7 @@ final class Channel implements \IteratorAggregate, \Countable
         }
         if (\count($this->buffer) < $this->capacity) {
             $this->buffer->enqueue($value);
-        } elseif ($this->senders->wait($value) === Closed::Closed) {
+        } elseif ($this->senders->wait($value) === ClosedMarker::Closed) {
             throw new ChannelClosedException('The channel was closed before it took the value');
         }
     }
@@ -69,7 +69,7 @@ final class Channel implements \IteratorAggregate, \Countable
     public function receive(): mixed
     {
         $value = $this->next();
-        if ($value === Closed::Closed) {
+        if ($value === ClosedMarker::Closed) {
             throw new ChannelClosedException('No value will come: the channel is closed and empty');
         }
 
@@ -80,8 +80,8 @@ final class Channel implements \IteratorAggregate, \Countable
     public function close(): void
     {
         $this->closed = true;
-        $this->receivers->wakeAll(Closed::Closed);
-        $this->senders->wakeAll(Closed::Closed);
+        $this->receivers->wakeAll(ClosedMarker::Closed);
+        $this->senders->wakeAll(ClosedMarker::Closed);
     }
 
     public function isClosed(): bool
@@ -98,7 +98,7 @@ final class Channel implements \IteratorAggregate, \Countable
     /** @return \Generator<int, T> */
     public function getIterator(): \Generator
     {
-        while (($value = $this->next()) !== Closed::Closed) {
+        while (($value = $this->next()) !== ClosedMarker::Closed) {
             yield $value;
         }
     }
@@ -123,6 +123,6 @@ final class Channel implements \IteratorAggregate, \Countable
             return $value;
         }
 
-        return $this->closed ? Closed::Closed : $this->receivers->wait();
+        return $this->closed ? ClosedMarker::Closed : $this->receivers->wait();
     }
 }

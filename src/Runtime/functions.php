@@ -7,11 +7,11 @@ namespace Weft;
 use Weft\Runtime\CompositeException;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\Internal\Children;
-use Weft\Runtime\Internal\Competition;
-use Weft\Runtime\Internal\Report;
+use Weft\Runtime\Internal\Race;
+use Weft\Runtime\Internal\TaskReport;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\Signals;
-use Weft\Runtime\Internal\Suppressed;
+use Weft\Runtime\Internal\SuppressedFailures;
 use Weft\Runtime\Internal\Timeout;
 use Weft\Runtime\Scope;
 use Weft\Runtime\Task;
@@ -153,7 +153,7 @@ function all(iterable $work): array
  */
 function any(iterable $work): mixed
 {
-    return scope(static fn(Scope $scope): mixed => Competition::of($scope, $work)->firstSuccess());
+    return scope(static fn(Scope $scope): mixed => Race::of($scope, $work)->firstSuccess());
 }
 
 /**
@@ -167,7 +167,7 @@ function any(iterable $work): mixed
  */
 function race(iterable $work): mixed
 {
-    return scope(static fn(Scope $scope): mixed => Competition::of($scope, $work)->firstEnd());
+    return scope(static fn(Scope $scope): mixed => Race::of($scope, $work)->firstEnd());
 }
 
 /**
@@ -234,11 +234,11 @@ function current(): ?Task
 /** @return list<TaskInfo> every task that has not ended, oldest first: for reports and debugging, not for the hot path */
 function tasks(): array
 {
-    return \array_map(Report::of(...), Scheduler::$current?->tasks() ?? []);
+    return \array_map(TaskReport::of(...), Scheduler::$current?->tasks() ?? []);
 }
 
 /** @return list<\Throwable> what else failed in the scope that threw `$first`, in order of failure */
 function suppressed(\Throwable $first): array
 {
-    return Suppressed::of($first);
+    return SuppressedFailures::of($first);
 }

@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Weft\Grpc\Client;
 
 use Weft\Grpc\CallEndedException;
-use Weft\Grpc\Internal\Attempts;
+use Weft\Grpc\Internal\RetryingCall;
 use Weft\Grpc\Internal\Details;
-use Weft\Grpc\Internal\RetryTokens;
-use Weft\Grpc\Internal\Unheard;
+use Weft\Grpc\Internal\RetryThrottle;
+use Weft\Grpc\Internal\UnstartedCallGuard;
 use Weft\Grpc\Status;
 use Weft\Grpc\StatusException;
 use Weft\Native\GrpcChannel;
@@ -30,11 +30,11 @@ use function Weft\async;
  */
 final class Http2Channel implements Channel
 {
-    private readonly ?RetryTokens $tokens;
+    private readonly ?RetryThrottle $tokens;
 
     private function __construct(private readonly GrpcChannel $native, private readonly ?float $timeout, private readonly ServiceConfig $config)
     {
-        $this->tokens = $config->throttling === null ? null : new RetryTokens($config->throttling);
+        $this->tokens = $config->throttling === null ? null : new RetryThrottle($config->throttling);
     }
 
     /**
@@ -125,7 +125,7 @@ final class Http2Channel implements Channel
      *
      * @return \Generator<int, T>
      */
-    private function stream(GrpcClientCall $call, string $method, array $metadata, Attempts $attempts, string $bytes, string $response): \Generator
+    private function stream(GrpcClientCall $call, string $method, array $metadata, RetryingCall $attempts, string $bytes, string $response): \Generator
     {
         while (true) {
             try {
@@ -161,25 +161,25 @@ final class Http2Channel implements Channel
 
         $sender = async(self::send(...), $call, $requests)->named("sender of $method");
 
-        return self::messages($call, $response, $sender, new Unheard($call, $sender));
+        return self::messages($call, $response, $sender, new UnstartedCallGuard($call, $sender));
     }
 
-    private function attempts(string $method, ?float $timeout): Attempts
+    private function attempts(string $method, ?float $timeout): RetryingCall
     {
         $config = $this->config->method($method);
         $limits = \array_filter([$timeout ?? $this->timeout, $config->timeout], \is_float(...));
 
-        return new Attempts($config, $this->tokens, $limits === [] ? null : \min($limits));
+        return new RetryingCall($config, $this->tokens, $limits === [] ? null : \min($limits));
     }
 
     /** @param array<string, string|list<string>> $metadata */
-    private function open(string $method, array $metadata, Attempts $attempts): GrpcClientCall
+    private function open(string $method, array $metadata, RetryingCall $attempts): GrpcClientCall
     {
         return $this->native->call($method, $metadata, $attempts->timeLeft(), $attempts->made, $attempts->config->waitForReady);
     }
 
     /** @param array<string, string|list<string>> $metadata */
-    private function ask(string $method, array $metadata, Attempts $attempts, string $request): GrpcClientCall
+    private function ask(string $method, array $metadata, RetryingCall $attempts, string $request): GrpcClientCall
     {
         $call = $this->open($method, $metadata, $attempts);
         $call->write($request);
@@ -227,7 +227,7 @@ final class Http2Channel implements Channel
      *
      * @return \Generator<int, T>
      */
-    private static function messages(GrpcClientCall $call, string $response, ?Task $sender, ?Unheard $unheard = null): \Generator
+    private static function messages(GrpcClientCall $call, string $response, ?Task $sender, ?UnstartedCallGuard $unheard = null): \Generator
     {
         try {
             while (($message = Scheduler::await($call->read())) !== null) {

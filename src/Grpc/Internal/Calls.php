@@ -17,8 +17,8 @@ use Weft\Protobuf\Codec;
 use Weft\Protobuf\DecodingException;
 use Weft\Protobuf\EncodingException;
 use Weft\Runtime\CancelledException;
-use Weft\Runtime\Internal\ArrivalHandler;
-use Weft\Runtime\Internal\Arrivals;
+use Weft\Runtime\Internal\ServerTaskHandler;
+use Weft\Runtime\Internal\ServerTasks;
 use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
@@ -26,13 +26,13 @@ use Weft\Runtime\Internal\Scheduler;
 /**
  * The calls of a server.
  *
- * @implements ArrivalHandler<Call>
+ * @implements ServerTaskHandler<Call>
  *
  * @internal
  */
-final class Calls implements ArrivalHandler
+final class Calls implements ServerTaskHandler
 {
-    private readonly Arrivals $arrivals;
+    private readonly ServerTasks $serverTasks;
     /** The operation that ends with refusals to log. */
     private ?int $refusals = null;
 
@@ -43,7 +43,7 @@ final class Calls implements ArrivalHandler
         private readonly LoggerInterface $logger,
         private readonly bool $debug,
     ) {
-        $this->arrivals = new Arrivals($this, $native->next(...), $logger);
+        $this->serverTasks = new ServerTasks($this, $native->next(...), $logger);
     }
 
     public function serve(Scheduler $scheduler): void
@@ -54,7 +54,7 @@ final class Calls implements ArrivalHandler
             $method->loadMessages();
         }
         try {
-            $this->arrivals->serve($scheduler, static fn() => null);
+            $this->serverTasks->serve($scheduler, static fn() => null);
         } finally {
             $this->refusals === null || $scheduler->unwatch($this->refusals);
             $scheduler->fiberShares->release($claim);
@@ -82,13 +82,13 @@ final class Calls implements ArrivalHandler
 
     public function interrupt(Coroutine $task, int $event): void
     {
-        $task->end(new Cancellation($event === Arrivals::GONE ? 'the client has cancelled the call' : 'the call is past its deadline'));
+        $task->end(new Cancellation($event === ServerTasks::GONE ? 'the client has cancelled the call' : 'the call is past its deadline'));
     }
 
     public function handle(object $call, int $id): void
     {
         $method = $this->methods[$call->index()];
-        $task = $this->arrivals->tasks[$id];
+        $task = $this->serverTasks->tasks[$id];
         $reply = $error = null;
         try {
             $reply = ($method->handler)($method->clientStreams ? self::messages($call, $method->request) : self::request($call, $method), $call);
@@ -261,12 +261,12 @@ final class Calls implements ArrivalHandler
 
     public function cancel(string $reason): void
     {
-        $this->arrivals->cancel($reason);
+        $this->serverTasks->cancel($reason);
     }
 
     /** `serve()` returns once the last task has ended. */
     public function end(): void
     {
-        $this->arrivals->end();
+        $this->serverTasks->end();
     }
 }

@@ -39,7 +39,7 @@ final class KernelPool
     }
 
     /** @throws HttpException 503: all are in use for as long as a request waits */
-    public function borrow(): LentKernel
+    public function borrow(): BorrowedKernel
     {
         try {
             $permit = $this->permits->tryAcquire() ?? timeout($this->wait, $this->permits->acquire(...));
@@ -48,7 +48,7 @@ final class KernelPool
             throw new HttpException(503, $message, ['retry-after' => '1'], $expired);
         }
 
-        return new LentKernel(\array_pop($this->idle) ?? ($this->factory)(), $permit, function (HttpKernelInterface|\Closure $kernel): void {
+        return new BorrowedKernel(\array_pop($this->idle) ?? ($this->factory)(), $permit, function (HttpKernelInterface|\Closure $kernel): void {
             $this->idle[] = $kernel;
         });
     }

@@ -12,11 +12,11 @@ use Weft\Log\Internal\ExceptionReport;
 use Weft\Native;
 use Weft\Native\HttpServer;
 use Weft\Runtime\CancelledException;
-use Weft\Runtime\Internal\ArrivalHandler;
-use Weft\Runtime\Internal\Arrivals;
+use Weft\Runtime\Internal\ServerTaskHandler;
+use Weft\Runtime\Internal\ServerTasks;
 use Weft\Runtime\Internal\Cancellation;
 use Weft\Runtime\Internal\Coroutine;
-use Weft\Runtime\Internal\Report;
+use Weft\Runtime\Internal\TaskReport;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
 
@@ -25,14 +25,14 @@ use function Weft\scope;
 /**
  * The requests of a server.
  *
- * @implements ArrivalHandler<Request>
+ * @implements ServerTaskHandler<Request>
  *
  * @internal
  */
-final class Requests implements ArrivalHandler
+final class Requests implements ServerTaskHandler
 {
-    private readonly Arrivals $arrivals;
-    private readonly Refusals $refusals;
+    private readonly ServerTasks $serverTasks;
+    private readonly RefusalLog $refusals;
     /** @var array<int, true> requests whose answer was given while their task still works, by id */
     private array $answered = [];
 
@@ -44,8 +44,8 @@ final class Requests implements ArrivalHandler
         private readonly bool $debug,
         private readonly bool $cancelOnDisconnect,
     ) {
-        $this->arrivals = new Arrivals($this, $native->next(...), $logger);
-        $this->refusals = new Refusals($native, $logger);
+        $this->serverTasks = new ServerTasks($this, $native->next(...), $logger);
+        $this->refusals = new RefusalLog($native, $logger);
     }
 
     /** @param bool $isCarrier its connections are for another protocol: no request needs a fiber */
@@ -54,7 +54,7 @@ final class Requests implements ArrivalHandler
         $claim = $isCarrier ? null : $scheduler->fiberShares->claim($this->native->handlers(), $this->native->fit(...));
         $this->refusals->watch($scheduler);
         try {
-            $this->arrivals->serve($scheduler, $this->native->abort(...));
+            $this->serverTasks->serve($scheduler, $this->native->abort(...));
         } finally {
             $this->refusals->end();
             $claim === null || $scheduler->fiberShares->release($claim);
@@ -63,7 +63,7 @@ final class Requests implements ArrivalHandler
 
     public function interrupt(Coroutine $task, int $event): void
     {
-        if ($event !== Arrivals::GONE) {
+        if ($event !== ServerTasks::GONE) {
             $this->expire($task);
         } elseif ($this->cancelOnDisconnect && !isset($this->answered[$task->args[1]])) {
             $task->end(new Cancellation('the client has gone away'));
@@ -75,7 +75,7 @@ final class Requests implements ArrivalHandler
     {
         $request = $task->args[0];
         if ($request->isOpen()) {
-            $this->logger->warning('{request} is past its deadline and is cancelled: {task}', ['request' => $this->describe($request), 'task' => (string) Report::of($task)]);
+            $this->logger->warning('{request} is past its deadline and is cancelled: {task}', ['request' => $this->describe($request), 'task' => (string) TaskReport::of($task)]);
             $page = ErrorPage::unavailable();
             $request->respond($page->status, $page->headers, $page->body);
         }
@@ -89,7 +89,7 @@ final class Requests implements ArrivalHandler
             $response = ($this->handler)($request);
         } catch (\Throwable $error) {
         }
-        $task = $this->arrivals->tasks[$id];
+        $task = $this->serverTasks->tasks[$id];
         if ($task->children !== null) {
             $error = $task->children->close($error);
         }
@@ -231,12 +231,12 @@ final class Requests implements ArrivalHandler
 
     public function cancel(string $reason): void
     {
-        $this->arrivals->cancel($reason);
+        $this->serverTasks->cancel($reason);
     }
 
     /** `serve()` returns once the last task has ended. */
     public function end(): void
     {
-        $this->arrivals->end();
+        $this->serverTasks->end();
     }
 }

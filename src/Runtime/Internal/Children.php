@@ -127,7 +127,7 @@ final class Children implements Group, Wait
             $this->failure = \array_shift($this->suppressed);
         }
         if ($this->failure !== null && $this->suppressed !== []) {
-            Suppressed::attach($this->failure, $this->suppressed);
+            SuppressedFailures::attach($this->failure, $this->suppressed);
         }
 
         return $this->failure ?? $thrown;

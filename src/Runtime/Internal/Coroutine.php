@@ -29,7 +29,7 @@ final class Coroutine implements Task, \Stringable
     public ?Group $group = null;
     /** @var array<int, mixed> */
     public array $locals = [];
-    /** @var array<int, \WeakReference<Ending>> what has to know of its end, by object id */
+    /** @var array<int, \WeakReference<CompletionListener>> what has to know of its end, by object id */
     public array $endings = [];
     /** Seconds of the monotonic clock. */
     public float $since = 0.0;
@@ -236,14 +236,14 @@ final class Coroutine implements Task, \Stringable
     {
         return $this->name ?? match (true) {
             $this->main === null => 'task',
-            $this->group instanceof NamesTasks => $this->group->nameOf($this),
-            default => Places::nameOf($this->main),
+            $this->group instanceof TaskNamer => $this->group->nameOf($this),
+            default => CallSites::nameOf($this->main),
         };
     }
 
     public function origin(): string
     {
-        return $this->main === null ? 'internal code' : Places::originOf($this->main);
+        return $this->main === null ? 'internal code' : CallSites::originOf($this->main);
     }
 
     private function exception(Cancellation $cancellation): CancelledException

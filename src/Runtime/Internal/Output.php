@@ -53,7 +53,7 @@ final class Output
     {
         $task = Scheduler::$current?->running;
         while ($task !== null && $text !== '') {
-            if ($task->group instanceof HearsOutput) {
+            if ($task->group instanceof OutputListener) {
                 $task->group->printed($task, $text);
 
                 return '';

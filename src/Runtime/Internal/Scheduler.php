@@ -42,7 +42,7 @@ final class Scheduler
     public int $lastId = 0;
     /** Seconds of the monotonic clock, as of this turn of the loop. */
     public float $now;
-    public readonly Orphans $orphans;
+    public readonly DetachedTasks $orphans;
     /** @var array<int, Group> by object id: groups of tasks that no task owns, such as a server's requests */
     public array $groups = [];
 
@@ -79,7 +79,7 @@ final class Scheduler
         $this->fiberShares = new FiberShares($maxFibers);
         $this->now = \hrtime(true) / 1e9;
         $this->work = $this->work(...);
-        $this->orphans = new Orphans($this, $uncaught);
+        $this->orphans = new DetachedTasks($this, $uncaught);
         $this->root = $this->start($main, [], null, null);
         $this->root->named('main');
     }
@@ -266,7 +266,7 @@ final class Scheduler
     /** What waiting for something of the PHP side ends in where no task could ever wake it. */
     public static function nobodyToWaitFor(Wait $wait): DeadlockException
     {
-        [, $place] = Places::here();
+        [, $place] = CallSites::here();
 
         return new DeadlockException("Waiting for {$wait->describe()} at $place would never end: there is no running task outside Weft\\run() that could wake it");
     }
@@ -511,7 +511,7 @@ final class Scheduler
             return false;
         }
         $this->deadlocked = true;
-        $this->fail(Report::deadlock($this->tasks(), $this->maxFibers));
+        $this->fail(TaskReport::deadlock($this->tasks(), $this->maxFibers));
 
         return true;
     }

@@ -43,7 +43,7 @@ final class Timeout
             }
             // The first one was made on the loop: a trace of the task says more.
             $traced = self::traced($thrown, $undecided === $thrown ? null : $undecided);
-            Suppressed::attach($traced, Suppressed::of($thrown));
+            SuppressedFailures::attach($traced, SuppressedFailures::of($thrown));
             throw $traced;
         } finally {
             $scheduler->unwatch($timer);
@@ -61,7 +61,7 @@ final class Timeout
     {
         $doing = $task->state()->value;
         if ($task->wait !== null) {
-            $info = Report::of($task);
+            $info = TaskReport::of($task);
             $doing = "waiting for $info->waitsFor at $info->place";
         }
 

@@ -13,7 +13,7 @@ use Weft\Runtime\Task;
  *
  * @internal
  */
-final class Competition
+final class Race
 {
     private readonly WaitQueue $judge;
     /** @var list<array{array-key, ?\Throwable, mixed}> key, failure and result, in order of ending */

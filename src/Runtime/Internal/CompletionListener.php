@@ -9,7 +9,7 @@ namespace Weft\Runtime\Internal;
  *
  * @internal
  */
-interface Ending
+interface CompletionListener
 {
     public function taskEnded(): void;
 }

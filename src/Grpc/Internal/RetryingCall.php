@@ -16,7 +16,7 @@ use Weft\Runtime\Internal\Scheduler;
  *
  * @internal
  */
-final class Attempts
+final class RetryingCall
 {
     /**
      * Seconds a server may ask for with `grpc-retry-pushback-ms`. The header has room for 24 days (gRFC A6): where a server wants
@@ -31,7 +31,7 @@ final class Attempts
     private bool $wasUnprocessed = false;
 
     /** @param float|null $timeout seconds for all of them together */
-    public function __construct(public readonly MethodConfig $config, private readonly ?RetryTokens $tokens, ?float $timeout)
+    public function __construct(public readonly MethodConfig $config, private readonly ?RetryThrottle $tokens, ?float $timeout)
     {
         $this->ends = $timeout === null ? null : \hrtime(true) / 1e9 + $timeout;
     }

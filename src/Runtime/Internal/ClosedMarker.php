@@ -9,7 +9,7 @@ namespace Weft\Runtime\Internal;
  *
  * @internal
  */
-enum Closed
+enum ClosedMarker
 {
     case Closed;
 }

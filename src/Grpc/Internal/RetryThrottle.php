@@ -11,7 +11,7 @@ use Weft\Grpc\Client\RetryThrottling;
  *
  * @internal
  */
-final class RetryTokens
+final class RetryThrottle
 {
     private float $left;
 

@@ -9,7 +9,7 @@ namespace Weft\Runtime\Internal;
  *
  * @internal
  */
-final class Places
+final class CallSites
 {
     public static function nameOf(callable $main): string
     {

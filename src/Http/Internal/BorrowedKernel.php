@@ -12,7 +12,7 @@ use Weft\Runtime\Permit;
  *
  * @internal
  */
-final class LentKernel
+final class BorrowedKernel
 {
     /** @param \Closure(HttpKernelInterface|\Closure): void $keep */
     public function __construct(

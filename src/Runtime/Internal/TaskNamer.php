@@ -9,7 +9,7 @@ namespace Weft\Runtime\Internal;
  *
  * @internal
  */
-interface NamesTasks
+interface TaskNamer
 {
     public function nameOf(Coroutine $task): string;
 }

@@ -13,7 +13,7 @@ use Weft\Runtime\Task;
  *
  * @internal
  */
-final class Unheard
+final class UnstartedCallGuard
 {
     public function __construct(private readonly GrpcClientCall $call, private readonly Task $sender)
     {

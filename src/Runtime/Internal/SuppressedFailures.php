@@ -9,7 +9,7 @@ namespace Weft\Runtime\Internal;
  *
  * @internal
  */
-final class Suppressed
+final class SuppressedFailures
 {
     /** @var \WeakMap<\Throwable, list<\Throwable>>|null */
     private static ?\WeakMap $byFirst = null;

@@ -15,7 +15,7 @@ use Weft\Native\HttpStaticDir;
  *
  * @internal
  */
-final class Folder
+final class StaticFolder
 {
     /** The name in its route that stands for the path within the folder. */
     public const PATH = 'path';

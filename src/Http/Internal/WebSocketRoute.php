@@ -18,7 +18,7 @@ use function Weft\scope;
  *
  * @internal
  */
-final class Conversation
+final class WebSocketRoute
 {
     /**
      * @param \Closure(Request, WebSocket): mixed $handler

@@ -17,21 +17,21 @@ use function Weft\shield;
  *
  * @internal
  */
-final class Arrivals implements Group, HearsOutput, NamesTasks
+final class ServerTasks implements Group, OutputListener, TaskNamer
 {
-    /** Said of an arrival instead of handing it out: nobody is there any more to answer. */
+    /** Said of a request instead of handing it out: nobody is there any more to answer. */
     public const GONE = 1;
     /** Taken from the extension at a time. */
     private const BATCH = 256;
     /** Bytes that are kept of what a handler prints. */
     private const OUTPUT = 2_000;
 
-    /** @var array<int, Coroutine> by the arrival's id */
+    /** @var array<int, Coroutine> by the request's id */
     public array $tasks = [];
     private ?int $waiting = null;
     private bool $ended = false;
     private readonly WaitQueue $end;
-    /** @var array<int, string> what handlers have printed, by the arrival's id */
+    /** @var array<int, string> what handlers have printed, by the request's id */
     private array $printed = [];
     private readonly \Closure $work;
 
@@ -39,7 +39,7 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
      * @param \Closure(int): (int|array<int, object|int>) $next what has arrived, by id, that many at most; or the operation that
      *     ends with it
      */
-    public function __construct(public readonly ArrivalHandler $handler, private readonly \Closure $next, public readonly LoggerInterface $logger)
+    public function __construct(public readonly ServerTaskHandler $handler, private readonly \Closure $next, public readonly LoggerInterface $logger)
     {
         $this->end = new WaitQueue('the end of a server');
         $this->work = $handler->handle(...);
@@ -54,7 +54,7 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
     {
         $group = \spl_object_id($this);
         $scheduler->groups[$group] = $this;
-        LastRites::prepare();
+        ExitHandler::prepare();
         Preload::folders('Internal', 'Log', 'Log/Internal', 'Runtime', 'Runtime/Internal', ...$this->handler->folders());
         // On the loop itself: what a task does to the output is undone when it waits.
         $this->waiting = Native\sleep(0.0);
@@ -99,11 +99,11 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
     /** @param array<int, object|int> $batch */
     private function start(Scheduler $scheduler, array $batch): void
     {
-        foreach ($batch as $id => $arrival) {
-            if (\is_object($arrival)) {
-                $this->tasks[$id] = $scheduler->start($this->work, [$arrival, $id], $this, null);
+        foreach ($batch as $id => $request) {
+            if (\is_object($request)) {
+                $this->tasks[$id] = $scheduler->start($this->work, [$request, $id], $this, null);
             } elseif (isset($this->tasks[$id])) {
-                $this->handler->interrupt($this->tasks[$id], $arrival);
+                $this->handler->interrupt($this->tasks[$id], $request);
             }
         }
     }
@@ -117,38 +117,38 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
 
     public function nameOf(Coroutine $task): string
     {
-        /** @var object $arrival */
-        [$arrival] = $task->args;
+        /** @var object $request */
+        [$request] = $task->args;
 
-        return $this->handler->describe($arrival);
+        return $this->handler->describe($request);
     }
 
     public function ended(Coroutine $child): void
     {
         /**
-         * @var object $arrival
+         * @var object $request
          * @var int $id
          */
-        [$arrival, $id] = $child->args;
+        [$request, $id] = $child->args;
         unset($this->tasks[$id]);
         if (\ob_get_level() > 1 || $this->printed !== []) {
-            $this->reportOutput($arrival, $id);
+            $this->reportOutput($request, $id);
         }
         if ($child->outcome !== TaskState::Completed) {
-            $this->handler->abandon($arrival);
+            $this->handler->abandon($request);
         }
         if ($this->ended && $this->tasks === []) {
             $this->end->wakeAll();
         }
     }
 
-    private function reportOutput(object $arrival, int $id): void
+    private function reportOutput(object $request, int $id): void
     {
         $text = ($this->printed[$id] ?? '') . Output::closeLeftOpen();
         unset($this->printed[$id]);
         if ($text !== '') {
             $this->logger->warning('{request} printed something, which is no part of an answer: {output}', [
-                'request' => $this->handler->describe($arrival),
+                'request' => $this->handler->describe($request),
                 'output' => $text,
             ]);
         }
@@ -158,12 +158,12 @@ final class Arrivals implements Group, HearsOutput, NamesTasks
     public function condemn(Coroutine $task, bool $isCulprit): void
     {
         /**
-         * @var object $arrival
+         * @var object $request
          * @var int $id
          */
-        [$arrival, $id] = $task->args;
+        [$request, $id] = $task->args;
         unset($this->tasks[$id]);
-        $this->handler->condemn($arrival, $isCulprit);
+        $this->handler->condemn($request, $isCulprit);
     }
 
     public function members(): array

@@ -12,7 +12,7 @@ use Weft\Runtime\TaskState;
  *
  * @internal
  */
-final class Orphans implements Group
+final class DetachedTasks implements Group
 {
     /** @var array<int, Coroutine> */
     public array $members = [];

@@ -9,7 +9,7 @@ namespace Weft\Runtime\Internal;
  *
  * @internal
  */
-final class LastRites
+final class ExitHandler
 {
     /** Seconds that other tasks may take after an `exit()`. */
     private const GRACE = 10.0;
@@ -30,14 +30,14 @@ final class LastRites
         self::$isPrepared = true;
         \register_shutdown_function(static function (): void {
             $scheduler = Scheduler::$current;
-            $servers = \array_values(\array_filter($scheduler?->groups ?? [], static fn(Group $group): bool => $group instanceof Arrivals));
+            $servers = \array_values(\array_filter($scheduler?->groups ?? [], static fn(Group $group): bool => $group instanceof ServerTasks));
             if ($scheduler !== null && self::members($servers) !== []) {
                 (new self($scheduler, $servers))->give();
             }
         });
     }
 
-    /** @param list<Arrivals> $servers */
+    /** @param list<ServerTasks> $servers */
     private function __construct(private readonly Scheduler $scheduler, private readonly array $servers)
     {
     }
@@ -50,7 +50,7 @@ final class LastRites
             \ini_set('memory_limit', (string) (\memory_get_usage(true) + self::RESERVE));
         }
         $culprit = $this->culprit();
-        /** @var Arrivals|null $server */
+        /** @var ServerTasks|null $server */
         $server = $culprit?->group;
         $name = 'Code outside any request';
         if ($culprit !== null && $server !== null) {
@@ -77,11 +77,11 @@ final class LastRites
         $this->flush();
     }
 
-    /** The arrival whose task was running, or a task below. */
+    /** The request whose task was running, or a task below. */
     private function culprit(): ?Coroutine
     {
         for ($task = $this->scheduler->running; $task !== null; $task = $task->owner()) {
-            if ($task->group instanceof Arrivals) {
+            if ($task->group instanceof ServerTasks) {
                 return $task;
             }
         }
@@ -105,16 +105,16 @@ final class LastRites
 
     private function connections(): int
     {
-        return \array_sum(\array_map(static fn(Arrivals $server): int => $server->handler->connections(), $this->servers));
+        return \array_sum(\array_map(static fn(ServerTasks $server): int => $server->handler->connections(), $this->servers));
     }
 
     /**
-     * @param list<Arrivals> $servers
+     * @param list<ServerTasks> $servers
      *
      * @return list<Coroutine>
      */
     private static function members(array $servers): array
     {
-        return \array_merge([], ...\array_map(static fn(Arrivals $server): array => \array_values($server->members()), $servers));
+        return \array_merge([], ...\array_map(static fn(ServerTasks $server): array => \array_values($server->members()), $servers));
     }
 }

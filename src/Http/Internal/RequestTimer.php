@@ -13,7 +13,7 @@ use Weft\Native\Histogram;
  *
  * @internal
  */
-final class Timing
+final class RequestTimer
 {
     /**
      * @param \Closure(Request): mixed $handler

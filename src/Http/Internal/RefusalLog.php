@@ -14,7 +14,7 @@ use Weft\Runtime\Internal\Scheduler;
  *
  * @internal
  */
-final class Refusals
+final class RefusalLog
 {
     private ?int $waiting = null;
 

@@ -13,7 +13,7 @@ use Weft\Runtime\TaskState;
  *
  * @internal
  */
-final class Report
+final class TaskReport
 {
     public static function of(Coroutine $task): TaskInfo
     {
@@ -21,7 +21,7 @@ final class Report
         if ($state === TaskState::Ready && $task->fiber?->isSuspended() === true && !\in_array($task, [...$task->scheduler->woken, ...$task->scheduler->turn], true)) {
             $state = TaskState::Waiting;
         }
-        [$call, $place] = $state === TaskState::Waiting ? Places::waitOf($task) : [null, null];
+        [$call, $place] = $state === TaskState::Waiting ? CallSites::waitOf($task) : [null, null];
         $waitsFor = match (true) {
             $state !== TaskState::Waiting => null,
             $task->wait instanceof Wait => $task->wait->describe(),

@@ -9,7 +9,7 @@ namespace Weft\Runtime\Internal;
  *
  * @internal
  */
-interface HearsOutput
+interface OutputListener
 {
     /** `$task`, a member, or a task below it has printed `$text` outside of any buffer of its own. */
     public function printed(Coroutine $task, string $text): void;
