@@ -8,7 +8,7 @@ use Weft\Runtime\Internal\ClosedMarker;
 use Weft\Runtime\Internal\WaitQueue;
 
 /**
- * Hands values from task to task, first in, first out.
+ * A queue between tasks, first in, first out.
  *
  * A cancelled `send()` has not sent its value, a cancelled `receive()` has not taken one. `foreach` over a channel takes
  * values until it is closed and empty; several tasks may do so at a time.
@@ -26,7 +26,7 @@ final class Channel implements \IteratorAggregate, \Countable
     private readonly WaitQueue $senders;
     private bool $closed = false;
 
-    /** @param int $capacity values that may lie in it; 0 makes every `send()` wait for its `receive()` */
+    /** @param int $capacity values that the channel buffers; with 0 every `send()` waits for its `receive()` */
     public function __construct(private readonly int $capacity = 0)
     {
         if ($capacity < 0) {
@@ -47,7 +47,7 @@ final class Channel implements \IteratorAggregate, \Countable
     public function send(mixed $value): void
     {
         if ($this->closed) {
-            throw new ChannelClosedException('A value cannot be sent into a closed channel');
+            throw new ChannelClosedException('A value cannot be sent to a closed channel');
         }
         if ($this->receivers->wake($value)) {
             return;
@@ -70,13 +70,13 @@ final class Channel implements \IteratorAggregate, \Countable
     {
         $value = $this->next();
         if ($value === ClosedMarker::Closed) {
-            throw new ChannelClosedException('No value will come: the channel is closed and empty');
+            throw new ChannelClosedException('The channel is closed and empty');
         }
 
         return $value;
     }
 
-    /** What lies in it can still be received. Tasks that wait in `send()` or `receive()` get a ChannelClosedException. */
+    /** Buffered values can still be received. Tasks that wait in `send()` or `receive()` get a ChannelClosedException. */
     public function close(): void
     {
         $this->closed = true;
@@ -89,7 +89,7 @@ final class Channel implements \IteratorAggregate, \Countable
         return $this->closed;
     }
 
-    /** Values that lie in it. */
+    /** The number of buffered values. */
     public function count(): int
     {
         return \count($this->buffer);

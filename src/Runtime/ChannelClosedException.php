@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
-/** The channel takes no more values, or has no more to give. */
+/** A value was sent to a closed channel, or received from one that is closed and empty. */
 final class ChannelClosedException extends RuntimeException
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
-/** None of the alternatives given to `Weft\any()` succeeded. The previous exception is the first failure. */
+/** Every alternative of `Weft\any()` failed. The previous exception is the first failure. */
 final class CompositeException extends RuntimeException
 {
     /** @param non-empty-array<array-key, \Throwable> $failures by the keys given to `any()`, in order of failure */

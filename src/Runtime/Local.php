@@ -7,7 +7,7 @@ namespace Weft\Runtime;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
- * A value of its own for each task, such as a trace id. A task starts with the values its scope's task has then.
+ * A variable with a separate value in each task, such as a trace id. A new task inherits the current values of the task that owns its scope.
  *
  * Outside `run()` there is one value for the process, which tasks do not see.
  *
@@ -35,7 +35,7 @@ final class Local
         return \array_key_exists($this->key, $values) ? $values[$this->key] : $this->default;
     }
 
-    /** @param T $value for this task and for those it starts from now on */
+    /** @param T $value for this task and the tasks it starts from now on */
     public function set(mixed $value): void
     {
         $task = Scheduler::task();
@@ -47,7 +47,7 @@ final class Local
     }
 
     /**
-     * Runs `$work` with `$value` and puts back the value there was.
+     * Runs `$work` with `$value`, then restores the previous value.
      *
      * @template R
      *

@@ -8,7 +8,7 @@ use Weft\Runtime\Internal\Coroutine;
 use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Internal\WaitQueue;
 
-/** Lets one task at a time into a section, first come, first served. Not re-entrant. */
+/** A lock that one task holds at a time. Waiting tasks get it in the order in which they asked. Not re-entrant. */
 final class Mutex implements \Stringable
 {
     private bool $locked = false;
@@ -24,7 +24,7 @@ final class Mutex implements \Stringable
     /**
      * Waits for the lock.
      *
-     * @throws \Error the task holds it already and would wait for itself
+     * @throws \Error the task already holds it and would wait for itself
      */
     public function lock(): void
     {
@@ -39,7 +39,7 @@ final class Mutex implements \Stringable
         $this->owner = $task;
     }
 
-    /** @throws \Error it is not the current task that holds it */
+    /** @throws \Error the current task does not hold it */
     public function unlock(): void
     {
         $task = Scheduler::task();
@@ -54,7 +54,7 @@ final class Mutex implements \Stringable
     }
 
     /**
-     * Runs `$section` with the lock.
+     * Runs `$section` while holding the lock.
      *
      * @template T
      *
@@ -77,7 +77,7 @@ final class Mutex implements \Stringable
         return $this->locked;
     }
 
-    /** What a report says a task waits for. */
+    /** Names the wait in reports. */
     public function __toString(): string
     {
         return 'a mutex held by ' . self::nameOf($this->owner);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
-/** A right given by a Semaphore. */
+/** A permit of a {@see Semaphore}. */
 final class Permit
 {
     /** @internal */
@@ -12,7 +12,7 @@ final class Permit
     {
     }
 
-    /** Gives it back. The second time has no effect. */
+    /** Returns the permit. Further calls have no effect. */
     public function release(): void
     {
         $release = $this->release;

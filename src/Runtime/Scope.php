@@ -8,7 +8,7 @@ use Weft\Runtime\Internal\Children;
 use Weft\Runtime\Internal\Coroutine;
 
 /**
- * What `Weft\scope()` gives to its body. May be handed to other tasks, which can then start siblings in it.
+ * The scope that `Weft\scope()` passes to its body. Other tasks may receive it and start tasks in it.
  */
 final class Scope
 {
@@ -47,7 +47,7 @@ final class Scope
         return $this->children->start($main, $args);
     }
 
-    /** Cancels every task of the scope and its body. If the body returns all the same, its result is that of the scope. */
+    /** Cancels every task of the scope and its body. If the body still returns, its result is the result of the scope. */
     public function cancel(string $reason = 'its scope was cancelled'): void
     {
         $this->children->cancel($reason);

@@ -7,9 +7,9 @@ namespace Weft\Runtime;
 use Weft\Runtime\Internal\WaitQueue;
 
 /**
- * Lets a limited number of tasks do something at a time, first come, first served.
+ * Limits how many tasks do something at a time.
  *
- * A permit goes directly to the task that has waited longest; nobody can overtake it.
+ * A released permit goes directly to the task that has waited longest.
  */
 final class Semaphore
 {
@@ -26,7 +26,7 @@ final class Semaphore
         $this->waiters = new WaitQueue("one of $permits permits of a semaphore");
     }
 
-    /** Waits for a permit. It comes back with `release()`, or when the last reference to it is gone. */
+    /** Waits for a permit. The permit returns with `release()`, or when its last reference is gone. */
     public function acquire(): Permit
     {
         if ($this->free > 0) {
@@ -38,14 +38,14 @@ final class Semaphore
         return new Permit($this->release(...));
     }
 
-    /** A permit if there is one right now. */
+    /** Returns a permit if one is available now, null otherwise. */
     public function tryAcquire(): ?Permit
     {
         return $this->free > 0 ? $this->acquire() : null;
     }
 
     /**
-     * Runs `$work` with a permit.
+     * Runs `$work` while holding a permit.
      *
      * @template T
      *
@@ -63,7 +63,7 @@ final class Semaphore
         }
     }
 
-    /** Permits nobody holds. */
+    /** The number of permits that no task holds. */
     public function availablePermits(): int
     {
         return $this->free;

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime;
 
 /**
- * Work that was started by `Weft\async()`. It ends within the scope it was started in.
+ * A unit of work that `Weft\async()` has started. It ends before the scope in which it was started.
  *
  * An interface, because an object that only forwards to the scheduler's own would cost a tenth of a task.
  */
@@ -14,29 +14,29 @@ interface Task
     /**
      * Waits for the end of the task and returns what it returned. Any number of tasks may wait, any number of times.
      *
-     * Cancelling the one who waits does not cancel the task.
+     * Cancelling the waiting task does not cancel this one.
      *
      * @throws \Throwable what the task threw
-     * @throws CancelledException the task was cancelled, or the one who waits was
+     * @throws CancelledException this task or the waiting task was cancelled
      */
     public function await(): mixed;
 
     /**
      * Asks the task to end: its current or next suspension point throws a CancelledException, once, and `finally` blocks
-     * run. What it started is cancelled with it. It never starts if it has not yet. No effect on a task that has ended
+     * run. The tasks that it has started are cancelled as well. A task that has not started never does. No effect on a task that has ended
      * or was cancelled before.
      *
      * @param string $reason completes "the task was cancelled: …"
      */
     public function cancel(string $reason = 'cancel() was called'): void;
 
-    /** Gives it a name for reports and messages. */
+    /** Names the task in reports and messages. */
     public function named(string $name): static;
 
-    /** Counts up from 1, the main task, in the order of starting. */
+    /** The task's number: 1 is the main task, the others follow in the order in which they started. */
     public function id(): int;
 
-    /** What `named()` set, by default the name of its function. */
+    /** The name that `named()` has set, by default the name of the task's function. */
     public function name(): string;
 
     public function state(): TaskState;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Runtime;
 
-/** What a task was doing at one moment. */
+/** A snapshot of a task. */
 final class TaskInfo implements \Stringable
 {
     /**

@@ -9,9 +9,9 @@ enum TaskState: string
     /** Not started yet. */
     case Queued = 'queued';
     case Running = 'running';
-    /** Could go on, and waits for its turn. */
+    /** Ready to continue at its next turn. */
     case Ready = 'ready';
-    /** Suspended until something happens. */
+    /** Suspended until an operation ends or another task wakes it. */
     case Waiting = 'waiting';
     case Completed = 'completed';
     case Failed = 'failed';

@@ -7,7 +7,7 @@ namespace Weft\Runtime;
 /**
  * The work given to `Weft\timeout()` did not end in time. It was cancelled and has ended since.
  *
- * The previous exception is what the cancellation left undecided, such as `Weft\Sql\TransactionOutcomeUnknownException`.
+ * The previous exception says what the cancellation left undecided, such as `Weft\Sql\TransactionOutcomeUnknownException`.
  */
 final class TimeoutException extends RuntimeException
 {

@@ -25,9 +25,9 @@ use Weft\Runtime\TaskInfo;
  * @template T
  *
  * @param callable(): T $main
- * @param list<int> $cancelOn signals that cancel the main task; a second one of the same kind acts as if Weft was not there
- * @param int $maxFibers how many tasks may be suspended at a time; more of them wait for their start
- * @param (\Closure(\Throwable, Task): void)|null $uncaught hears of failed detached tasks; by default a PHP warning
+ * @param list<int> $cancelOn signals that cancel the main task; a second signal of the same kind has its default effect
+ * @param int $maxFibers how many tasks may be suspended at a time; further tasks wait before they start
+ * @param (\Closure(\Throwable, Task): void)|null $uncaught receives failures of detached tasks; by default they are PHP warnings
  *
  * @return T
  *
@@ -48,8 +48,8 @@ function run(callable $main, array $cancelOn = [], int $maxFibers = 10_000, ?\Cl
 }
 
 /**
- * Starts a task. It belongs to the innermost scope that the current task has open, or to the current task itself, and
- * that does not end before it.
+ * Starts a task. The task belongs to the innermost open scope of the current task, or to the current task itself, which
+ * does not end before it.
  *
  * It runs when the current task suspends or ends. If it fails, its scope cancels everything in it and throws the failure.
  *
@@ -58,19 +58,19 @@ function run(callable $main, array $cancelOn = [], int $maxFibers = 10_000, ?\Cl
 function async(callable $main, mixed ...$args): Task
 {
     $scheduler = Scheduler::$current;
-    $task = $scheduler?->running ?? throw new \Error('Weft\async() needs a scope that waits for the task: call it inside Weft\run()');
+    $task = $scheduler?->running ?? throw new \Error('Weft\async() needs a running event loop: call it inside Weft\run()');
 
     return ($task->children ?? new Children($scheduler, $task))->start($main, $args);
 }
 
 /**
- * Starts a task that belongs to nobody. It is cancelled when `run()` ends; its failure goes to `run(uncaught: …)`.
+ * Starts a task outside of every scope. It is cancelled when `run()` ends; its failure goes to `run(uncaught: …)`.
  *
  * @throws \Error outside `run()`
  */
 function detach(callable $main, mixed ...$args): Task
 {
-    $scheduler = Scheduler::$current ?? throw new \Error('Weft\detach() needs a loop: call it inside Weft\run()');
+    $scheduler = Scheduler::$current ?? throw new \Error('Weft\detach() needs a running event loop: call it inside Weft\run()');
 
     return $scheduler->orphans->start($main, $args);
 }
@@ -94,8 +94,8 @@ function scope(callable $body): mixed
 }
 
 /**
- * Runs `$work` in a scope that is cancelled after `$seconds`. Of nested limits the earlier one ends the work. A result that is
- * there by then wins: nothing that was waited for and came is thrown away.
+ * Runs `$work` in a scope that is cancelled after `$seconds`. Of nested timeouts the earliest ends the work. A result that
+ * has arrived by then is returned, not discarded.
  *
  * @template T
  *
@@ -107,7 +107,7 @@ function scope(callable $body): mixed
  */
 function timeout(float $seconds, callable $work): mixed
 {
-    // PHP 8.2's JIT takes a comparison with NAN for true.
+    // The JIT of PHP 8.2 evaluates a comparison with NAN as true.
     if (\is_nan($seconds) || $seconds < 0.0) {
         throw new \ValueError("A timeout must not be negative, got $seconds seconds");
     }
@@ -117,12 +117,12 @@ function timeout(float $seconds, callable $work): mixed
 }
 
 /**
- * Runs all of them at a time and returns their results under the same keys.
+ * Runs all of them concurrently and returns their results under the same keys.
  *
  * @template K of array-key
  * @template T
  *
- * @param iterable<K, (callable(): T)|Task> $work a Task is only waited for, never cancelled
+ * @param iterable<K, (callable(): T)|Task> $work a Task is awaited, never cancelled
  *
  * @return array<K, T>
  *
@@ -141,11 +141,11 @@ function all(iterable $work): array
 }
 
 /**
- * Runs all of them at a time, returns the result of the first that succeeds and cancels the others.
+ * Runs all of them concurrently, returns the result of the first that succeeds and cancels the others.
  *
  * @template T
  *
- * @param iterable<array-key, (callable(): T)|Task> $work at least one; a Task is only waited for, never cancelled
+ * @param iterable<array-key, (callable(): T)|Task> $work at least one; a Task is awaited, never cancelled
  *
  * @return T
  *
@@ -157,11 +157,11 @@ function any(iterable $work): mixed
 }
 
 /**
- * Runs all of them at a time, cancels the others when the first ends, and returns or throws what that one did.
+ * Runs all of them concurrently. When the first ends, cancels the others and returns its result or throws its failure.
  *
  * @template T
  *
- * @param iterable<array-key, (callable(): T)|Task> $work at least one; a Task is only waited for, never cancelled
+ * @param iterable<array-key, (callable(): T)|Task> $work at least one; a Task is awaited, never cancelled
  *
  * @return T
  */
@@ -171,8 +171,8 @@ function race(iterable $work): mixed
 }
 
 /**
- * Runs `$section` so that a cancellation from outside cannot interrupt it. One that came meanwhile is thrown at the next
- * suspension point after it. Scopes opened inside, such as a `timeout()`, work as ever.
+ * Protects `$section` from cancellation. A cancellation that arrives meanwhile is thrown at the first suspension point after the
+ * section. Scopes opened inside the section, such as a `timeout()`, work as usual.
  *
  * @template T
  *
@@ -190,7 +190,7 @@ function shield(callable $section): mixed
 /** Waits. Outside `run()` the process sleeps. */
 function delay(float $seconds): void
 {
-    // PHP 8.2's JIT takes a comparison with NAN for true.
+    // The JIT of PHP 8.2 evaluates a comparison with NAN as true.
     if (\is_nan($seconds) || $seconds < 0.0) {
         throw new \ValueError("A delay must not be negative, got $seconds seconds");
     }
@@ -198,8 +198,8 @@ function delay(float $seconds): void
 }
 
 /**
- * Lets everything that is ready go first, and what other tasks have sent leave. Call it before and in long computations: nothing
- * else goes on while PHP computes.
+ * Runs every task that is ready and starts pending I/O before the current task continues. Call it before and within long computations:
+ * no other task runs while PHP computes.
  */
 function yieldNow(): void
 {
@@ -212,7 +212,7 @@ function yieldNow(): void
 /**
  * Waits for one of the signals, such as `SIGTERM`, and returns the one that came.
  *
- * Only while a task waits for it does a signal not have its usual effect.
+ * A signal keeps its default effect while no task waits for it.
  *
  * @throws \Error the signal does not exist or cannot be caught
  */
@@ -237,7 +237,7 @@ function tasks(): array
     return \array_map(TaskReport::of(...), Scheduler::$current?->tasks() ?? []);
 }
 
-/** @return list<\Throwable> what else failed in the scope that threw `$first`, in order of failure */
+/** @return list<\Throwable> the other failures of the scope that threw `$first`, in order */
 function suppressed(\Throwable $first): array
 {
     return SuppressedFailures::of($first);

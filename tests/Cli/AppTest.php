@@ -36,7 +36,7 @@ final class AppTest extends TestCase
         $run->wait('is ready');
 
         self::get("http://$address/print");
-        $line = $run->wait('printed something');
+        $line = $run->wait('Discarded output');
         self::assertSame(['warning', 'loud'], [$line['level'], $line['output']]);
         self::assertStringContainsString('GET /print from 127.0.0.1:', $line['request']);
         $run->signal(\SIGTERM);

@@ -246,7 +246,7 @@ final class SynchronizationTest extends TestCase
         } catch (DeadlockException $deadlock) {
         }
         $message = $deadlock->getMessage();
-        self::assertStringContainsString('could wake 2 waiting tasks', $message);
+        self::assertStringContainsString('can wake 2 waiting tasks', $message);
         self::assertStringContainsString('#1 main', $message);
         self::assertMatchesRegularExpression('/#2 writer \(\d+\.\d+ s old, child of #1, started from SynchronizationTest.php:\d+\) waits for a mutex held by task #1 main at /', $message);
         self::assertStringContainsString(__FILE__ . ":" . ($line + 1), $message);

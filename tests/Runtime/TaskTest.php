@@ -260,7 +260,7 @@ final class TaskTest extends TestCase
     public function testAFiberOfTheUsersOwnInsideATaskIsRefusedInsteadOfConfused(): void
     {
         $this->expectException(\Error::class);
-        $this->expectExceptionMessage('Nothing can be waited for in a Fiber that was made inside a task');
+        $this->expectExceptionMessage('Code in a Fiber made inside of a task cannot wait');
 
         run(static function (): void {
             (new \Fiber(static fn() => delay(0.001)))->start();
@@ -313,7 +313,7 @@ final class TaskTest extends TestCase
     public function testAFiberOfTheUsersOwnCannotWaitForAnotherTask(): void
     {
         $this->expectException(\Error::class);
-        $this->expectExceptionMessage('Nothing can be waited for in a Fiber that was made inside a task');
+        $this->expectExceptionMessage('Code in a Fiber made inside of a task cannot wait');
 
         run(static function (): void {
             (new \Fiber(static fn() => (new Channel())->receive()))->start();

@@ -7,7 +7,7 @@ namespace Weft\Runtime\Internal;
 use Weft\Native;
 
 /**
- * Waiting without a task: the whole process waits.
+ * Waits outside of tasks: the whole process blocks.
  *
  * @internal
  */
@@ -16,7 +16,7 @@ final class Blocking
     /** Seconds that clean-up code may wait, in all, while PHP destroys suspended tasks. */
     private const GRACE = 5.0;
 
-    /** @var array<int, true> operations that finished while nobody waited for them */
+    /** @var array<int, true> finished operations that no code has waited for yet */
     public static array $finished = [];
 
     private static ?float $shutdownEnds = null;
@@ -61,13 +61,13 @@ final class Blocking
         return Native\take($op);
     }
 
-    /** Lets go on what can without waiting, such as a connection that has something to send. */
+    /** Advances the operations that can make progress without waiting, such as a connection with data to send. */
     public static function flush(): void
     {
         self::remember(Native\poll(0.0));
     }
 
-    /** The error for a place where nothing can be suspended, null where the fiber or the loop has come to its end. */
+    /** The error for code that cannot suspend; null where the fiber or the loop has ended. */
     public static function refusal(\FiberError $refused): ?\Error
     {
         if (!\str_starts_with($refused->getMessage(), 'Cannot switch fibers')) {
@@ -75,8 +75,8 @@ final class Blocking
         }
 
         return new \Error(
-            'Nothing can be waited for here: before PHP 8.4 a task cannot be suspended inside a destructor. '
-            . 'Close what needs waiting before its last reference goes away.',
+            'This code cannot wait: before PHP 8.4 a task cannot be suspended inside a destructor. '
+            . 'Close the object before its last reference goes away.',
             previous: $refused,
         );
     }
@@ -88,11 +88,11 @@ final class Blocking
         if ($running === 0 && $finished === []) {
             throw new \Error("Operation $op is not running: it was cancelled or taken before");
         }
-        // Code that runs beside the tasks, such as a destructor called by the loop, must not swallow what they wait for.
+        // Code outside of tasks, such as a destructor called by the loop, must not consume the results that tasks wait for.
         Scheduler::$current === null ? self::remember($finished) : Scheduler::$current->finished($finished);
     }
 
-    /** @param list<int> $ops finished operations that nobody waits for yet */
+    /** @param list<int> $ops finished operations that no code waits for yet */
     public static function remember(array $ops): void
     {
         foreach ($ops as $op) {

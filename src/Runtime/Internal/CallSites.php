@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * Finds names and places when somebody asks, so that nothing is recorded while tasks run.
+ * Finds names and source locations on demand, so that running tasks record nothing.
  *
  * @internal
  */
@@ -28,7 +28,7 @@ final class CallSites
     }
 
     /**
-     * The user's line that waits and the call of Weft it waits in.
+     * The line of user code that waits, and the function of Weft in which it waits.
      *
      * @return array{?string, string} call and `file:line`
      */

@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * One decision to cancel, shared by everything it reaches.
+ * One cancellation, shared by every task and scope that it reaches.
  *
  * @internal
  */
 final class Cancellation
 {
-    /** Whether anybody was interrupted by it. Who has a result by then and ends without waiting again is not. */
+    /** Whether it has interrupted a task. A task that already has its result and ends without waiting again is not interrupted. */
     public bool $wasFelt = false;
 
     public function __construct(

@@ -22,7 +22,7 @@ final class Children implements Group, Wait
     /** @var list<\Throwable> what failed after the first failure */
     private array $suppressed = [];
     private ?Cancellation $cancellation = null;
-    /** What it fails with because its time was over. */
+    /** The failure of a scope whose timeout has expired. */
     private ?TimeoutException $expired = null;
     private bool $joining = false;
     private bool $closed = false;
@@ -71,7 +71,7 @@ final class Children implements Group, Wait
     public function fail(\Throwable $failure, string $what): void
     {
         if ($this->failure !== null) {
-            // The body throws it again when it awaits the task that failed.
+            // The body rethrows it when it awaits the failed task.
             if ($this->failure !== $failure) {
                 $this->suppressed[] = $failure;
             }
@@ -81,7 +81,7 @@ final class Children implements Group, Wait
         $this->cancel($what . ': ' . $failure::class . ': ' . $failure->getMessage(), $failure);
     }
 
-    /** As {@see fail()}, unless nobody in it feels that any more: a result that is there already is not thrown away. */
+    /** As {@see fail()}, unless no task of the scope is interrupted by it: a result that already exists is not discarded. */
     public function expire(TimeoutException $expired): void
     {
         $this->expired = $expired;
@@ -197,7 +197,7 @@ final class Children implements Group, Wait
         }
     }
 
-    /** Takes back what the body has not been interrupted with: the scope's own outcome replaces it. */
+    /** Withdraws an interruption that the body has not seen yet: the outcome of the scope replaces it. */
     private function withdraw(): void
     {
         if ($this->cancellation !== null && $this->owner->interrupt === $this->cancellation) {

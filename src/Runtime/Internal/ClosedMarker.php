@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * What a channel hands to those who wait when it is closed: no value of a user's can be the same.
+ * The value that a closed channel hands to waiting tasks. No user value is identical to it.
  *
  * @internal
  */

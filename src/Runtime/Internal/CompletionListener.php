@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * Something that has to know when a task ends.
+ * Is notified when a task ends.
  *
  * @internal
  */

@@ -10,7 +10,7 @@ use Weft\Runtime\Task;
 use Weft\Runtime\TaskState;
 
 /**
- * What is behind a Task.
+ * The implementation of {@see Task}.
  *
  * Its properties are public because the scheduler reads several of them at every switch, and it has no constructor because
  * calling one with seven arguments took a sixth of the time it takes to start and finish a task.
@@ -29,28 +29,28 @@ final class Coroutine implements Task, \Stringable
     public ?Group $group = null;
     /** @var array<int, mixed> */
     public array $locals = [];
-    /** @var array<int, \WeakReference<CompletionListener>> what has to know of its end, by object id */
+    /** @var array<int, \WeakReference<CompletionListener>> listeners of its end, by object id */
     public array $endings = [];
     /** Seconds of the monotonic clock. */
     public float $since = 0.0;
     public ?\Fiber $fiber = null;
     /** The innermost scope it has open, which owns what it starts. */
     public ?Children $children = null;
-    /** What it is parked on: the id of an operation, or something of the PHP side. Null while running or ready. */
+    /** The id of the operation, or the PHP object, that it waits for. Null while it runs or is ready. */
     public int|Wait|null $wait = null;
-    /** Place in the WaitQueue it is parked on. */
+    /** Its key in the WaitQueue in which it waits. */
     public int $ticket = 0;
-    /** What goes from one task to the other through a WaitQueue. */
+    /** The value that a WaitQueue hands from one task to another. */
     public mixed $handed = null;
-    /** To be thrown at the next suspension point. */
+    /** The exception to throw at the next suspension point. */
     public ?Cancellation $interrupt = null;
-    /** How deep the scope is that asked for it; 0 is the task itself. The outermost wins. */
+    /** The depth of the scope that asked for the interruption; 0 is the task itself. The outermost wins. */
     private int $interruptDepth = 0;
     /** To be thrown by the suspension point that is being resumed. */
     public ?Cancellation $thrown = null;
     /** Interruptions for scopes up to this depth wait for the end of a shielded section. */
     private int $shield = -1;
-    /** @var array<int, Cancellation> what waits for it, by depth */
+    /** @var array<int, Cancellation> pending cancellations, by depth */
     private array $deferred = [];
     public bool $cancelled = false;
     /** Null until it has ended. */
@@ -60,7 +60,7 @@ final class Coroutine implements Task, \Stringable
     private ?string $name = null;
     private ?WaitQueue $joiners = null;
 
-    /** Runs it from beginning to end, its children included. Throws nothing. */
+    /** Runs the task to its end, including its children. Throws nothing. */
     public function run(): void
     {
         $error = null;
@@ -100,7 +100,7 @@ final class Coroutine implements Task, \Stringable
         $this->end(new Cancellation($reason));
     }
 
-    /** Ends it from outside with the first reason given; a task that has ended stays as it is. */
+    /** Cancels the task with the first reason given. No effect on a task that has ended. */
     public function end(Cancellation $cancellation): void
     {
         if ($this->cancelled || $this->outcome !== null) {
@@ -115,7 +115,7 @@ final class Coroutine implements Task, \Stringable
         $this->interrupt($cancellation, 0);
     }
 
-    /** Throws at the suspension point it is parked on, or at the next one. */
+    /** Throws at the suspension point where the task waits, or at the next one. */
     public function interrupt(Cancellation $cancellation, int $depth): void
     {
         if ($depth <= $this->shield) {
@@ -138,7 +138,7 @@ final class Coroutine implements Task, \Stringable
         $this->wake();
     }
 
-    /** Keeps from `$section` what is meant for the scopes around it; scopes inside can still be cancelled, by a timeout say. */
+    /** Shields `$section` from cancellations of the scopes around it. Scopes inside it can still be cancelled, for example by a timeout. */
     public function shield(callable $section): mixed
     {
         $before = $this->shield;
@@ -160,7 +160,7 @@ final class Coroutine implements Task, \Stringable
         }
     }
 
-    /** Of several the outermost scope's wins: it ends the others. */
+    /** Of several interruptions the outermost scope's wins, because it ends the others. */
     private function demand(Cancellation $cancellation, int $depth): void
     {
         if ($this->interrupt === null || $depth < $this->interruptDepth) {
@@ -169,7 +169,7 @@ final class Coroutine implements Task, \Stringable
         }
     }
 
-    /** Makes it ready. From here on nothing can take back what it waited for. */
+    /** Makes the task ready. From here on its result cannot be withdrawn. */
     public function wake(): void
     {
         $this->wait = null;
@@ -179,20 +179,20 @@ final class Coroutine implements Task, \Stringable
     /** The interruption to throw now: `throw $task->interruption()`. */
     public function interruption(): CancelledException
     {
-        /** @var Cancellation $cancellation every caller has checked that one of the two is set */
+        /** @var Cancellation $cancellation callers have checked that one of the two is set */
         $cancellation = $this->thrown ?? $this->interrupt;
         $this->thrown === null ? $this->interrupt = null : $this->thrown = null;
 
         return $this->exception($cancellation);
     }
 
-    /** The task that has started it and waits for its end. */
+    /** The task that started this one and waits for its end. */
     public function owner(): ?self
     {
         return $this->group instanceof Children ? $this->group->owner : null;
     }
 
-    /** PHP destroys its fiber: nothing but its `finally` blocks still runs. */
+    /** PHP destroys the fiber: only `finally` blocks still run. */
     public function isUnwinding(): bool
     {
         return $this->outcome === null && Scheduler::$current?->running !== $this
@@ -277,7 +277,7 @@ final class Coroutine implements Task, \Stringable
             $this->joiners = null;
         }
         $this->group?->ended($this);
-        // Only the result may outlive the work. What is released may have destructors, and those may throw.
+        // Only the result outlives the task. The released values may have destructors, which may throw.
         $this->fiber = null;
         try {
             $this->main = null;

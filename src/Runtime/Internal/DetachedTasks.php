@@ -8,7 +8,7 @@ use Weft\Runtime\Task;
 use Weft\Runtime\TaskState;
 
 /**
- * Detached tasks: nobody waits for them, so their failures are reported.
+ * The detached tasks. No task awaits them, so their failures are reported.
  *
  * @internal
  */
@@ -37,7 +37,7 @@ final class DetachedTasks implements Group
     public function ended(Coroutine $child): void
     {
         if ($child->outcome === TaskState::Failed && $child->error !== null) {
-            // The handler may wait: run() does not end before it.
+            // The handler may wait: run() does not return before it.
             $this->report($child, $child->error);
         }
         unset($this->members[$child->id]);

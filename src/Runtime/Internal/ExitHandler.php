@@ -5,23 +5,23 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * What becomes of a process's requests and calls when one of their handlers has ended it, by `exit()` or by a fatal error.
+ * Completes or answers the requests in progress when a handler has ended the process by `exit()` or a fatal error.
  *
  * @internal
  */
 final class ExitHandler
 {
-    /** Seconds that other tasks may take after an `exit()`. */
+    /** Seconds in which other requests may finish after an `exit()`. */
     private const GRACE = 10.0;
-    /** Seconds in which answers have to leave. */
+    /** Seconds in which responses are sent before the process ends. */
     private const FLUSH = 1.0;
-    /** Bytes that this may take where memory has run out. */
+    /** Additional bytes of memory for this handler after memory has run out. */
     private const RESERVE = 16_777_216;
     private const FATAL = \E_ERROR | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR | \E_PARSE;
 
     private static bool $isPrepared = false;
 
-    /** To be called by whoever serves, any number of times. */
+    /** Installs the handler. Every server calls it; only the first call has an effect. */
     public static function prepare(): void
     {
         if (self::$isPrepared) {
@@ -52,7 +52,7 @@ final class ExitHandler
         $culprit = $this->culprit();
         /** @var ServerTasks|null $server */
         $server = $culprit?->group;
-        $name = 'Code outside any request';
+        $name = 'Code outside of any request';
         if ($culprit !== null && $server !== null) {
             $server->condemn($culprit, true);
             $name = $server->nameOf($culprit);
@@ -77,7 +77,7 @@ final class ExitHandler
         $this->flush();
     }
 
-    /** The request whose task was running, or a task below. */
+    /** The request whose task, or one of its child tasks, was running. */
     private function culprit(): ?Coroutine
     {
         for ($task = $this->scheduler->running; $task !== null; $task = $task->owner()) {

@@ -5,16 +5,16 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * Divides the fibers of a process among its servers: together they handle no more than there are fibers for.
+ * Divides the fibers of a process among its servers, so that together they never need more than there are.
  *
- * Each server says how many handlers its limits allow. Where the sum is more than `maxFibers`, every server gets its proportional
- * part, 1 at least, and fits its limits to that.
+ * Each server claims as many handlers as its limits allow. If the sum exceeds `maxFibers`, every server gets a proportional share,
+ * at least 1, and lowers its limits to it.
  *
  * @internal
  */
 final class FiberShares
 {
-    /** @var array<int, array{int, \Closure(int): void}> how many a server wants, and what tells it how many it gets */
+    /** @var array<int, array{int, \Closure(int): void}> the claim of a server and the function that receives its share */
     private array $claims = [];
     private int $last = 0;
 
@@ -24,7 +24,7 @@ final class FiberShares
 
     /**
      * @param int $handlers at a time, 0 or more
-     * @param \Closure(int): void $fit called now, and again whenever the part changes
+     * @param \Closure(int): void $fit receives the share now and whenever it changes
      *
      * @return int for `release()`
      */
@@ -42,7 +42,7 @@ final class FiberShares
         $this->divide();
     }
 
-    /** There are fewer fibers than it was thought. */
+    /** The system allows fewer fibers than expected. */
     public function shrink(int $fibers): void
     {
         $this->fibers = $fibers;

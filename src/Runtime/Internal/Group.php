@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * What a task belongs to and reports its end to.
+ * The owner of tasks, which is notified when they end.
  *
  * @internal
  */

@@ -7,17 +7,17 @@ namespace Weft\Runtime\Internal;
 use Weft\Native;
 
 /**
- * What tasks print. Their own output buffers are theirs alone; what is printed outside of one goes to the group of the task,
- * where that wants to hear it, and to stdout as always where it does not.
+ * The output of tasks. Each task has its own output buffers. Output outside of them goes to the task's group if that is an
+ * {@see OutputListener}, and to stdout otherwise.
  *
  * @internal
  */
 final class Output
 {
-    /** Buffers that are everybody's; null while nothing is watched. */
+    /** The number of buffers that tasks share; null while output is not watched. */
     private static ?int $base = null;
 
-    /** Begins to watch. To be called on the loop, outside any task: a buffer that a task opens would be that task's. */
+    /** Starts to watch output. Call it on the loop, outside of tasks: a buffer opened in a task belongs to that task. */
     public static function watch(): void
     {
         if (self::$base === null) {
@@ -38,7 +38,7 @@ final class Output
         }
     }
 
-    /** Closes the buffers that the running task has left open, and returns what was in them, outermost first. */
+    /** Closes the buffers that the running task has left open and returns their contents, outermost first. */
     public static function closeLeftOpen(): string
     {
         $text = '';

@@ -9,7 +9,7 @@ use Weft\Runtime\Scope;
 use Weft\Runtime\Task;
 
 /**
- * Alternatives of which one is enough.
+ * Concurrent alternatives of which the first result counts: `any()` and `race()`.
  *
  * @internal
  */
@@ -34,7 +34,7 @@ final class Race
             $scope->async($competition->contend(...), $key, $item)->named("alternative $key");
         }
         if ($competition->contenders === 0) {
-            throw new \ValueError('Of no alternatives none can be the first');
+            throw new \ValueError('At least one alternative is required');
         }
 
         return $competition;
@@ -43,7 +43,7 @@ final class Race
     public function firstEnd(): mixed
     {
         [, $failure, $result] = $this->end(0);
-        $this->scope->cancel('another one was faster');
+        $this->scope->cancel('another alternative was faster');
 
         return $failure === null ? $result : throw $failure;
     }

@@ -10,32 +10,32 @@ use Weft\Runtime\DeadlockException;
 use Weft\Runtime\Task;
 
 /**
- * The loop of one `run()`: starts tasks on pooled fibers, resumes them, and asks the extension what has finished.
+ * The event loop of one `run()`: starts tasks on pooled fibers, resumes them, and polls the extension for finished operations.
  *
- * Properties are public where tasks and scopes touch them at every switch.
+ * Properties that tasks and scopes use at every switch are public.
  *
  * @internal
  */
 final class Scheduler
 {
-    /** Switches to tasks before the extension is asked again, so that I/O never starves. */
+    /** Task switches between two polls of the extension, so that I/O never starves. */
     private const BATCH = 64;
-    /** Seconds after which it is asked in any case where tasks take long. */
+    /** Seconds after which the loop polls even if tasks take long. */
     private const LATENCY = 0.001;
-    /** Polls until what has just been started is on its way: borrowing a connection and writing to it are one each. */
+    /** Polls that start pending I/O: borrowing a connection takes one, writing to it another. */
     private const PASSES = 2;
-    /** Idle fibers that are kept. */
+    /** Idle fibers that the pool keeps. */
     private const SPARE = 512;
 
-    /** The one that is running, null outside `run()`. */
+    /** The running scheduler, null outside of `run()`. */
     public static ?self $current = null;
 
     public ?Coroutine $running = null;
-    /** @var array<int, Coroutine> by the operation they are parked on */
+    /** @var array<int, Coroutine> by the operation for which they wait */
     public array $waiting = [];
     /** @var list<Coroutine> that can go on */
     public array $woken = [];
-    /** @var array<int, Coroutine> not started yet; keys only grow, and `$head` is the first one */
+    /** @var array<int, Coroutine> not started yet; keys only grow, `$head` is the first */
     public array $fresh = [];
     /** @var list<Coroutine> that this turn of the loop resumes */
     public array $turn = [];
@@ -50,7 +50,7 @@ final class Scheduler
     /** Switches left until the next poll. */
     private int $budget = self::BATCH;
     private float $polledAt = 0.0;
-    /** Somebody in `$woken` may be about to compute: what others have started leaves before. */
+    /** A task in `$woken` may be about to compute, so pending I/O is started first. */
     private bool $yielded = false;
     private int $fibers = 0;
     /** @var list<\Fiber> */
@@ -59,17 +59,17 @@ final class Scheduler
     /** @var array<int, true> by object id: every fiber of the pool, idle or not */
     private array $workers = [];
     private bool $closing = false;
-    /** @var array<int, \Closure(int): void> called with the operation that has finished */
+    /** @var array<int, \Closure(int): void> called with the finished operation */
     private array $watchers = [];
-    /** How many of the watchers only listen to the outside, such as for Ctrl-C. */
+    /** How many watchers do not keep the loop running, such as one for Ctrl-C. */
     private int $listeners = 0;
     private ?\Throwable $failure = null;
-    /** A deadlock has been reported and everything cancelled. */
+    /** A deadlock was reported and every task cancelled. */
     private bool $deadlocked = false;
     private Coroutine $root;
-    /** Of the servers that run here. */
+    /** The shares of the servers on this loop. */
     public readonly FiberShares $fiberShares;
-    /** The one whose loop a destructor or a signal handler has interrupted to open this one. */
+    /** The outer scheduler, if a destructor or a signal handler has opened this one inside its loop. */
     private readonly ?self $outer;
 
     /** @param (\Closure(\Throwable, Task): void)|null $uncaught */
@@ -103,7 +103,7 @@ final class Scheduler
         return $scheduler->outcome();
     }
 
-    /** The task that is running, null where none could be suspended. */
+    /** The running task, null where none can be suspended. */
     public static function task(): ?Coroutine
     {
         $task = self::$current?->running;
@@ -117,7 +117,7 @@ final class Scheduler
     }
 
     /**
-     * Waits for an operation of the extension and returns its outcome. The one choke point for everything native.
+     * Waits for an operation of the extension and returns its result. Every native wait goes through here.
      *
      * Inside a task the task is suspended; outside `run()` the process waits.
      *
@@ -154,7 +154,7 @@ final class Scheduler
     /**
      * Queues a task for its start.
      *
-     * @param callable $main checked by whoever takes it from a user, for that is not free
+     * @param callable $main the public functions have checked it, because the check is not free
      * @param array<mixed> $args
      */
     public function start(mixed $main, array $args, ?Group $group, ?Coroutine $parent): Coroutine
@@ -173,7 +173,7 @@ final class Scheduler
         return $this->fresh[] = $task;
     }
 
-    /** Suspends `$task`, which must be the running one, until it is woken. */
+    /** Suspends `$task`, the running task, until it is woken. */
     public function park(Coroutine $task, Wait $wait): void
     {
         if ($task->interrupt !== null) {
@@ -193,7 +193,7 @@ final class Scheduler
         }
     }
 
-    /** Lets everything that is ready go first, and what was started leave. */
+    /** Runs every ready task and starts pending I/O before the current task continues. */
     public function yield(Coroutine $task): void
     {
         if ($task->interrupt !== null) {
@@ -215,7 +215,7 @@ final class Scheduler
         $this->watchers[$op] = $done;
     }
 
-    /** The same for an operation that alone keeps no loop waiting: without other work it would never finish. */
+    /** The same for an operation that does not keep the loop running. */
     public function listenTo(int $op, \Closure $done): void
     {
         $this->listeners++;
@@ -263,7 +263,7 @@ final class Scheduler
         return \array_values($tasks);
     }
 
-    /** What waiting for something of the PHP side ends in where no task could ever wake it. */
+    /** The failure of a wait for a PHP object that no task can ever wake. */
     public static function nobodyToWaitFor(Wait $wait): DeadlockException
     {
         [, $place] = CallSites::here();
@@ -272,7 +272,7 @@ final class Scheduler
     }
 
     /**
-     * Goes on with every other task after `exit()` in one, from a shutdown function, for as long as `$isNeeded` says so.
+     * Continues all other tasks after one has called `exit()`, from a shutdown function, while `$isNeeded` returns true.
      *
      * @param \Closure(): bool $isNeeded
      */
@@ -309,7 +309,7 @@ final class Scheduler
     {
         while (true) {
             $this->now = \hrtime(true) / 1e9;
-            // What yields while others start comes after what they start.
+            // A task that yields while others start continues after the tasks that they start.
             $woken = $this->woken;
             $this->woken = [];
             $this->turn = $woken;
@@ -320,7 +320,7 @@ final class Scheduler
                 $this->poll(0.0);
             }
             $this->resume($woken);
-            // Released here, because a destructor may wait and so make tasks ready.
+            // The values are released here: a destructor may wait and make tasks ready.
             $woken = [];
             if ($this->root->outcome !== null) {
                 if ($this->orphans->members === []) {
@@ -354,7 +354,7 @@ final class Scheduler
         $this->turn = [];
     }
 
-    /** Starts what was queued before this turn, so that a task that starts others cannot outrun them. */
+    /** Starts the tasks that were queued before this turn, so that a task cannot outrun the tasks it starts. */
     private function startFresh(): void
     {
         $last = \array_key_last($this->fresh) ?? -1;
@@ -389,16 +389,16 @@ final class Scheduler
         return Blocking::awaitAtShutdown($op);
     }
 
-    /** What runs beside the running task was left behind by `exit()`, or is a fiber that somebody made inside the task. */
+    /** This fiber is not the running task's: `exit()` has left it behind, or user code has made it inside of the task. */
     private function refuseForeignFiber(): void
     {
         $fiber = \Fiber::getCurrent();
         if ($fiber !== null && !isset($this->workers[\spl_object_id($fiber)])) {
-            throw new \Error('Nothing can be waited for in a Fiber that was made inside a task: Weft\async() makes tasks that can wait');
+            throw new \Error('Code in a Fiber made inside of a task cannot wait: start a task with Weft\async() instead');
         }
     }
 
-    /** False when the system has no more memory for stacks: then the fibers there are have to do. */
+    /** False when the system has no memory for another stack: the existing fibers must suffice. */
     private function startWorker(): bool
     {
         $worker = new \Fiber($this->work);
@@ -423,7 +423,7 @@ final class Scheduler
         return true;
     }
 
-    /** The life of a pooled fiber: one task after the other, without going back to the loop in between. */
+    /** The main function of a pooled fiber: runs one task after the other without returning to the loop. */
     private function work(): void
     {
         /** @var \Fiber $fiber */
@@ -452,7 +452,7 @@ final class Scheduler
         unset($this->workers[\spl_object_id($fiber)]);
     }
 
-    /** Pumps the extension and makes ready what waited for the operations that have finished. */
+    /** Polls the extension and makes ready the tasks whose operations have finished. */
     public function poll(?float $timeout): void
     {
         $this->budget = self::BATCH;
@@ -461,9 +461,9 @@ final class Scheduler
     }
 
     /**
-     * Makes ready what waited for these operations.
+     * Makes ready the tasks that wait for these operations.
      *
-     * Watchers come last: one that cancels a task must not take away a result that arrived together with it.
+     * Watchers run last: a watcher that cancels a task must not discard a result that has arrived in the same poll.
      *
      * @param list<int> $ops
      */
@@ -491,7 +491,7 @@ final class Scheduler
         }
     }
 
-    /** PHP has destroyed the fiber under a suspended task, and clean-up code has replaced that by an exception. */
+    /** PHP has destroyed the fiber of a suspended task, and its clean-up code has thrown an exception. */
     private static function reportUnwound(Coroutine $task): void
     {
         if ($task->error !== null) {
@@ -504,7 +504,7 @@ final class Scheduler
         return $this->waiting === [] && \count($this->watchers) === $this->listeners || Native\running() === 0;
     }
 
-    /** Cancels everything with a report. False when that was tried before: then the tasks are given up. */
+    /** Reports the deadlock and cancels every task. False if that has happened before: the tasks are abandoned. */
     private function breakDeadlock(): bool
     {
         if ($this->deadlocked) {
@@ -527,7 +527,7 @@ final class Scheduler
             });
         }
         if ($signals !== []) {
-            // Handlers are installed by the first poll: before the program's first line.
+            // The first poll installs the handlers, before the first line of the program runs.
             $this->poll(0.0);
         }
     }
@@ -548,7 +548,7 @@ final class Scheduler
         foreach ($this->idle as $worker) {
             $worker->resume();
         }
-        // It holds this object, and this object holds it.
+        // Breaks a reference cycle between the fiber and this object.
         $this->idle = [];
         unset($this->work);
         if ($abandoned !== []) {
@@ -557,7 +557,7 @@ final class Scheduler
     }
 
     /**
-     * Lets PHP unwind tasks that no cancellation could end, `finally` blocks included.
+     * Makes PHP unwind the tasks that ignored their cancellation, including their `finally` blocks.
      *
      * @param list<Coroutine> $tasks
      */
@@ -569,7 +569,7 @@ final class Scheduler
         \gc_collect_cycles();
     }
 
-    /** The fiber is being destroyed, cannot switch, or the loop is gone: the process waits instead, where that can end. */
+    /** The fiber is being destroyed or cannot switch, or the loop has ended: the process blocks instead, if the wait can end. */
     private function awaitWhereRefused(Coroutine $task, int $op, \FiberError $refused): mixed
     {
         unset($this->waiting[$op]);

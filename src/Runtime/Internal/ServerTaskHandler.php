@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * What a server does with what arrives.
+ * The part of a server that handles its requests or calls.
  *
  * @template A of object a request, a call
  *
@@ -14,24 +14,24 @@ namespace Weft\Runtime\Internal;
 interface ServerTaskHandler
 {
     /**
-     * The life of a request, in a task of its own: the one with `$id` of the server's `ServerTasks`.
+     * Handles a request in a task of its own, which has the key `$id` in the server's `ServerTasks`.
      *
      * @param A $request
      */
     public function handle(object $request, int $id): void;
 
-    /** What the extension has to say of a request that is being handled: `ServerTasks::GONE`, or any other for its deadline. */
+    /** The extension reports an event of a request in progress: `ServerTasks::GONE` when its client has disconnected, any other value for its deadline. */
     public function interrupt(Coroutine $task, int $event): void;
 
     /**
-     * Its task has ended before it was answered.
+     * The task has ended without a response.
      *
      * @param A $request
      */
     public function abandon(object $request): void;
 
     /**
-     * Answers what will never be handled to its end, because the process ends: the request that has ended it, or another.
+     * Answers a request that cannot be finished because the process ends.
      *
      * @param A $request
      */
@@ -40,14 +40,14 @@ interface ServerTaskHandler
     /** @return list<string> folders of `src` with the classes that it needs for any request, refusal and failure */
     public function folders(): array;
 
-    /** The process is about to end: no connection is accepted any more, and those there are end with what is in flight. */
+    /** The process is about to end: accept no more connections, and close the open ones once their requests are answered. */
     public function refuseMore(): void;
 
-    /** How many are open that carry nothing of another server. */
+    /** The number of open connections, without those that carry requests of another server. */
     public function connections(): int;
 
     /**
-     * For names of tasks and for the log, such as `GET /people/{id} from 127.0.0.1:40000`.
+     * Names a request in task lists and the log, such as `GET /people/{id} from 127.0.0.1:40000`.
      *
      * @param A $request
      */

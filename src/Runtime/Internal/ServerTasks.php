@@ -13,17 +13,17 @@ use Weft\Runtime\TaskState;
 use function Weft\shield;
 
 /**
- * What arrives at a server and is being handled, a task each: the requests of HTTP, the calls of gRPC.
+ * The requests of an HTTP server or the calls of a gRPC server that are in progress, a task each.
  *
  * @internal
  */
 final class ServerTasks implements Group, OutputListener, TaskNamer
 {
-    /** Said of a request instead of handing it out: nobody is there any more to answer. */
+    /** The event of a request whose client has disconnected. */
     public const GONE = 1;
-    /** Taken from the extension at a time. */
+    /** Requests taken from the extension at a time. */
     private const BATCH = 256;
-    /** Bytes that are kept of what a handler prints. */
+    /** Bytes of a handler's output that are logged. */
     private const OUTPUT = 2_000;
 
     /** @var array<int, Coroutine> by the request's id */
@@ -31,13 +31,13 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     private ?int $waiting = null;
     private bool $ended = false;
     private readonly WaitQueue $end;
-    /** @var array<int, string> what handlers have printed, by the request's id */
+    /** @var array<int, string> output of handlers, by the request's id */
     private array $printed = [];
     private readonly \Closure $work;
 
     /**
-     * @param \Closure(int): (int|array<int, object|int>) $next what has arrived, by id, that many at most; or the operation that
-     *     ends with it
+     * @param \Closure(int): (int|array<int, object|int>) $next returns at most that many new requests by id, or the
+     *     operation that ends when one arrives
      */
     public function __construct(public readonly ServerTaskHandler $handler, private readonly \Closure $next, public readonly LoggerInterface $logger)
     {
@@ -48,7 +48,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
     /**
      * Returns after `end()`, once the last task has ended.
      *
-     * @param \Closure(): void $abort called first where the task that serves is cancelled
+     * @param \Closure(): void $abort called first when the serving task is cancelled
      */
     public function serve(Scheduler $scheduler, \Closure $abort): void
     {
@@ -56,7 +56,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
         $scheduler->groups[$group] = $this;
         ExitHandler::prepare();
         Preload::folders('Internal', 'Log', 'Log/Internal', 'Runtime', 'Runtime/Internal', ...$this->handler->folders());
-        // On the loop itself: what a task does to the output is undone when it waits.
+        // On the loop, because the output buffers of a task are detached when it waits.
         $this->waiting = Native\sleep(0.0);
         $scheduler->watch($this->waiting, function (int $op) use ($scheduler): void {
             Native\take($op);
@@ -78,7 +78,7 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
         }
     }
 
-    /** Starts what has arrived and watches for more, on the loop itself: no task has to be woken for it. */
+    /** Starts the tasks of new requests and watches for more. It runs on the loop, so that no task has to be woken. */
     private function advance(Scheduler $scheduler): void
     {
         do {
@@ -147,14 +147,14 @@ final class ServerTasks implements Group, OutputListener, TaskNamer
         $text = ($this->printed[$id] ?? '') . Output::closeLeftOpen();
         unset($this->printed[$id]);
         if ($text !== '') {
-            $this->logger->warning('{request} printed something, which is no part of an answer: {output}', [
+            $this->logger->warning('Discarded output printed by {request}: {output}', [
                 'request' => $this->handler->describe($request),
                 'output' => $text,
             ]);
         }
     }
 
-    /** Its task will never go on. */
+    /** The task will never continue. */
     public function condemn(Coroutine $task, bool $isCulprit): void
     {
         /**

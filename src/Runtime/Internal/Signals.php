@@ -7,7 +7,7 @@ namespace Weft\Runtime\Internal;
 use Weft\Native;
 
 /**
- * Waiting for one of several signals.
+ * Waits for one of several signals.
  *
  * @internal
  */
@@ -43,7 +43,7 @@ final class Signals
                 $arrival->wake($op);
             });
         }
-        // The first poll installs the handlers: a signal that another task causes right away is not missed.
+        // The first poll installs the handlers, so that a signal that another task raises at once is not missed.
         $scheduler->poll(0.0);
         foreach ($ops as $op) {
             if (isset(Blocking::$finished[$op])) {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * Failures that came after the one a scope has thrown, for as long as that one lives.
+ * The failures of a scope after its first one, kept as long as the first one exists.
  *
  * @internal
  */

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * A group whose tasks get their names only when somebody asks: naming each would cost more than starting it.
+ * A group that names its tasks on demand: naming every task would cost more than starting it.
  *
  * @internal
  */

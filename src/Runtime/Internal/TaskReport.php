@@ -9,7 +9,7 @@ use Weft\Runtime\TaskInfo;
 use Weft\Runtime\TaskState;
 
 /**
- * Says what tasks are doing.
+ * Describes tasks for task lists and deadlock reports.
  *
  * @internal
  */
@@ -25,7 +25,7 @@ final class TaskReport
         $waitsFor = match (true) {
             $state !== TaskState::Waiting => null,
             $task->wait instanceof Wait => $task->wait->describe(),
-            $task->wait === null => 'the end of a Fiber::suspend() of its own',
+            $task->wait === null => 'a Fiber::suspend() of its own',
             default => $call ?? "operation $task->wait",
         };
         $parent = $task->group instanceof Children ? $task->group->owner->id : null;
@@ -39,7 +39,7 @@ final class TaskReport
     {
         $infos = \array_map(self::of(...), $tasks);
         $waiting = \array_filter($infos, static fn(TaskInfo $info) => $info->state === TaskState::Waiting);
-        $message = 'Deadlock: nothing is left that could wake ' . self::count(\count($waiting), 'waiting task') . '.';
+        $message = 'Deadlock: no event can wake ' . self::count(\count($waiting), 'waiting task') . '.';
         $queued = \count($infos) - \count($waiting);
         if ($queued > 0) {
             $message .= ' ' . self::count($queued, 'task') . " could not start because all $maxFibers fibers are in use.";

@@ -10,7 +10,7 @@ use Weft\Runtime\Scope;
 use Weft\Runtime\TimeoutException;
 
 /**
- * A scope that fails when its time is over.
+ * A scope that fails when its timeout expires.
  *
  * @internal
  */
@@ -41,7 +41,7 @@ final class Timeout
             if ($thrown !== $expired) {
                 throw $thrown;
             }
-            // The first one was made on the loop: a trace of the task says more.
+            // The first exception was created on the loop; a new one has the stack trace of the task.
             $traced = self::traced($thrown, $undecided === $thrown ? null : $undecided);
             SuppressedFailures::attach($traced, SuppressedFailures::of($thrown));
             throw $traced;

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * Something of the PHP side that a task can wait for.
+ * A PHP object that a task can wait for.
  *
  * @internal
  */
@@ -14,6 +14,6 @@ interface Wait
     /** Completes the sentence "the task waits for …". */
     public function describe(): string;
 
-    /** The task is about to be cancelled: it must not be woken by this any more. */
+    /** The task is about to be cancelled: do not wake it any more. */
     public function abandon(Coroutine $task): void;
 }

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Weft\Runtime\Internal;
 
 /**
- * Tasks waiting for the same thing, first come first served, each woken with a value that nobody can take back.
+ * Tasks that wait for the same event, first in, first out. Each is woken with a value that cannot be withdrawn.
  *
  * @internal
  */
 final class WaitQueue implements Wait
 {
     /**
-     * Keys only grow; `$head` is not above the first one. PHP compacts such an array by itself.
+     * Keys only grow; `$head` is not above the first key. PHP compacts such an array itself.
      *
      * @var array<int, Coroutine>
      */
@@ -27,7 +27,7 @@ final class WaitQueue implements Wait
     /**
      * Waits at the end of the queue for the value of a `wake()`.
      *
-     * @param mixed $offered what the one who wakes us can take, see `first()`
+     * @param mixed $offered a value that the waking task may take, see `first()`
      */
     public function wait(mixed $offered = null): mixed
     {
@@ -42,7 +42,7 @@ final class WaitQueue implements Wait
         return $handed;
     }
 
-    /** Hands `$value` to the task that has waited longest. False when nobody waits. */
+    /** Hands `$value` to the task that has waited longest. False if no task waits. */
     public function wake(mixed $value = null): bool
     {
         $task = $this->first();
