@@ -57,7 +57,7 @@ final class App
      * Serves HTTP/1.1 and HTTP/2 on an address; the router that is returned says what.
      *
      * @param string $address `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/path/to/socket`; port 0 is one that is free
-     * @param bool $cancelOnDisconnect cancels the task of a request whose client has gone away
+     * @param bool $cancelOnDisconnect cancels the task of a request when its client disconnects
      */
     public function http(string $address, ?Limits $limits = null, bool $cancelOnDisconnect = true, ?Tls $tls = null): Router
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** 400: the request is not what it should be. */
+/** The request is malformed: the response is 400 Bad Request. */
 final class BadRequestException extends HttpException
 {
     public function __construct(string $message = '', ?\Throwable $previous = null)

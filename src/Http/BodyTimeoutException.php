@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** 408: the client stopped sending its body. */
+/** The client has stopped sending the body: the response is 408 Request Timeout. */
 final class BodyTimeoutException extends HttpException
 {
     public function __construct(string $message = '', ?\Throwable $previous = null)

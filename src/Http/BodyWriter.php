@@ -8,7 +8,7 @@ use Weft\Native\HttpEncoder;
 use Weft\Native\HttpStream;
 use Weft\Runtime\Internal\Scheduler;
 
-/** Writes the body of a response while it is sent. */
+/** Writes the body of a streamed response. */
 final class BodyWriter
 {
     /** @var array<string, string|list<string>> */
@@ -21,7 +21,7 @@ final class BodyWriter
     }
 
     /**
-     * Sends a chunk of the body. Waits while more than 64 KiB wait for the client.
+     * Sends a chunk of the body. Waits while more than 64 KiB are buffered for the client.
      *
      * @throws ClientDisconnectedException
      */
@@ -34,7 +34,7 @@ final class BodyWriter
     }
 
     /**
-     * Sends a chunk without waiting, however much waits for the client: a task cannot wait inside an output buffer.
+     * Sends a chunk without waiting, however much is buffered for the client: a task cannot wait inside an output buffer.
      *
      * @internal
      *
@@ -49,14 +49,14 @@ final class BodyWriter
     }
 
     /**
-     * A field that follows the body. Clients that cannot read it ignore it; HTTP/1.1 ones must have sent `TE: trailers`.
+     * Adds a trailer field. Clients that cannot read trailers ignore it. An HTTP/1.1 client gets it only if it has sent `TE: trailers`.
      */
     public function trailer(string $name, string $value): void
     {
         $this->trailers[$name] = $value;
     }
 
-    /** @internal Compresses what is written from now on. */
+    /** @internal Compresses the chunks written from now on. */
     public function encode(HttpEncoder $encoder): void
     {
         $this->encoder = $encoder;

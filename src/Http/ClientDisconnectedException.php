@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** The client went away in the middle of the request or of the response. Nobody is left to be answered. */
+/** The client has disconnected before the end of the request or of the response. */
 final class ClientDisconnectedException extends HttpException
 {
     public function __construct(string $message = '', ?\Throwable $previous = null)

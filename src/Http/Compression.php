@@ -8,32 +8,32 @@ use Weft\Native\HttpEncoder;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
- * Compresses answers for clients that ask for it: `$routes->use(new Compression())`.
+ * Middleware that compresses responses for clients that accept it: `$routes->use(new Compression())`.
  *
- * Text, JSON, XML and the like are compressed (`content-type`), streamed ones chunk by chunk as they are made. Not touched are
- * answers that are coded already or have `cache-control: no-transform`, parts (206), files and streams of events.
+ * It compresses text, JSON, XML and similar content types, and streamed bodies chunk by chunk. It leaves alone responses that already
+ * have a content encoding or `cache-control: no-transform`, partial content (206), files and event streams.
  *
- * An attacker who sees the size of answers over TLS, and can choose part of one, can guess secrets in the same answer (BREACH):
- * leave compression off for pages that show a secret beside what the request says.
+ * An attacker who sees the size of responses over TLS and controls a part of one can guess secrets in it (BREACH): do not compress
+ * pages that contain both a secret and data of the request.
  */
 final class Compression
 {
     private const WITHOUT_CONTENTS = [101 => true, 204 => true, 205 => true, 206 => true, 304 => true];
 
     /**
-     * @param int $minBytes smaller bodies are sent as they are; streamed ones have no size
-     * @param non-empty-list<string> $codings `zstd`, `br`, `gzip`: of those a client likes equally it gets the first
+     * @param int $minBytes smaller bodies are not compressed; streamed bodies have no size and always are
+     * @param non-empty-list<string> $codings `zstd`, `br`, `gzip`: in order of preference among those that a client accepts equally
      *
      * @throws \ValueError
      */
     public function __construct(private readonly int $minBytes = 1_024, private readonly array $codings = ['zstd', 'br', 'gzip'])
     {
         if ($minBytes < 0) {
-            throw new \ValueError("minBytes must be 0 at least, got $minBytes");
+            throw new \ValueError("minBytes must be at least 0, got $minBytes");
         }
         $unknown = \array_diff($codings, ['zstd', 'br', 'gzip']);
         if ($unknown !== [] || $codings === []) {
-            throw new \ValueError('The codings there are: zstd, br and gzip, got ' . (string) \json_encode($codings));
+            throw new \ValueError('codings must be of zstd, br and gzip, got ' . (string) \json_encode($codings));
         }
     }
 
@@ -70,11 +70,11 @@ final class Compression
         unset($headers['content-length'], $headers['accept-ranges']);
         $tag = $response->header('etag');
         if ($tag !== null && !\str_starts_with($tag, 'W/')) {
-            // The bytes are others (RFC 9110 §8.8.1).
+            // The representation differs, so the validator is weak (RFC 9110 §8.8.1).
             $headers['etag'] = "W/$tag";
         }
 
-        /** @var string|iterable<string>|\Closure(BodyWriter): void $body suits() has refused others */
+        /** @var string|iterable<string>|\Closure(BodyWriter): void $body suits() has refused other bodies */
         $body = $response->body;
 
         return new Response($response->status, $headers, self::body($body, $coding));

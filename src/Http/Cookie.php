@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 /**
- * A cookie to set (RFC 6265bis §4.1), safe by default: over TLS only, not for scripts, not with requests that other sites make.
+ * A cookie to set (RFC 6265bis §4.1). By default it is `Secure`, `HttpOnly` and `SameSite=Lax`.
  *
- * Chromium and Firefox take `Secure` cookies from `http://localhost` too. For Safari, and for plain HTTP under another name, write
- * `secure: false` in development.
+ * Chromium and Firefox accept `Secure` cookies from `http://localhost`. In development with Safari, or over plain HTTP under another
+ * name, set `secure: false`.
  */
 final class Cookie implements \Stringable
 {
-    /** Bytes of name and value together that every browser takes (§5.7), and of an attribute (§5.6). */
+    /** The limits of browsers in bytes: of name and value together (§5.7), and of an attribute (§5.6). */
     private const BYTES = 4_096;
     private const ATTRIBUTE_BYTES = 1_024;
 
@@ -20,13 +20,13 @@ final class Cookie implements \Stringable
      * @param string $name a token (RFC 9110 §5.6.2). `__Secure-…` must be secure; `__Host-…` must be, with the path `/` and without
      *     a domain.
      * @param string $value any bytes, sent percent-encoded; with the name 4,096 bytes at most
-     * @param int|null $maxAge seconds from 0 on; 0 deletes it, null keeps it until the browser is closed
+     * @param int|null $maxAge seconds, at least 0; 0 deletes the cookie, null makes it a session cookie
      * @param string $path begins with `/`; printable ASCII without `;`, 1,024 bytes at most
-     * @param string|null $domain a host name; the cookie is sent to it and to those below. Null is the host that sets it alone.
+     * @param string|null $domain a host name; the cookie is sent to this host and its subdomains. Null limits it to the host that sets it.
      * @param bool $secure only over TLS
-     * @param bool $httpOnly not for scripts
+     * @param bool $httpOnly scripts cannot read it
      *
-     * @throws \ValueError one of them is not as said, or `SameSite::None` is not secure
+     * @throws \ValueError an argument is out of its bounds, or `SameSite::None` without `secure`
      */
     public function __construct(
         public readonly string $name,
@@ -44,7 +44,7 @@ final class Cookie implements \Stringable
             self::checkDomain($name, $domain);
         }
         if ($maxAge !== null && $maxAge < 0) {
-            throw new \ValueError("The cookie \"$name\" has a maxAge of $maxAge: it is 0 seconds at least");
+            throw new \ValueError("The cookie \"$name\" has a maxAge of $maxAge: it must be at least 0 seconds");
         }
         $this->checkSecurity();
     }

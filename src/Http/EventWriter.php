@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** Sends events to one client (`Response::events()`). */
+/** Sends server-sent events to one client, see `Response::events()`. */
 final class EventWriter
 {
     /** @internal */
@@ -13,7 +13,7 @@ final class EventWriter
     }
 
     /**
-     * Sends an event, text as its data. Waits while more than 64 KiB wait for the client.
+     * Sends an event; a string is sent as the data of one. Waits while more than 64 KiB are buffered for the client.
      *
      * @throws ClientDisconnectedException
      */

@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Weft\Http;
 
 /**
- * A failure with a status: thrown by a handler it becomes the answer, with its message as the text.
+ * An exception with an HTTP status. Thrown by a handler it becomes the response, with its message as the text:
+ * `throw new HttpException(409, 'The name is taken')`.
  */
 class HttpException extends ServerException
 {

@@ -10,7 +10,11 @@ use Weft\Http\Internal\FileName;
 use Weft\Native\HttpFile;
 
 /**
- * An answer. Immutable; `with…()` return changed copies.
+ * A response. Immutable: `with…()` methods return changed copies.
+ *
+ * ```
+ * return Response::json(['id' => 7], 201)->withHeader('location', '/people/7');
+ * ```
  */
 final class Response
 {
@@ -22,16 +26,16 @@ final class Response
 
     /**
      * @param int $status 200 to 999
-     * @param array<string, string|int|list<string>> $headers a list is sent as several fields; Content-Length is set by itself
+     * @param array<string, string|int|list<string>> $headers a list is sent as several fields; the server sets Content-Length
      * @param string|iterable<string>|\Closure(BodyWriter): void|Internal\Body $body a string, or chunks, or a function that
-     *     writes them while they are sent; both wait while the client takes no more
+     *     writes them; both wait while the client does not read
      */
     public function __construct(
         public readonly int $status = 200,
         array $headers = [],
         public readonly string|iterable|\Closure|Internal\Body $body = '',
     ) {
-        // Changing a copy would take a twentieth of the time of a short answer.
+        // Changing a clone would take 5 % of the time of a short response.
         $this->headers = $headers === self::TEXT || $headers === self::JSON ? $headers : \array_change_key_case($headers);
     }
 
@@ -53,31 +57,31 @@ final class Response
         return new self($status, self::JSON, \json_encode($data, $flags));
     }
 
-    /** @param int $status 302 unless the method may change (303) or must not (307, 308) or the move is for good (301, 308) */
+    /** @param int $status 302, 303 (changes the method to GET), 307 (keeps the method), 301 or 308 (permanent) */
     public static function redirect(string $location, int $status = 302): self
     {
         return new self($status, ['location' => $location]);
     }
 
-    /** 201, with where the new resource is. */
+    /** 201 Created, with the location of the new resource. */
     public static function created(string $location, string $body = ''): self
     {
         return new self(201, ['location' => $location], $body);
     }
 
-    /** 202: taken, not done yet. */
+    /** 202 Accepted: the request will be processed later. */
     public static function accepted(string $body = ''): self
     {
         return new self(202, [], $body);
     }
 
-    /** 204 */
+    /** 204 No Content. */
     public static function noContent(): self
     {
         return new self(204);
     }
 
-    /** 404 */
+    /** 404 Not Found. */
     public static function notFound(string $text = "404 Not Found\n"): self
     {
         return self::text($text, 404);
@@ -93,14 +97,14 @@ final class Response
     }
 
     /**
-     * A file, opened now and read while it is sent. With the status 200, conditions (`If-None-Match`, `If-Modified-Since`,
+     * A file, opened now and read while it is sent. With status 200, conditions (`If-None-Match`, `If-Modified-Since`,
      * `If-Match`, `If-Unmodified-Since`) and ranges of the request are answered 304, 412, 206 or 416 (RFC 9110 §13, §14);
      * `etag` and `last-modified` are those of the file unless `withHeader()` sets them.
      *
-     * @param string|null $contentType by default what the end of its name says
-     * @param string|null $download the name under which the client is to save it, rather than to show it
+     * @param string|null $contentType by default derived from the file extension
+     * @param string|null $download makes the client save the file under this name instead of showing it
      *
-     * @throws NotFoundException it is not there, or no file
+     * @throws NotFoundException the path does not exist, or is no regular file
      * @throws UnreadableFileException
      */
     public static function file(string $path, ?string $contentType = null, ?string $download = null): self
@@ -114,21 +118,21 @@ final class Response
     }
 
     /**
-     * Events for a page's `EventSource`, sent as they come. The stream ends with them, when the client goes away (which
-     * cancels the task that makes them), or when the server stops: the client then connects again, and says with
-     * `$request->header('last-event-id')` what it has seen.
+     * A stream of server-sent events for `EventSource`. The stream ends with the events, when the client disconnects (which cancels the
+     * task that makes them), or when the server stops. A client that reconnects sends the id of the last event it has received, see
+     * `$request->header('last-event-id')`.
      *
-     * @param iterable<string|ServerSentEvent>|\Closure(EventWriter): mixed $events a text is an event with that data; a function
-     *     sends them, or returns them
-     * @param float $heartbeat seconds of silence after which a comment is sent, so that nothing between here and there takes
-     *     the connection for dead; 0 is never
+     * @param iterable<string|ServerSentEvent>|\Closure(EventWriter): mixed $events a string is the data of an event; a function
+     *     sends the events or returns them
+     * @param float $heartbeat seconds without an event after which a comment is sent, so that no proxy closes the
+     *     idle connection; 0 disables it
      */
     public static function events(iterable|\Closure $events, float $heartbeat = 15.0): self
     {
         if (!($heartbeat >= 0.0)) {
-            throw new \ValueError("A heartbeat comes after 0 seconds at least, got $heartbeat");
+            throw new \ValueError("heartbeat must be at least 0 seconds, got $heartbeat");
         }
-        // The last one is for nginx, which would keep events until it has a buffer full of them.
+        // The last field keeps nginx from buffering events.
         $headers = ['content-type' => 'text/event-stream', 'cache-control' => 'no-store', 'x-accel-buffering' => 'no'];
 
         return new self(200, $headers, new EventBody($events, $heartbeat));
@@ -139,7 +143,7 @@ final class Response
         return new self($status, $this->headers, $this->body);
     }
 
-    /** @param string|int|list<string> $value in place of what the field was */
+    /** @param string|int|list<string> $value replaces the field */
     public function withHeader(string $name, string|int|array $value): self
     {
         return new self($this->status, [\strtolower($name) => $value] + $this->headers, $this->body);

@@ -15,16 +15,22 @@ use Weft\Http\Internal\RequestTimer;
 use Weft\Native\HttpStaticDir;
 
 /**
- * Which handler answers which request.
+ * Maps requests to handlers.
  *
- * A path may have names: `/people/{id}` stands for one segment, `/people/{id:\d+}` for what the expression matches,
- * `/files/{path:.+}` for all the rest. A handler gets what it asks for: the Request by its type, what a name stood for by the
- * parameter's name, as a string, an int or a float (a path that is none is not found). It returns a Response.
+ * ```
+ * $router = (new Router())
+ *     ->get('/people/{id}', fn (int $id) => Response::json($people->find($id) ?? throw new NotFoundException()))
+ *     ->post('/people', fn (Request $request) => Response::created($people->add($request->json())));
+ * ```
  *
- * A path without names wins over one with names; among these the first that was added. HEAD is answered by GET's handler,
- * OPTIONS with the methods there are, another method with 405 and an unknown path with 404.
+ * A path may have parameters: `{id}` matches one segment, `{id:\d+}` what the expression matches, `{path:.+}` the rest of the path.
+ * A handler declares what it needs: the Request by its type, path parameters by their names, as string, int or float (a value of
+ * another type is not found). It returns a Response.
  *
- * A middleware is called with the Request and with what comes after it, and returns a Response:
+ * A path without parameters takes precedence; among the others the first one added does. GET handlers also answer HEAD, OPTIONS
+ * lists the methods of a path, another method is 405 and an unknown path 404.
+ *
+ * A middleware receives the Request and the next handler, and returns a Response:
  * `fn (Request $request, \Closure $next): Response => $next($request)->withHeader('x-powered-by', 'Weft')`.
  */
 final class Router
@@ -36,10 +42,10 @@ final class Router
     /** @var list<self> */
     private array $groups = [];
     private ?\Closure $fallback = null;
-    /** Of the paths of a group. */
+    /** The prefix of a group's paths. */
     private string $prefix = '';
 
-    /** Puts middleware around everything in this router or group, whenever it was added; the first is the outermost. */
+    /** Adds middleware around all routes of this router or group, including routes added earlier. The first is the outermost. */
     public function use(callable ...$middleware): self
     {
         foreach ($middleware as $one) {
@@ -77,13 +83,13 @@ final class Router
     /**
      * @param list<string> $methods
      *
-     * @throws \ValueError the path does not begin with a slash, is malformed or taken
+     * @throws \ValueError the path does not begin with a slash, is malformed or already has a handler
      */
     public function route(array $methods, string $path, callable $handler, callable ...$middleware): self
     {
         $path = $this->prefix . $path;
         if (!\str_starts_with($path, '/')) {
-            throw new \ValueError("A route's path begins with /, got \"$path\"");
+            throw new \ValueError("The path of a route must begin with /, got \"$path\"");
         }
         $middleware = \array_map(static fn(callable $one) => $one(...), \array_values($middleware));
         $this->routes[] = new Route(\array_map(\strtoupper(...), $methods), $path, $handler(...), $middleware);
@@ -92,19 +98,19 @@ final class Router
     }
 
     /**
-     * The files of a folder, to GET and HEAD, with conditions and ranges as `Response::file()` has them. Nothing outside the
-     * folder can be had, by whatever path or link. Where a sibling of a text has `.br`, `.zst` or `.gz` at the end of its name,
-     * clients that ask for that coding get it.
+     * Serves the files of a directory to GET and HEAD, with conditional and range requests as in `Response::file()`. No path and no
+     * symbolic link leads out of the directory. If a text file has a sibling with the suffix `.br`, `.zst` or `.gz`, clients that
+     * accept that encoding get the sibling.
      *
-     * @param string $path `/assets`, or `` for everything that has no other route
-     * @param string $folder found now; a link to another one later is not followed
-     * @param string|null $index the file that is shown for a folder; null is none
-     * @param float $maxAge seconds a client may keep a file without asking again; 0 is not at all: it asks, and is answered 304
-     * @param bool $immutable files never change: their names do
-     * @param bool $hidden names that begin with a dot may be seen
+     * @param string $path such as `/assets`; empty for all paths without another route
+     * @param string $folder resolved now; a symbolic link that changes later has no effect
+     * @param string|null $index the file served for a directory; null serves none
+     * @param float $maxAge seconds a client may cache a file; with 0 it revalidates every time and gets 304
+     * @param bool $immutable the content behind a name never changes
+     * @param bool $hidden serves files whose name begins with a dot
      *
-     * @throws \ValueError the path is malformed or taken
-     * @throws \Error there is no such folder
+     * @throws \ValueError the path is malformed or already has a handler
+     * @throws \Error the directory does not exist
      */
     public function static(
         string $path,
@@ -116,7 +122,7 @@ final class Router
         callable ...$middleware,
     ): self {
         if (!($maxAge >= 0.0)) {
-            throw new \ValueError("maxAge must be 0 seconds at least, got $maxAge");
+            throw new \ValueError("maxAge must be at least 0 seconds, got $maxAge");
         }
         $cache = $maxAge === 0.0 ? 'no-cache' : 'public, max-age=' . (int) $maxAge . ($immutable ? ', immutable' : '');
         $headers = ['cache-control' => $cache, 'x-content-type-options' => 'nosniff'];
@@ -130,21 +136,22 @@ final class Router
     }
 
     /**
-     * A WebSocket (RFC 6455), over HTTP/1.1 and HTTP/2 (RFC 8441). Middleware sees the request, and the answer once the conversation has ended.
+     * A WebSocket endpoint (RFC 6455) over HTTP/1.1 and HTTP/2 (RFC 8441). Middleware sees the handshake request, and the response once the
+     * WebSocket has closed.
      *
-     * The conversation ends with the handler: closed with 1000, or with 1011 where it throws; tasks it has left running are
+     * The WebSocket closes when the handler ends: with 1000, or with 1011 if it throws. Tasks that the handler has left running are
      * cancelled.
      *
-     * @param callable $handler gets the WebSocket by its type, and what other handlers get
-     * @param list<string> $subprotocols the client gets the first of them that it offers, if it does
-     * @param list<string>|null $origins pages that may connect (`https://example.org`), `*` is any; null is those of the scheme
-     *     and host that was asked for. Clients that are no browsers send none, and may.
-     * @param int $messageBytes of a message from the client; a longer one ends the conversation with 1009
-     * @param float $pingInterval in seconds, 0 is never. A client that has sent nothing by the ping after is gone.
-     * @param bool $compress messages of 256 bytes and more are compressed both ways where the client can (RFC 7692); what one
-     *     becomes may be no longer than `$messageBytes` either
-     * @param string|null $publicScheme what browsers ask for, to compare with the scheme of a page: `https` where a proxy in front
-     *     ends TLS; null is the scheme of the request
+     * @param callable $handler receives the WebSocket by its type, and the arguments of other handlers
+     * @param list<string> $subprotocols the server selects the first one that the client offers
+     * @param list<string>|null $origins origins that may connect (`https://example.org`), `*` allows any; null allows the scheme and
+     *     host of the request. Requests without an Origin, which browsers never send, are allowed.
+     * @param int $messageBytes of a message from the client; a longer one closes the WebSocket with 1009
+     * @param float $pingInterval in seconds, 0 disables it. A client that has sent nothing by the next ping is disconnected.
+     * @param bool $compress compresses messages of 256 bytes or more if the client supports it (RFC 7692); `$messageBytes`
+     *     also limits the decompressed size
+     * @param string|null $publicScheme the scheme that browsers use, compared with the scheme of the Origin: `https` behind a
+     *     proxy that terminates TLS; null is the scheme of the request
      *
      * @throws \ValueError
      */
@@ -160,10 +167,10 @@ final class Router
         callable ...$middleware,
     ): self {
         if ($publicScheme !== null && $publicScheme !== 'http' && $publicScheme !== 'https') {
-            throw new \ValueError("publicScheme is http or https, got \"$publicScheme\"");
+            throw new \ValueError("publicScheme must be http or https, got \"$publicScheme\"");
         }
         if ($messageBytes < 1 || !($pingInterval >= 0.0)) {
-            throw new \ValueError("A WebSocket takes messages of 1 byte at least and pings every 0 seconds at least, got $messageBytes and $pingInterval");
+            throw new \ValueError("messageBytes must be at least 1 and pingInterval at least 0 seconds, got $messageBytes and $pingInterval");
         }
         $arguments = HandlerCall::withSocket($handler(...), $this->prefix . $path);
         $conversation = new WebSocketRoute($arguments, $subprotocols, $origins, $messageBytes, $pingInterval, $compress, $publicScheme);
@@ -172,7 +179,7 @@ final class Router
     }
 
     /**
-     * Adds the routes of `$define` under a prefix, with middleware of their own.
+     * Adds the routes that `$define` adds under a common prefix, with their own middleware.
      *
      * @param \Closure(self): mixed $define
      */
@@ -187,7 +194,7 @@ final class Router
         return $this;
     }
 
-    /** Answers what no route is for, instead of the 404. */
+    /** Handles requests without a matching route, instead of a 404. */
     public function fallback(callable $handler): self
     {
         $this->fallback = $handler(...);

@@ -15,7 +15,7 @@ use Weft\Runtime\TimeoutException;
 use function Weft\timeout;
 
 /**
- * Serves HTTP/1.1 and HTTP/2 on the addresses it listens on. Each request is a task.
+ * An HTTP/1.1 and HTTP/2 server. Each request is handled in a task of its own. {@see \Weft\App} creates servers and stops them.
  */
 final class Server
 {
@@ -28,9 +28,9 @@ final class Server
 
     /**
      * @param Router|\Closure(Request): Response $handler
-     * @param LoggerInterface|null $logger hears of failed handlers; by default lines on stderr
+     * @param LoggerInterface|null $logger logs failed handlers; by default to stderr
      * @param bool $debug error pages show the exception and its trace
-     * @param bool $cancelOnDisconnect cancels the task of a request whose client has gone away
+     * @param bool $cancelOnDisconnect cancels the task of a request when its client disconnects
      */
     public function __construct(
         Router|\Closure $handler,
@@ -49,8 +49,8 @@ final class Server
     /**
      * Starts to accept connections; they are served once `run()` is.
      *
-     * @param string $address `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/path/to/socket`; port 0 is one that is free
-     * @param bool $sharePort other processes may listen on the same port, and the kernel spreads the connections
+     * @param string $address `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/path/to/socket`; port 0 selects a free port
+     * @param bool $sharePort lets other processes listen on the same port (SO_REUSEPORT); the kernel distributes the connections
      *
      * @return string the address with the real port
      *
@@ -70,7 +70,7 @@ final class Server
     }
 
     /**
-     * Reads the files of all certificates again: new connections get the new ones, open ones go on.
+     * Reads all certificate files again. New connections use the new certificates, open connections continue.
      *
      * @throws TlsException a file cannot be used; the old certificates stay in use
      */
@@ -80,11 +80,11 @@ final class Server
     }
 
     /**
-     * Hands calls of gRPC on its connections over.
+     * Passes gRPC calls on its connections to a gRPC server.
      *
      * @internal
      *
-     * @param bool $isExclusive what is no gRPC is answered 415, without the handler
+     * @param bool $isExclusive other requests are answered 415 without calling the handler
      */
     public function carry(GrpcServer $calls, bool $isExclusive): void
     {
@@ -92,7 +92,7 @@ final class Server
         $calls->attach($this->native, $isExclusive);
     }
 
-    /** @return list<string> what it listens on, with real ports */
+    /** @return list<string> the addresses it listens on, with real ports */
     public function addresses(): array
     {
         return $this->addresses;
@@ -108,13 +108,13 @@ final class Server
     }
 
     /**
-     * Accepts no more connections, answers what is in flight, and makes `run()` return. Waits until the last connection is
-     * closed, `$grace` seconds at most; what is not answered by then is cancelled.
+     * Stops gracefully: accepts no more connections, completes the requests in flight, and makes `run()` return. Waits until the last
+     * connection is closed, at most `$grace` seconds; then the remaining requests are cancelled.
      */
     public function stop(float $grace = 30.0): void
     {
         if ($this->stopped) {
-            // Somebody else does it, within a grace of their own.
+            // Another call stops the server, with its own grace period.
             Scheduler::await($this->native->drained());
 
             return;

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** An event of a stream that a page reads with `EventSource` (HTML, §9.2). */
+/** A server-sent event (HTML §9.2), see `Response::events()`. */
 final class ServerSentEvent implements \Stringable
 {
     /**
-     * @param string $data UTF-8; the client gets every line break as `\n`
-     * @param string $event its type, for `addEventListener()`; empty is `message`
-     * @param string|null $id what the client sends as `Last-Event-ID` when it connects again; empty forgets the one before
-     * @param float|null $retry seconds after which the client connects again when the stream ends
+     * @param string $data UTF-8; the client receives every line break as `\n`
+     * @param string $event the event type for `addEventListener()`; empty is `message`
+     * @param string|null $id the client sends it as `Last-Event-ID` when it reconnects; an empty id resets it
+     * @param float|null $retry seconds after which the client reconnects when the stream ends
      *
      * @throws \ValueError a type or an id has a line break or a zero byte, the data is not UTF-8, or `$retry` is negative
      */
@@ -30,11 +30,11 @@ final class ServerSentEvent implements \Stringable
             throw new \ValueError('The data of an event is UTF-8: encode other bytes, for example with base64_encode()');
         }
         if ($retry !== null && !($retry >= 0.0 && $retry <= 1e9)) {
-            throw new \ValueError("A client connects again after 0 seconds at least, got $retry");
+            throw new \ValueError("retry must be at least 0 seconds, got $retry");
         }
     }
 
-    /** As it is sent. */
+    /** The event in the format of the stream. */
     public function __toString(): string
     {
         return ($this->id === null ? '' : "id: $this->id\n")

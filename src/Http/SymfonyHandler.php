@@ -16,14 +16,13 @@ use Weft\Http\Internal\KernelPool;
 use Weft\Http\Internal\ServerParameters;
 
 /**
- * Lets a Symfony kernel answer: `$app->http('0.0.0.0:8080')->fallback(new SymfonyHandler($kernel))`.
+ * Serves a Symfony kernel: `$app->http('0.0.0.0:8080')->fallback(new SymfonyHandler($kernel))`.
  *
- * A kernel was made for one request at a time, so it gets no second one while it has one: others wait. With
- * {@see SymfonyHandler::pool()} there are several kernels and as many requests at once. A request that waits longer than `$wait`
- * is answered 503.
+ * A kernel handles one request at a time; other requests wait. {@see SymfonyHandler::pool()} uses several kernels for as many
+ * concurrent requests. A request that waits longer than `$wait` is answered 503.
  *
- * `terminate()` runs when the answer has been handed to the connection, and what it throws is logged. The kernel is busy until it
- * returns, and until a StreamedResponse has been made; what that prints does not wait for the client.
+ * `terminate()` runs after the response has been handed to the connection; exceptions of it are logged. The kernel is busy until
+ * `terminate()` returns. The output of a StreamedResponse is buffered: it does not wait for the client.
  */
 final class SymfonyHandler
 {
@@ -33,10 +32,10 @@ final class SymfonyHandler
     private KernelPool $kernels;
 
     /**
-     * @param HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse $kernel a function for what is built on Symfony's
-     *     messages and is no kernel: `$lumen->handle(...)`, or
+     * @param HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse $kernel a function for frameworks that use Symfony's
+     *     messages without a kernel: `$lumen->handle(...)`, or
      *     `fn ($request) => $laravel->handle(Illuminate\Http\Request::createFromBase($request))`
-     * @param float $wait seconds from 0 on that a request waits for the kernel
+     * @param float $wait seconds that a request waits for the kernel, at least 0
      */
     public function __construct(HttpKernelInterface|\Closure $kernel, float $wait = self::WAIT)
     {
@@ -44,13 +43,13 @@ final class SymfonyHandler
     }
 
     /**
-     * Several kernels, each with one request at a time. One is made when a request finds none idle, and stays; one that an
-     * exception came out of is replaced.
+     * Uses a pool of kernels, each with one request at a time. A kernel is made when none is idle, and kept. A kernel that has thrown
+     * is replaced.
      *
      * @param \Closure(): (HttpKernelInterface|\Closure(SymfonyRequest): SymfonyResponse) $factory makes a new kernel that shares
-     *     no state of a request with others: `fn () => new Kernel('prod', false)`
-     * @param int $size kernels at most, from 1 on; each has the memory of a booted application
-     * @param float $wait seconds from 0 on that a request waits for a kernel
+     *     no request state with others: `fn () => new Kernel('prod', false)`
+     * @param int $size the maximum number of kernels, at least 1; each takes the memory of a booted application
+     * @param float $wait seconds that a request waits for a kernel, at least 0
      */
     public static function pool(\Closure $factory, int $size = 8, float $wait = self::WAIT): self
     {
@@ -60,7 +59,7 @@ final class SymfonyHandler
         return $handler;
     }
 
-    /** @throws HttpException 503: no kernel was free in time */
+    /** @throws HttpException 503: no kernel became free in time */
     public function __invoke(Request $request): Response
     {
         $message = self::message($request);
@@ -86,7 +85,7 @@ final class SymfonyHandler
     }
 
     /**
-     * Refuses a factory that returns one kernel twice, which two requests would share.
+     * Rejects a factory that returns the same kernel twice, since two requests would share it.
      *
      * @return \Closure(): (HttpKernelInterface|\Closure)
      */
@@ -98,7 +97,7 @@ final class SymfonyHandler
             /** @var HttpKernelInterface|\Closure $kernel */
             $kernel = $factory();
             if (isset($made[$kernel])) {
-                throw new \Error('The factory of SymfonyHandler::pool() returned a kernel again that it had returned before: it must make a new one');
+                throw new \Error('The factory of SymfonyHandler::pool() returned a kernel again: it must make a new one each time');
             }
             $made[$kernel] = true;
 
@@ -114,7 +113,7 @@ final class SymfonyHandler
         $files = $isMultipart ? self::files($request) : [];
         $server = ServerParameters::of($request) + ['REMOTE_ADDR' => '127.0.0.1'];
         $message = new SymfonyRequest($request->queryParameters(), $form, $request->parameters, $request->cookies(), $files, $server, $request->body());
-        // One by one where the client has sent several.
+        // One value per field, if the client has sent several.
         foreach ($request->headers() as $name => $values) {
             if (\count($values) > 1 && ServerParameters::isUnambiguous((string) $name)) {
                 $message->headers->set((string) $name, $values);
@@ -128,7 +127,7 @@ final class SymfonyHandler
     private static function files(Request $request): array
     {
         $files = $request->parsedForm()->tree();
-        // As in Symfony's own tests: what PHP itself knows of uploads it does not know of these.
+        // Test mode, because PHP itself does not know these uploads.
         \array_walk_recursive($files, static function (Upload &$file): void {
             $file = new UploadedFile($file->path(), $file->name, $file->type, \UPLOAD_ERR_OK, true);
         });

@@ -11,10 +11,10 @@ final class Tls
     public readonly array $certificates;
 
     /**
-     * @param Certificate|non-empty-list<Certificate> $certificates a client gets the first that is valid for the name it asks
-     *     for (SNI), or else the first of all
-     * @param string|null $clientCaFile PEM file of authorities; clients are asked for a certificate of one of them
-     * @param bool $requireClientCertificate clients without one are refused; otherwise `Request::clientCertificate()` is null for them
+     * @param Certificate|non-empty-list<Certificate> $certificates the server presents the first one that is valid for the
+     *     requested name (SNI), or else the first of all
+     * @param string|null $clientCaFile PEM file of certificate authorities: the server requests a client certificate signed by one of them
+     * @param bool $requireClientCertificate refuses clients without a certificate; otherwise `Request::clientCertificate()` is null for them
      */
     public function __construct(
         Certificate|array $certificates,

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** A certificate, its key or the authorities of clients cannot be used. */
+/** A certificate, its key or the file of client authorities cannot be used. */
 final class TlsException extends ServerException
 {
 }

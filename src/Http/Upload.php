@@ -8,14 +8,14 @@ use Weft\Http\Internal\FileName;
 use Weft\Native\HttpUpload;
 use Weft\Runtime\Internal\Scheduler;
 
-/** A file of a form. It is deleted when its request and this object are gone, unless it was moved. */
+/** An uploaded file. It is deleted when the request and this object are gone, unless it was moved. */
 final class Upload
 {
-    /** What the client calls it, made safe: no path, nothing hidden, nothing that cannot be seen, never empty. */
+    /** The file name sent by the client, sanitized: without a path, leading dots or invisible characters, never empty. */
     public readonly string $name;
-    /** What the client says it is, which proves nothing. */
+    /** The media type claimed by the client; not verified. */
     public readonly ?string $type;
-    /** Bytes. */
+    /** In bytes. */
     public readonly int $size;
     private ?string $movedTo = null;
 
@@ -31,17 +31,17 @@ final class Upload
         $this->size = $native->size();
     }
 
-    /** Where it is. */
+    /** The path of the file. */
     public function path(): string
     {
         return $this->movedTo ?? $this->native->path();
     }
 
     /**
-     * Gives it a place of its own, that of another file if there is one, with the permissions of a new file. Waits for the disk.
+     * Moves the file, replacing an existing one, with the permissions of a new file. Waits for the disk.
      *
-     * @throws UploadException it stays where it is
-     * @throws \Error it was moved before
+     * @throws UploadException the file stays where it is
+     * @throws \Error the file was already moved
      */
     public function moveTo(string $path): void
     {
@@ -53,7 +53,7 @@ final class Upload
         \chmod($path, 0o666 & ~\umask());
     }
 
-    /** All of it, in memory. */
+    /** The whole contents, in memory. */
     public function contents(): string
     {
         $contents = @\file_get_contents($this->path());

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Http;
 
-/** A file that was uploaded cannot be kept or moved: no room, no permission, no such folder. */
+/** An uploaded file cannot be stored or moved, for example because the disk is full or the directory is missing. */
 final class UploadException extends ServerException
 {
 }

@@ -8,9 +8,17 @@ use Weft\Native\HttpSocket;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
- * A conversation with one client. Any number of tasks may send; a message is received by one.
+ * A WebSocket connection with one client. Any number of tasks may send; each message is received by one task.
  *
- * `foreach ($socket as $message)` ends when the conversation does. Pings are answered, and sent, by themselves.
+ * `foreach ($socket as $message)` ends when the WebSocket is closed. The server sends and answers pings itself.
+ *
+ * ```
+ * $routes->websocket('/echo', function (WebSocket $socket): void {
+ *     foreach ($socket as $message) {
+ *         $socket->send($message->data);
+ *     }
+ * });
+ * ```
  *
  * @implements \IteratorAggregate<int, WebSocketMessage>
  */
@@ -19,13 +27,13 @@ final class WebSocket implements \IteratorAggregate
     /**
      * @internal
      *
-     * @param string|null $subprotocol what was agreed on
+     * @param string|null $subprotocol the negotiated subprotocol
      */
     public function __construct(private readonly HttpSocket $native, public readonly ?string $subprotocol)
     {
     }
 
-    /** Waits for the next message; null once the conversation has ended, see `closeCode()`. */
+    /** Waits for the next message. Null once the WebSocket is closed, see `closeCode()`. */
     public function receive(): ?WebSocketMessage
     {
         /** @var array{string, bool}|null $message */
@@ -42,9 +50,9 @@ final class WebSocket implements \IteratorAggregate
     }
 
     /**
-     * Sends UTF-8 text. Waits while more than 64 KiB wait for the client.
+     * Sends UTF-8 text. Waits while more than 64 KiB are buffered for the client.
      *
-     * @throws ClientDisconnectedException the conversation has ended
+     * @throws ClientDisconnectedException the WebSocket is closed
      * @throws \Error it is not UTF-8
      */
     public function send(string $text): void
@@ -53,9 +61,9 @@ final class WebSocket implements \IteratorAggregate
     }
 
     /**
-     * Sends bytes. Waits while more than 64 KiB wait for the client.
+     * Sends bytes. Waits while more than 64 KiB are buffered for the client.
      *
-     * @throws ClientDisconnectedException the conversation has ended
+     * @throws ClientDisconnectedException the WebSocket is closed
      */
     public function sendBinary(string $bytes): void
     {
@@ -63,8 +71,8 @@ final class WebSocket implements \IteratorAggregate
     }
 
     /**
-     * Sends what is waiting, then that the conversation ends, and does not wait. Nothing is received any more. Only the first
-     * time counts.
+     * Sends the buffered messages and a close frame, without waiting. No more messages are received. Further calls have no
+     * effect.
      *
      * @param int $code 1000 to 1014 without 1004, 1005 and 1006 (RFC 6455 §7.4.1), or 3000 to 4999
      * @param string $reason UTF-8, 123 bytes at most
@@ -75,17 +83,17 @@ final class WebSocket implements \IteratorAggregate
     {
         $isRegistered = $code >= 1000 && $code <= 1014 && ($code < 1004 || $code > 1006);
         if (!$isRegistered && ($code < 3000 || $code > 4999)) {
-            throw new \ValueError("A WebSocket cannot be closed with the code $code: it is 1000 to 1014 without 1004, 1005 and 1006, or 3000 to 4999");
+            throw new \ValueError("Invalid close code of a WebSocket: $code: it is 1000 to 1014 without 1004, 1005 and 1006, or 3000 to 4999");
         }
         if (\strlen($reason) > 123 || \preg_match('//u', $reason) !== 1) {
-            throw new \ValueError('The reason a WebSocket is closed for is UTF-8 of 123 bytes at most, got ' . \strlen($reason) . ' bytes');
+            throw new \ValueError('The close reason of a WebSocket must be UTF-8 of at most 123 bytes, got ' . \strlen($reason) . ' bytes');
         }
         $this->native->close($code, $reason);
     }
 
     /**
-     * Why the conversation has ended, null while it goes on: the client's code or ours, 1005 where the client gave none, 1006
-     * where the connection was lost.
+     * The close code, null while the WebSocket is open: the code of the client or the server, 1005 if the client has sent none, 1006 if
+     * the connection was lost.
      */
     public function closeCode(): ?int
     {

@@ -6,7 +6,7 @@ namespace Weft\Http;
 
 final class WebSocketMessage
 {
-    /** @param string $data UTF-8 where it is not binary */
+    /** @param string $data UTF-8 unless the message is binary */
     public function __construct(public readonly string $data, public readonly bool $isBinary = false)
     {
     }

@@ -128,7 +128,7 @@ final class MisbehaviourTest extends HttpTestCase
         $server = $this->serve('$routes->get("/forgotten", static fn() => \Weft\async(static fn() => Response::text("late")));');
 
         self::assertStatus(500, $server->get('/forgotten'));
-        self::assertTrue($server->awaitLog('The handler returned a task that nobody awaits instead of a Weft\Http\Response'));
+        self::assertTrue($server->awaitLog('The handler returned a task, which it must await, instead of a Weft\Http\Response'));
     }
 
     public function testRequestsAreInTheTaskListWithRouteClientAgeAndWhatTheyWaitFor(): void

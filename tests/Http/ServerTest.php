@@ -104,7 +104,7 @@ final class ServerTest extends HttpTestCase
 
         $this->leave($server);
 
-        self::assertTrue($server->awaitLog('the client has gone away'));
+        self::assertTrue($server->awaitLog('the client has disconnected'));
     }
 
     public function testAClientThatGoesAwayCancelsNothingWhereThatIsSwitchedOff(): void

@@ -140,7 +140,7 @@ final class SymfonyHandlerTest extends HttpTestCase
         $server = $this->symfony();
 
         self::assertSame('/terminate-fails', self::json($server->get('/terminate-fails'))['path']);
-        self::assertTrue($server->awaitLog('GET /terminate-fails failed after its answer: LogicException: terminate broke'));
+        self::assertTrue($server->awaitLog('GET /terminate-fails failed after its response: LogicException: terminate broke'));
         self::assertStatus(200, $server->get('/'));
     }
 

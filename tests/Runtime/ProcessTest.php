@@ -155,7 +155,7 @@ final class ProcessTest extends TestCase
             PHP);
 
         self::assertMatchesRegularExpression(
-            '/^finally\nDeadlock.*\n  #1 main .* waits for the end of a Fiber::suspend\(\) of its own at .*\nend\n$/',
+            '/^finally\nDeadlock.*\n  #1 main .* waits for a Fiber::suspend\(\) of its own at .*\nend\n$/',
             $program->output,
         );
         self::assertSame('', $program->errors);

@@ -8,12 +8,12 @@ use Weft\Http\Request;
 use Weft\Http\Response;
 
 /**
- * A body that knows how it is sent.
+ * A response body that sends itself.
  *
  * @internal
  */
 interface Body
 {
-    /** Sends the answer it belongs to. Returns when nothing of it is left to be made. */
+    /** Sends the response it belongs to. Returns when the whole body has been produced. */
     public function send(Request $request, Response $response): void;
 }

@@ -8,7 +8,7 @@ use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Weft\Runtime\Permit;
 
 /**
- * A kernel while a request is in it. One that is neither returned nor discarded is discarded with this object.
+ * A kernel that handles a request. If it is neither returned nor discarded, it is discarded with this object.
  *
  * @internal
  */
@@ -22,14 +22,14 @@ final class BorrowedKernel
     ) {
     }
 
-    /** Another request may have it. */
+    /** Returns the kernel to the pool. */
     public function giveBack(): void
     {
         ($this->keep)($this->kernel);
         $this->permit->release();
     }
 
-    /** An exception came out of it: who knows what it has left in there. */
+    /** Discards the kernel after an exception, which may have left it in an inconsistent state. */
     public function discard(): void
     {
         $this->permit->release();

@@ -9,7 +9,7 @@ use Weft\Http\Request;
 use Weft\Http\Response;
 
 /**
- * From a request to the handler of its route.
+ * Finds and calls the handler of a request.
  *
  * @internal
  */

@@ -8,7 +8,7 @@ use Weft\Http\HttpException;
 use Weft\Http\Response;
 
 /**
- * What a client sees of a failure.
+ * The response to a failure.
  *
  * @internal
  */

@@ -11,7 +11,7 @@ use Weft\Http\Response;
 use Weft\Http\ServerSentEvent;
 
 /**
- * A stream of events. The extension keeps it alive, and ends it when the server stops.
+ * An event stream. The extension sends its heartbeats and ends it when the server stops.
  *
  * @internal
  */

@@ -9,7 +9,7 @@ use Weft\Http\Response;
 use Weft\Native\HttpFile;
 
 /**
- * A file, which the extension reads and sends by itself.
+ * A file that the extension reads and sends.
  *
  * @internal
  */

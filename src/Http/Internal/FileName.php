@@ -5,30 +5,30 @@ declare(strict_types=1);
 namespace Weft\Http\Internal;
 
 /**
- * Names of files, between clients and the file system.
+ * Converts file names between clients and the file system.
  *
  * @internal
  */
 final class FileName
 {
-    /** What the file systems in use take. */
+    /** The limit of common file systems in bytes. */
     private const BYTES = 255;
 
-    /** A name without a path, usable on every system: what a client sends can be any bytes. */
+    /** A safe file name without a path: a client may send any bytes. */
     public static function safe(string $name): string
     {
         $name = \substr($name, (int) \strrpos('/' . \strtr($name, '\\', '/'), '/'));
         if (\preg_match('//u', $name) !== 1) {
             $name = (string) \preg_replace('/[^\x20-\x7e]/', '_', $name);
         }
-        // Control characters, those that change the direction of what is read, and what some system gives a meaning.
+        // Control characters, bidirectional overrides, and characters with a meaning in some file system.
         $name = (string) \preg_replace(['/[\p{C}\p{Zl}\p{Zp}]/u', '/[<>:"|?*]/'], ['', '_'], $name);
         $name = self::shortened(\trim($name, ' .'));
 
         return $name === '' ? 'file' : $name;
     }
 
-    /** `attachment` with a name that old and new clients understand (RFC 6266 §4.3). */
+    /** `Content-Disposition: attachment` with a name for old and new clients (RFC 6266 §4.3). */
     public static function attachment(string $name): string
     {
         $plain = (string) \preg_replace('/[^\x20-\x7e]|["\\\\%]/', '_', $name);
@@ -36,7 +36,7 @@ final class FileName
         return "attachment; filename=\"$plain\"" . ($plain === $name ? '' : "; filename*=UTF-8''" . \rawurlencode($name));
     }
 
-    /** The end is cut off, the extension stays. */
+    /** Shortens the name and keeps its extension. */
     private static function shortened(string $name): string
     {
         if (\strlen($name) <= self::BYTES) {

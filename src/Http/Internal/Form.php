@@ -12,7 +12,7 @@ use Weft\Native\HttpUpload;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
- * What a form has, of either kind.
+ * The fields and files of a form, URL-encoded or multipart.
  *
  * @internal
  */
@@ -48,7 +48,7 @@ final class Form
     }
 
     /**
-     * `parse_str()`, which would leave out what is beyond PHP's own limit.
+     * `parse_str()`, which would silently drop values beyond `max_input_vars`.
      *
      * @return array<array-key, mixed>
      *

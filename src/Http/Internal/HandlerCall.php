@@ -9,7 +9,7 @@ use Weft\Http\Request;
 use Weft\Http\WebSocket;
 
 /**
- * Gives a handler what its parameters ask for.
+ * Calls a handler with the arguments that its parameters ask for.
  *
  * @internal
  */

@@ -12,33 +12,33 @@ use Weft\Runtime\TimeoutException;
 use function Weft\timeout;
 
 /**
- * Kernels, each lent to one request at a time and made when none is idle.
+ * A pool of kernels. Each handles one request at a time; a new one is made when none is idle.
  *
  * @internal
  */
 final class KernelPool
 {
     private readonly Semaphore $permits;
-    /** @var list<HttpKernelInterface|\Closure> the last one returned is lent first */
+    /** @var list<HttpKernelInterface|\Closure> the last one returned is borrowed first */
     private array $idle = [];
 
     /**
      * @param \Closure(): (HttpKernelInterface|\Closure) $factory
-     * @param int $size how many there are at most
-     * @param float $wait seconds that a request waits for one
+     * @param int $size the maximum number of kernels
+     * @param float $wait seconds that a request waits for a kernel
      */
     public function __construct(private readonly \Closure $factory, int $size, private readonly float $wait)
     {
         if ($size < 1) {
-            throw new \ValueError("A pool of kernels has at least 1, got \$size $size");
+            throw new \ValueError("A pool of kernels needs at least 1, got \$size $size");
         }
         if (!($wait >= 0.0)) {
-            throw new \ValueError("A request waits at least 0 seconds for a kernel, got \$wait $wait");
+            throw new \ValueError("The wait for a kernel must be at least 0 seconds, got \$wait $wait");
         }
         $this->permits = new Semaphore($size);
     }
 
-    /** @throws HttpException 503: all are in use for as long as a request waits */
+    /** @throws HttpException 503: no kernel became free in time */
     public function borrow(): BorrowedKernel
     {
         try {

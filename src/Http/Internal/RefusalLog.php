@@ -10,7 +10,7 @@ use Weft\Native\HttpServer;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
- * Logs what a server refuses or fails to accept before a handler sees it: a line per cause, every ten seconds at most.
+ * Logs the requests and connections that a server refuses before a handler sees them, at most one line per cause in ten seconds.
  *
  * @internal
  */
@@ -43,7 +43,7 @@ final class RefusalLog
         }
     }
 
-    /** A server without descriptors cannot load the classes of a logger either: that must not end it. */
+    /** Without free descriptors PHP cannot load the classes of a logger: that failure must not end the server. */
     private function log(string $cause, int $count, ?string $peer, string $detail): void
     {
         $values = ['cause' => $cause, 'count' => $count, 'peer' => $peer ?? 'an unknown address', 'detail' => $detail === '' ? '' : ": $detail"];

@@ -9,7 +9,7 @@ use Weft\Native;
 use Weft\Native\Histogram;
 
 /**
- * How long the requests of a route take. The extension holds the clock; where nobody can ask, there is none.
+ * Measures the duration of the requests of a route. The extension takes the time; without a metrics endpoint nothing is measured.
  *
  * @internal
  */
@@ -29,7 +29,7 @@ final class RequestTimer
         foreach ($route->methods as $method) {
             $histograms[$method] = new Histogram(
                 'weft_http_request_seconds',
-                'Time from the arrival of a request to its answer, by route.',
+                'Duration of HTTP requests in seconds, by route.',
                 ['method' => $method, 'route' => $route->path],
             );
         }

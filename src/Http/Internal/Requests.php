@@ -33,7 +33,7 @@ final class Requests implements ServerTaskHandler
 {
     private readonly ServerTasks $serverTasks;
     private readonly RefusalLog $refusals;
-    /** @var array<int, true> requests whose answer was given while their task still works, by id */
+    /** @var array<int, true> requests with a response whose task still runs, by id */
     private array $answered = [];
 
     /** @param \Closure(Request): mixed $handler */
@@ -48,7 +48,7 @@ final class Requests implements ServerTaskHandler
         $this->refusals = new RefusalLog($native, $logger);
     }
 
-    /** @param bool $isCarrier its connections are for another protocol: no request needs a fiber */
+    /** @param bool $isCarrier its connections carry another protocol only, so requests need no fibers */
     public function serve(Scheduler $scheduler, bool $isCarrier): void
     {
         $claim = $isCarrier ? null : $scheduler->fiberShares->claim($this->native->handlers(), $this->native->fit(...));
@@ -66,11 +66,11 @@ final class Requests implements ServerTaskHandler
         if ($event !== ServerTasks::GONE) {
             $this->expire($task);
         } elseif ($this->cancelOnDisconnect && !isset($this->answered[$task->args[1]])) {
-            $task->end(new Cancellation('the client has gone away'));
+            $task->end(new Cancellation('the client has disconnected'));
         }
     }
 
-    /** The client hears of it now, whatever the handler makes of its cancellation. */
+    /** Responds at once, whatever the handler does with its cancellation. */
     private function expire(Coroutine $task): void
     {
         $request = $task->args[0];
@@ -94,7 +94,7 @@ final class Requests implements ServerTaskHandler
             $error = $task->children->close($error);
         }
         if ($error === null && !$response instanceof Response) {
-            $what = $response instanceof Task ? 'a task that nobody awaits' : \get_debug_type($response);
+            $what = $response instanceof Task ? 'a task, which it must await,' : \get_debug_type($response);
             $error = new \TypeError("The handler returned {$what} instead of a Weft\Http\Response");
         }
         try {
@@ -119,8 +119,8 @@ final class Requests implements ServerTaskHandler
     }
 
     /**
-     * Does what an application has left for after its answer. A client that goes away with its answer is no reason to cancel
-     * it, the deadline is.
+     * Runs the functions that the application has deferred until after the response. A client that disconnects with its response does not
+     * cancel them; the deadline does.
      *
      * @param non-empty-list<\Closure(): void> $works
      */
@@ -128,7 +128,7 @@ final class Requests implements ServerTaskHandler
     {
         $this->answered[$id] = true;
         try {
-            // The connection gets to send the answer first.
+            // Lets the connection send the response first.
             Scheduler::await(Native\sleep(0.0));
         } catch (CancelledException) {
         }
@@ -136,7 +136,7 @@ final class Requests implements ServerTaskHandler
             try {
                 scope($work);
             } catch (\Throwable $error) {
-                $this->report($error, $request, '{method} {path} failed after its answer: {error}');
+                $this->report($error, $request, '{method} {path} failed after its response: {error}');
             }
         }
         unset($this->answered[$id]);

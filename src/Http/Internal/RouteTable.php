@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Http\Internal;
 
 /**
- * Finds the handlers of a path: one array access for a path without names, one regular expression for all the others.
+ * Finds the handlers of a path: one array access for a path without parameters, one regular expression for all others.
  *
  * @internal
  */
@@ -14,7 +14,7 @@ final class RouteTable
     /** `{name}` or `{name:expression}`; the expression may have braces of its own, one deep. */
     private const NAME = '/\{([A-Za-z_]\w*)(?::((?:[^{}]|\{[^{}]*\})+))?\}/';
 
-    /** Between expression and names in a key; in neither of them. */
+    /** Separates expression and names in a key; occurs in neither. */
     private const BEFORE_NAMES = "\0";
 
     /** @var array<string, array<string, \Closure>> by path, then by method */
@@ -23,7 +23,7 @@ final class RouteTable
     private array $named = [];
     /** @var array<string, array<string, true>> by expression, then by method, whatever the names */
     private array $taken = [];
-    /** All of them as one; null until it is needed. */
+    /** All expressions as one; null until it is needed. */
     private ?string $expression = null;
 
     public function add(Route $route, \Closure $handler): void
@@ -63,7 +63,7 @@ final class RouteTable
     }
 
     /**
-     * Every handler a path has, where the first expression that matches does not have the method.
+     * Every handler of a path, if the first matching expression has none for the method.
      *
      * @return array<string, array{\Closure, array<string, string>, string}> by method: handler, what the names stand for, the route
      */
@@ -130,7 +130,7 @@ final class RouteTable
         return [$expression, $names];
     }
 
-    /** Groups of a constraint must not shift those of the names. */
+    /** Capturing groups of a constraint must not shift those of the parameters. */
     private static function group(string $constraint): string
     {
         return \str_replace('~', '\~', (string) \preg_replace('/(?<!\\\\)\((?!\?)/', '(?:', $constraint));

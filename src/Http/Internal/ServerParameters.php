@@ -7,10 +7,10 @@ namespace Weft\Http\Internal;
 use Weft\Http\Request;
 
 /**
- * What `$_SERVER` would have of a request (RFC 3875 §4.1), for applications that read it.
+ * The `$_SERVER` variables of a request (RFC 3875 §4.1), for applications that read them.
  *
- * Header fields whose name has an underscore are left out: as `HTTP_X_REAL_IP` they could not be told from `X-Real-IP`, which a
- * proxy may vouch for. So are `Proxy`, which libraries take for the variable HTTP_PROXY, and those named like PHP's own
+ * Header fields with an underscore in their name are left out: `X_Real_IP` would become `HTTP_X_REAL_IP`, as does `X-Real-IP`, which
+ * a proxy sets. Also left out are `Proxy`, which libraries mistake for the variable HTTP_PROXY, and fields named like PHP's own
  * `PHP_AUTH_…`.
  *
  * @internal
@@ -45,7 +45,7 @@ final class ServerParameters
         return $parameters + self::fields($request);
     }
 
-    /** Whether an application may see a header field under the name that `$_SERVER` has for it. */
+    /** Whether a header field may become a `$_SERVER` variable. */
     public static function isUnambiguous(string $name): bool
     {
         return !\str_contains($name, '_') && $name !== 'proxy' && !\str_starts_with($name, 'php-auth-');

@@ -11,13 +11,13 @@ use Weft\Native\HttpFile;
 use Weft\Native\HttpStaticDir;
 
 /**
- * The handler of a static folder.
+ * Serves the files of a directory.
  *
  * @internal
  */
 final class StaticFolder
 {
-    /** The name in its route that stands for the path within the folder. */
+    /** The route parameter with the path within the directory. */
     public const PATH = 'path';
 
     /** @param array<string, string> $headers of every file */
@@ -43,7 +43,7 @@ final class StaticFolder
         return $found === true && !$isFolder && $this->index !== null ? self::toFolder($request) : throw new NotFoundException();
     }
 
-    /** Relative, so that no path can lead to another host. */
+    /** A relative location, so that no path redirects to another host. */
     public static function toFolder(Request $request): Response
     {
         $path = $request->path();
