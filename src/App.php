@@ -17,10 +17,17 @@ use Weft\Native\MetricsEndpoint;
 use Weft\Workers\Worker;
 
 /**
- * One process that serves and consumes until it is told to stop.
+ * An application: one process that serves HTTP and gRPC and consumes queues until it is stopped.
  *
- * SIGTERM and SIGINT stop it gracefully: nothing new is accepted, what is in flight is finished. A second signal ends it at
- * once. A server or consumer that fails ends all of it with that failure.
+ * ```
+ * $app = new App();
+ * $app->http('0.0.0.0:8080')->get('/', fn () => Response::text("hello\n"));
+ * $app->consume($bus, 'orders');
+ * $app->run();
+ * ```
+ *
+ * SIGTERM and SIGINT stop it gracefully: it accepts nothing new and completes the work in flight. A second signal ends it at
+ * once. If a server or a consumer fails, the application ends with that failure.
  */
 final class App
 {
@@ -39,10 +46,10 @@ final class App
     private array $consumers = [];
 
     /**
-     * @param LoggerInterface|null $logger by default lines on stderr
-     * @param bool|null $debug error pages show the exception; by default where the environment has `WEFT_ENV=development`
-     * @param float $grace seconds that what is in flight may take after a signal, at least 0; then it is cancelled, and messages
-     *                     that were being handled go back to their queues
+     * @param LoggerInterface|null $logger by default stderr
+     * @param bool|null $debug error pages show the exception; by default if the environment has `WEFT_ENV=development`
+     * @param float $grace seconds for the work in flight after a signal, at least 0; then requests are cancelled and
+     *                     messages return to their queues
      */
     public function __construct(?LoggerInterface $logger = null, ?bool $debug = null, private readonly float $grace = 30.0)
     {
@@ -54,9 +61,9 @@ final class App
     }
 
     /**
-     * Serves HTTP/1.1 and HTTP/2 on an address; the router that is returned says what.
+     * Serves HTTP/1.1 and HTTP/2 on an address, with the routes of the returned router.
      *
-     * @param string $address `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/path/to/socket`; port 0 is one that is free
+     * @param string $address `0.0.0.0:8080`, `[::1]:8080`, `localhost:0` or `unix:/path/to/socket`; port 0 selects a free port
      * @param bool $cancelOnDisconnect cancels the task of a request when its client disconnects
      */
     public function http(string $address, ?Limits $limits = null, bool $cancelOnDisconnect = true, ?Tls $tls = null): Router
@@ -68,17 +75,17 @@ final class App
     }
 
     /**
-     * Serves gRPC and grpc-web on an address. The address of an `http()` before or after it means the connections of that one,
-     * with the TLS of that one.
+     * Serves gRPC and grpc-web on an address. The same address as an `http()` call shares its connections, including its
+     * TLS.
      *
      * @param string $address as for `http()`
-     * @param object|list<object> $services implement the interfaces that protoc-gen-weft made of them
+     * @param object|list<object> $services implement the interfaces that protoc-gen-weft has generated
      * @param list<callable> $interceptors around every handler, see `Weft\Grpc\Server`
-     * @param bool $reflection lets tools such as grpcurl ask what is served
-     * @param list<string> $webOrigins origins whose pages may call by grpc-web; `*` is every one
-     * @param Limits|null $connections as for `Weft\Grpc\Server::listen()`; those of the `http()` where it is its address
-     * @param bool $channelz lets tools ask for the connections and their calls
-     * @param bool $json methods that `google.api.http` gives a path are served by HTTP with JSON, too
+     * @param bool $reflection serves reflection for tools such as grpcurl
+     * @param list<string> $webOrigins origins whose pages may call by grpc-web; `*` allows every origin
+     * @param Limits|null $connections as for `Weft\Grpc\Server::listen()`; ignored where an `http()` has the address
+     * @param bool $channelz serves channelz: connections and their calls
+     * @param bool $json serves methods with a `google.api.http` rule by HTTP with JSON as well
      * @param bool $health serves health checks, `grpc.health.v1`
      *
      * @throws Grpc\InvalidServiceError
@@ -105,7 +112,7 @@ final class App
     /**
      * Handles the messages of a queue.
      *
-     * @param int<1, max>|null $concurrency handlers running at once; null for as many as do not make each other slower
+     * @param int<1, max>|null $concurrency handlers that run at a time; null adapts the number to the observed latency
      */
     public function consume(Bus $bus, string $queue, ?int $concurrency = null): static
     {
@@ -115,10 +122,10 @@ final class App
     }
 
     /**
-     * Serves `/metrics`, `/ready` and `/live` from now on, by a thread that answers even while PHP is stuck. In a worker of
-     * `weft run` nothing is opened: there `--metrics` has those of all workers.
+     * Serves `/metrics`, `/ready` and `/live` from a separate thread, which answers even while PHP code blocks. In a worker of
+     * `weft run` it has no effect: `--metrics` of the supervisor serves the metrics of all workers.
      *
-     * @param string $address `127.0.0.1:9464`; port 0 is one that is free. Bind it where the public cannot reach it.
+     * @param string $address `127.0.0.1:9464`; port 0 selects a free port. Do not expose it to the public.
      *
      * @throws Http\ListenException
      */
@@ -133,7 +140,7 @@ final class App
     }
 
     /**
-     * Reads the certificates of all servers again: new connections get the new ones, open ones go on.
+     * Reads the certificates of all servers again. New connections use the new certificates, open connections continue.
      *
      * @throws Http\TlsException a file cannot be used; the old certificates stay in use
      */
@@ -145,14 +152,14 @@ final class App
     }
 
     /**
-     * Runs until a signal, SIGTERM or SIGINT, and what was in flight then has ended.
+     * Runs until SIGTERM or SIGINT, then until the work in flight has ended.
      *
-     * @param (\Closure(list<string>): void)|null $started called with the addresses once all of them are listened on
+     * @param (\Closure(list<string>): void)|null $started receives the addresses once the servers listen on all of them
      *
      * @throws Http\InvalidAddressError
      * @throws Http\ListenException
-     * @throws \Throwable what a consumer failed with
-     * @throws \Error in a request of a web server, such as PHP-FPM
+     * @throws \Throwable the failure of a consumer
+     * @throws \Error called in a request of a web server, such as PHP-FPM
      */
     public function run(?\Closure $started = null): void
     {
@@ -213,9 +220,9 @@ final class App
 
     private function stop(): void
     {
-        // Beside each other: a broker that does not answer keeps no server open.
+        // Concurrently, so that a broker that does not answer does not delay the servers.
         $buses = \array_map(fn(array $consumer) => fn() => $consumer[0]->stop($this->grace), $this->consumers);
-        // Those of gRPC stop the servers they share, and come first.
+        // gRPC servers stop the HTTP servers they share, so they come first.
         $servers = \array_map(fn(Server|GrpcServer $server) => fn() => $server->stop($this->grace), \array_reverse($this->everyServer()));
         all([...$buses, ...$servers]);
     }

@@ -8,9 +8,9 @@ use Weft\Native;
 use Weft\Native\GrpcCall;
 
 /**
- * What a handler can know and say beside the messages of its call.
+ * The context of a call: metadata, deadline, peer, and the metadata of the response.
  *
- * A client that cancels, goes away or whose deadline passes cancels the task of the handler, and with it what that waits for.
+ * The task of the handler is cancelled when the client cancels the call or disconnects, or when the deadline passes.
  */
 final class Call extends GrpcCall
 {
@@ -24,14 +24,14 @@ final class Call extends GrpcCall
     private array $attributes = [];
     private ?string $traceparent = null;
 
-    /** The first value the client sent under that name, null when there is none. Values of names that end in `-bin` are bytes. */
+    /** The first metadata value of that name, null if there is none. Values of names that end in `-bin` are bytes. */
     public function value(string $name): ?string
     {
         return $this->metadata()[$name][0] ?? null;
     }
 
     /**
-     * Trailing metadata, sent with the status.
+     * Adds trailing metadata, which is sent with the status.
      *
      * @param string $name in lower case
      * @param string|list<string> $value printable ASCII, or bytes where the name ends in `-bin`
@@ -42,7 +42,7 @@ final class Call extends GrpcCall
     }
 
     /**
-     * The W3C `traceparent` for what this handler calls: a new span of the trace the call came with, or of a new one where it came with
+     * The W3C `traceparent` for the calls of this handler: a new span in the trace of the call, or in a new trace if the call has
      * none.
      */
     public function traceparent(): string
@@ -50,7 +50,7 @@ final class Call extends GrpcCall
         return $this->traceparent ??= Native\traceparent($this->value('traceparent'));
     }
 
-    /** 32 hexadecimal digits: the same in everything that belongs to what the client began. */
+    /** The trace id, 32 hexadecimal digits. */
     public function traceId(): string
     {
         return \substr($this->traceparent(), 3, 32);

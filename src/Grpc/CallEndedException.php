@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Grpc;
 
-/** A message was sent for a call that has ended: it was answered, cancelled, or is past its deadline. */
+/** A message was sent on a call that has ended: it was completed or cancelled, or its deadline has passed. */
 final class CallEndedException extends GrpcException
 {
 }

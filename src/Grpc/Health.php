@@ -12,8 +12,8 @@ use Weft\Grpc\Health\HealthListResponse;
 use Weft\Runtime\Internal\WaitQueue;
 
 /**
- * The health of a server and its services, as `grpc.health.v1.Health` tells it. Every service begins as serving; the name `""` is
- * the server as a whole.
+ * The health of a server and its services (`grpc.health.v1.Health`). Every service is initially serving; the name `""` stands for
+ * the whole server.
  */
 final class Health implements Health\Health
 {
@@ -33,7 +33,7 @@ final class Health implements Health\Health
         $this->changed = new WaitQueue('a change of health');
     }
 
-    /** @param string $service its full name, such as `api.Users`; `""` is the server as a whole */
+    /** @param string $service the full name, such as `api.Users`; `""` is the whole server */
     public function set(string $service, bool $serving): void
     {
         $this->serving[$service] = $serving;
@@ -45,7 +45,7 @@ final class Health implements Health\Health
         return !$this->stopping && ($this->serving[$service] ?? false);
     }
 
-    /** @internal From now on nothing is serving, and those who watch are told so and left. */
+    /** @internal Reports NOT_SERVING for everything and ends all watches. */
     public function shutDown(): void
     {
         $this->stopping = true;
@@ -82,7 +82,7 @@ final class Health implements Health\Health
             if ($this->stopping) {
                 throw new StatusException(Status::Unavailable, 'the server is stopping');
             }
-            // While it was being sent the next change may have come already.
+            // The health may have changed again while the message was sent.
             if ($this->status($request->service) === $told && !$this->stopping) {
                 $this->changed->wait();
             }

@@ -6,7 +6,7 @@ namespace Weft\Grpc;
 
 use Weft\Exception;
 
-/** An object was given as a service that is none, or the same service twice. */
+/** An object that implements no service, or a service that is registered twice. */
 final class InvalidServiceError extends \ValueError implements Exception
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Grpc;
 
-/** What a server takes of one service or method, where that is less or more than of the others; null is as for all. */
+/** Limits of one service or method. Null applies the limit of the server. */
 final class MethodLimits
 {
     /**

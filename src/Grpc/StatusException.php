@@ -8,14 +8,16 @@ use Weft\Grpc\Internal\Details;
 use Weft\Protobuf\Message;
 
 /**
- * Ends a call with a status: thrown by a handler or an interceptor it is sent to the client, its message included. A client
- * throws it for every call that does not end with Ok.
+ * Ends a call with a status. A handler or an interceptor throws it to send status and message to the client. A client throws it for
+ * every call that does not end with Ok.
+ *
+ * `throw new StatusException(Status::NotFound, "no user $request->id")`
  */
 final class StatusException extends GrpcException
 {
     /**
      * @param Status $status any but Ok
-     * @param string $message for the other side to read, any Unicode text; bytes that are none arrive as U+FFFD
+     * @param string $message any Unicode text, sent to the client; invalid bytes arrive as U+FFFD
      * @param list<Message> $details sent as `google.rpc.Status` in `grpc-status-details-bin`; on the
      *     client's side `Weft\Protobuf\WellKnown\Any`
      * @param array<string, string|list<string>> $metadata trailing metadata
@@ -30,7 +32,7 @@ final class StatusException extends GrpcException
         ?\Throwable $previous = null,
     ) {
         if ($status === Status::Ok) {
-            throw new \ValueError("A call that ends with Ok has not failed: return its answer instead of throwing \"$message\"");
+            throw new \ValueError("Ok is not a failure: return a response instead of throwing \"$message\"");
         }
         $others = \array_filter($details, static fn(mixed $detail): bool => !$detail instanceof Message);
         if ($others !== []) {

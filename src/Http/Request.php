@@ -9,16 +9,20 @@ use Weft\Native\HttpRequest;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
- * A request, from its arrival to its answer.
+ * An HTTP request.
  *
- * Everything is read from the connection's own bytes when it is asked for. The extension's half, which this one inherits,
- * has `method()`, `path()`, `header()`, `headers()`, `host()`, `scheme()`, `clientAddress()` and the like.
+ * Values are parsed on demand. The native base class has `method()`, `path()`, `header()`, `headers()`, `host()`, `scheme()`,
+ * `clientAddress()` and more.
+ *
+ * ```
+ * fn (Request $request) => Response::json(['you' => $request->clientAddress(), 'page' => $request->queryParameter('page')]);
+ * ```
  */
 final class Request extends HttpRequest
 {
-    /** @var array<string, string> what the route's `{names}` stood for, decoded */
+    /** @var array<string, string> the decoded path parameters of the route */
     public array $parameters = [];
-    /** The path of its route where that has names, such as `/people/{id}`; otherwise that is `path()`. */
+    /** The path of the matched route if it has parameters, such as `/people/{id}`; otherwise null. */
     public ?string $route = null;
     /** @var array<string, mixed> */
     private array $attributes = [];
@@ -30,7 +34,7 @@ final class Request extends HttpRequest
     /** @var list<\Closure(): void> */
     private array $afterResponse = [];
 
-    /** The value of a query parameter; of several the last. Null when there is none, or it is an array (`a[]=1`). */
+    /** The value of a query parameter; the last one of several. Null if there is none, or if it is an array (`a[]=1`). */
     public function queryParameter(string $name): ?string
     {
         $value = $this->queryParameters()[$name] ?? null;
@@ -41,7 +45,7 @@ final class Request extends HttpRequest
     /**
      * @return array<array-key, mixed> all query parameters, as `parse_str()` reads them
      *
-     * @throws PayloadTooLargeException they are more than `max_input_vars`
+     * @throws PayloadTooLargeException there are more than `max_input_vars`
      */
     public function queryParameters(): array
     {
@@ -57,14 +61,14 @@ final class Request extends HttpRequest
         return $this->cookies()[$name] ?? null;
     }
 
-    /** @return array<string, string> values percent-decoded; of several of one name the first (RFC 6265 §5.4) */
+    /** @return array<string, string> percent-decoded values; the first one of several with the same name (RFC 6265 §5.4) */
     public function cookies(): array
     {
         return $this->cookies ??= Internal\Cookies::parse($this->header('cookie') ?? '');
     }
 
     /**
-     * The whole body. Small ones are here already; otherwise the task waits. It can be asked for any number of times.
+     * The whole body. Waits until a large body has arrived. May be called any number of times.
      *
      * @throws PayloadTooLargeException it has more bytes than `Limits::$bodyBytes`
      * @throws BodyTimeoutException the client stopped sending
@@ -78,7 +82,7 @@ final class Request extends HttpRequest
     }
 
     /**
-     * The body as it arrives, in chunks of at least one byte. The client sends no faster than this is read.
+     * The body as it arrives, in chunks of at least one byte. Reading slowly slows the client down.
      *
      * @return \Generator<int, string>
      *
@@ -97,27 +101,27 @@ final class Request extends HttpRequest
     /**
      * The body decoded from JSON, objects as arrays; integers that PHP cannot hold become strings.
      *
-     * @throws BadRequestException it is no JSON
+     * @throws BadRequestException the body is not valid JSON
      */
     public function json(): mixed
     {
         try {
             return \json_decode($this->body(), true, 512, \JSON_THROW_ON_ERROR | \JSON_BIGINT_AS_STRING);
         } catch (\JsonException $error) {
-            throw new BadRequestException("The body is no JSON: {$error->getMessage()}", previous: $error);
+            throw new BadRequestException("The body is not valid JSON: {$error->getMessage()}", previous: $error);
         }
     }
 
     /**
-     * The values of a form (`application/x-www-form-urlencoded` or `multipart/form-data`), as `parse_str()` reads them. The
-     * second kind is read as it arrives, its files go to disk, and `body()` is empty afterwards.
+     * The values of a form (`application/x-www-form-urlencoded` or `multipart/form-data`), as `parse_str()` reads them. A
+     * multipart form is read as it arrives, its files are stored on disk, and `body()` is empty afterwards.
      *
-     * @param FormLimits|null $limits of the second kind, where the form is first asked for
+     * @param FormLimits|null $limits for a multipart form; only the first call uses it
      *
      * @return array<array-key, mixed>
      *
      * @throws BadRequestException it is malformed
-     * @throws PayloadTooLargeException it has more than the limits take
+     * @throws PayloadTooLargeException it exceeds the limits
      * @throws UploadException a file cannot be kept
      * @throws BodyTimeoutException
      * @throws ClientDisconnectedException
@@ -128,9 +132,9 @@ final class Request extends HttpRequest
     }
 
     /**
-     * A file of a form; of several of that field the last. Null when none was chosen. Throws as `form()` does.
+     * An uploaded file; the last one of several in that field. Null if none was chosen. Throws as `form()` does.
      *
-     * @param FormLimits|null $limits where the form is first asked for
+     * @param FormLimits|null $limits only the first call uses it
      */
     public function upload(string $field, ?FormLimits $limits = null): ?Upload
     {
@@ -144,9 +148,9 @@ final class Request extends HttpRequest
     }
 
     /**
-     * All files of a form, in its order. Throws as `form()` does.
+     * All uploaded files in their order. Throws as `form()` does.
      *
-     * @param FormLimits|null $limits where the form is first asked for
+     * @param FormLimits|null $limits only the first call uses it
      *
      * @return list<Upload>
      */

@@ -17,7 +17,7 @@ use Weft\UsageError;
 use Weft\Workers;
 
 /**
- * The one place where a failure of the extension becomes an exception. Called by the extension.
+ * Turns the failures of the extension into exceptions. The extension calls it.
  *
  * @internal
  */
@@ -101,7 +101,7 @@ final class Failures
 
     private static function upgrade(string $message, int $status): Http\HttpException
     {
-        // RFC 6455 §4.4: what the client could try instead.
+        // RFC 6455 §4.4: the supported version.
         $headers = $status === 426 ? ['upgrade' => 'websocket', 'sec-websocket-version' => '13'] : [];
 
         return new Http\HttpException($status, $message, $headers);

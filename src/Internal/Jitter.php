@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Weft\Internal;
 
 /**
- * Keeps many processes from doing the same at the same moment.
+ * Random variation of intervals, so that processes do not act at the same moment.
  *
  * @internal
  */
 final class Jitter
 {
-    /** `$seconds`, longer or shorter by at most `$part` of it; no seed that a program sets has an influence. */
+    /** `$seconds`, varied by at most the fraction `$part`. Seeds set by the program have no effect. */
     public static function around(float $seconds, float $part): float
     {
         return $seconds * (1.0 - $part + 2.0 * $part * self::fraction());

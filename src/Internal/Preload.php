@@ -20,7 +20,7 @@ final class Preload
     /** @var array<string, true> */
     private static array $loaded = [];
 
-    /** @param string ...$folders of `src`, such as `Http/Internal`; each without the folders in it */
+    /** @param string ...$folders of `src`, such as `Http/Internal`; without subfolders */
     public static function folders(string ...$folders): void
     {
         foreach ($folders as $folder) {

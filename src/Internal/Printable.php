@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Internal;
 
 /**
- * Foreign text for logs and terminals: control characters that could move the cursor, start an escape sequence or reorder
- * what is read are shown as `\x1B` or `\u{202E}`, and so are bytes that are not UTF-8.
+ * Escapes untrusted text for logs and terminals: control characters that could move the cursor, start an escape sequence or reorder
+ * the text, and bytes that are not UTF-8, become `\x1B` or `\u{202E}`.
  *
  * @internal
  */
@@ -34,7 +34,7 @@ final class Printable
         return self::escaped(self::LINE_CONTROLS, $text);
     }
 
-    /** At most so many bytes, without half a character at the end; says what the text had where it was longer. */
+    /** Truncates the text at a character boundary and appends the original length. */
     public static function cut(string $text, int $bytes): string
     {
         if (\strlen($text) <= $bytes) {

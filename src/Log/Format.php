@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Log;
 
-/** How a log line looks. */
+/** The format of log records. */
 enum Format: string
 {
     /** `2026-11-21T12:00:00.000Z info  worker 1 is ready {"pid":4711}` */

@@ -12,15 +12,14 @@ use Weft\Log\Internal\ExceptionReport;
 use Weft\Log\Internal\Message;
 
 /**
- * A PSR-3 logger that writes one record per message to a stream, at once. Times are UTC with milliseconds.
+ * A PSR-3 logger that writes one record per message to a stream, unbuffered. Times are UTC with milliseconds.
  *
  * In the text format every line of a record after the first is indented by four spaces; an exception under `exception` is
- * printed below with its previous ones. Stacks show the application's frames and count Weft's own. Control characters are
- * escaped in both formats, so that a record cannot look like two or command the terminal it is read in.
+ * printed below with its previous ones. Stacks show the frames of the application and count those of Weft. Control characters are
+ * escaped in both formats, so that a record can neither forge another one nor control a terminal.
  *
- * What comes from outside cannot make a record large: a message has 16 KiB at most, a value 8 KiB, a context 32 KiB and 100
- * elements an array, a stack 50 frames, a chain of exceptions 10. What was longer ends in `… (110000 bytes)`. A placeholder
- * is never replaced by an exception.
+ * Records are bounded: a message to 16 KiB, a value to 8 KiB, a context to 32 KiB and 100 elements per array, a stack to 50 frames, a
+ * chain of exceptions to 10. Longer text ends in `… (110000 bytes)`. A placeholder is never replaced by an exception.
  */
 final class StreamLogger extends AbstractLogger
 {
@@ -35,7 +34,7 @@ final class StreamLogger extends AbstractLogger
         LogLevel::EMERGENCY,
     ];
 
-    /** Loaded with the logger: a process without descriptors, which is what it may have to log, cannot open their files. */
+    /** Classes loaded with the logger: a process without free descriptors, which it may have to log, cannot open their files. */
     private const CLASSES = [Printable::class, Context::class, ExceptionReport::class, Message::class];
 
     private readonly int $least;
@@ -44,23 +43,23 @@ final class StreamLogger extends AbstractLogger
     private readonly mixed $stream;
 
     /**
-     * @param resource|null $stream null is stderr, in PHP-FPM its log
-     * @param string $level the least severe PSR-3 level that is written
+     * @param resource|null $stream null is stderr, or the log of PHP-FPM
+     * @param string $level the least severe PSR-3 level to write
      */
     public function __construct(
         mixed $stream = null,
         private readonly Format $format = Format::Text,
         string $level = LogLevel::INFO,
     ) {
-        // Only the command line has the constant.
+        // Only the CLI defines the constant.
         $this->stream = $stream ?? (\defined('STDERR') ? \STDERR : \fopen('php://stderr', 'w'));
         $this->least = self::severity($level);
-        // It may be read from a file, too.
+        // The level may come from a file.
         $this->zone = new \DateTimeZone('UTC');
         \array_map(\class_exists(...), self::CLASSES);
     }
 
-    /** To stderr in the format of the supervisor (`weft run --log=json`), else as `WEFT_LOG`, `text` or `json`, says. */
+    /** Writes to stderr in the format of the supervisor (`weft run --log=json`), otherwise of `WEFT_LOG` (`text` or `json`). */
     public static function fromEnvironment(): self
     {
         $level = (string) \getenv('WEFT_LOG_LEVEL');
@@ -96,7 +95,7 @@ final class StreamLogger extends AbstractLogger
         return self::json(['time' => $time, 'level' => $level, 'message' => $text] + Context::of($context));
     }
 
-    /** @param array<array-key, mixed> $context what the message has not of it follows as JSON */
+    /** @param array<array-key, mixed> $context keys that the message does not contain follow as JSON */
     private static function text(string $time, string $level, string $template, array $context): string
     {
         $message = Message::of($template, $context);
@@ -116,14 +115,14 @@ final class StreamLogger extends AbstractLogger
     {
         $severity = \array_search($level, self::LEVELS, true);
         if ($severity === false) {
-            throw new \Psr\Log\InvalidArgumentException("There is no log level \"$level\": " . \implode(', ', self::LEVELS));
+            throw new \Psr\Log\InvalidArgumentException("Unknown log level \"$level\": " . \implode(', ', self::LEVELS));
         }
 
         return $severity;
     }
 
     /**
-     * On one line. What a terminal would obey is escaped even where JSON allows it.
+     * On one line. Control characters are escaped even where JSON allows them.
      *
      * @param array<array-key, mixed> $fields
      */

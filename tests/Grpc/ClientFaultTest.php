@@ -177,7 +177,7 @@ final class ClientFaultTest extends GrpcTestCase
     public function testAnAddressThatIsNoneIsNamed(string $address): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage("\"$address\" is no address of a server: write host:port or [ipv6]:port, with a port from 1 to 65535");
+        $this->expectExceptionMessage("\"$address\" is not the address of a server: write host:port or [ipv6]:port, with a port from 1 to 65535");
 
         Http2Channel::connect($address);
     }

@@ -67,7 +67,7 @@ final class HandlerTest extends GrpcTestCase
         $server = $this->serve('"get" => static fn() => throw new StatusException(Status::Ok, "fine")');
 
         self::assertStatus(Status::Unknown, $server->post(self::GET, self::USER_228), 'the handler failed');
-        self::assertTrue($server->awaitLog('ValueError: A call that ends with Ok has not failed: return its answer instead of throwing "fine"'));
+        self::assertTrue($server->awaitLog('ValueError: Ok is not a failure: return a response instead of throwing "fine"'));
     }
 
     public function testADetailThatIsNoMessageIsNamedWhereTheStatusIsMade(): void

@@ -160,7 +160,7 @@ final class JsonTest extends TestCase
         yield 'a field of what is one value' => [400, '"since.seconds" is a field of google.protobuf.Timestamp, which is one value in JSON', 'GET', '/v1/search?since=2026-01-02T03:04:05Z&since.seconds=1'];
         yield 'a path into a path' => [400, 'no field "a..b"', 'GET', '/v1/search?a..b=x'];
         yield 'no JSON' => [400, '', 'POST', '/v1/shelves/1/books', '{"title": '];
-        yield 'more than the body' => [400, 'The body is no JSON', 'POST', '/v1/shelves/1/books', '{}, "shelf": "2"'];
+        yield 'more than the body' => [400, 'The body is not valid JSON', 'POST', '/v1/shelves/1/books', '{}, "shelf": "2"'];
         yield 'an unknown key' => [400, 'colour', 'POST', '/v1/shelves/1/books/2:lend', '{"colour": 1}'];
         yield 'a query beside a body that is all' => [400, 'not from the query', 'POST', '/v1/shelves/1/books/2:lend?reader=x', '{}'];
         yield 'a body where there is none' => [400, '/library.Library/GetBook takes no body', 'GET', '/v1/books/x', '{}'];

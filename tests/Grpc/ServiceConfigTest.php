@@ -53,15 +53,15 @@ final class ServiceConfigTest extends TestCase
     public static function wrong(): iterable
     {
         $retry = '"maxAttempts": 3, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 2';
-        yield 'no JSON' => ['{', 'The service config is no JSON: Syntax error'];
+        yield 'no JSON' => ['{', 'The service config is not valid JSON: Syntax error'];
         yield 'no object' => ['1', 'The service config must be made of objects, got 1'];
-        yield 'unknown policies' => ['{"loadBalancingConfig": [{"grpclb": {}}]}', 'loadBalancingConfig names no policy that is known here'];
+        yield 'unknown policies' => ['{"loadBalancingConfig": [{"grpclb": {}}]}', 'loadBalancingConfig names no supported policy'];
         yield 'a duration' => ['{"methodConfig": [{"name": [{}], "timeout": 1}]}', 'methodConfig[0].timeout must be seconds such as "0.1s", got 1'];
         yield 'a method without a service' => ['{"methodConfig": [{"name": [{"method": "Get"}]}]}', 'methodConfig[0].name must have a service'];
         yield 'a name that is none' => ['{"methodConfig": [{"name": ["api.Users"]}]}', 'methodConfig[0].name must have a service'];
-        yield 'one attempt' => ['{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 1}}]}', 'methodConfig[0].retryPolicy.maxAttempts must be 2 at least, got 1'];
+        yield 'one attempt' => ['{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 1}}]}', 'methodConfig[0].retryPolicy.maxAttempts must be at least 2, got 1'];
         yield 'an unknown status' => ["{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {" . $retry . ", \"retryableStatusCodes\": [\"OOPS\"]}}]}", 'methodConfig[0].retryPolicy.retryableStatusCodes has no status "OOPS"'];
-        yield 'no status' => ["{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {" . $retry . ", \"retryableStatusCodes\": []}}]}", 'A retry policy names one status at least'];
+        yield 'no status' => ["{\"methodConfig\": [{\"name\": [{}], \"retryPolicy\": {" . $retry . ", \"retryableStatusCodes\": []}}]}", 'A retry policy needs at least one status'];
         yield 'a list that is none' => ['{"methodConfig": {"a": 1}}', 'methodConfig must be a list'];
     }
 }

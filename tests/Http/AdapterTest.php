@@ -136,7 +136,7 @@ final class AdapterTest extends HttpTestCase
         $server = $this->serve('error_reporting(E_ALL & ~E_DEPRECATED); foreach (["mbstring", "ctype", "tokenizer"] as $needed) { extension_loaded($needed) || dl($needed); }' . self::load('Laravel/Lumen') . str_replace('FOLDER', var_export($this->folder->path, true), <<<'PHP'
             // It makes a folder for its storage there.
             $lumen = new Laravel\Lumen\Application(FOLDER);
-            $lumen->router->post("/people/{id}", function (Illuminate\Http\Request $request, $id) { delay(0.01); return response()->json([$id, $request->input("name"), $request->queryParameter("q"), $request->file("photo")?->getClientOriginalName()], 201); });
+            $lumen->router->post("/people/{id}", function (Illuminate\Http\Request $request, $id) { delay(0.01); return response()->json([$id, $request->input("name"), $request->query("q"), $request->file("photo")?->getClientOriginalName()], 201); });
             $routes->fallback(new Weft\Http\SymfonyHandler($lumen->handle(...)));
             PHP), ', limits: new Limits(inFlight: 1)');
 

@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Client;
 
-/** Which of several servers gets a call. */
+/** The load balancing policy of a channel with several servers. */
 enum Balancing: string
 {
-    /** The first that can be connected to, as long as it is there. */
+    /** Uses the first server that accepts a connection, until it is lost. */
     case PickFirst = 'pick_first';
-    /** Each in turn: every address that a name has. */
+    /** Uses all servers in turn, including every address of a name. */
     case RoundRobin = 'round_robin';
 }

@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Weft\Grpc\Client;
 
 /**
- * What a generated client needs to make calls. `$method` is the path, such as `/api.Users/Get`; messages go through
- * `Weft\Protobuf\Codec`.
+ * The transport of generated clients. `$method` is the path, such as `/api.Users/Get`; `Weft\Protobuf\Codec` encodes the
+ * messages.
  *
- * `$timeout` is in seconds from now, null leaves it to the channel. Names in `$metadata` are lower case; values of names that
+ * `$timeout` is in seconds from now; null uses the channel's. Names in `$metadata` are lower case; values of names that
  * end in `-bin` are bytes, all others printable ASCII.
  */
 interface Channel
@@ -36,7 +36,7 @@ interface Channel
     /**
      * @template T of object
      *
-     * @param iterable<object> $requests sent as they come, no faster than the server takes them
+     * @param iterable<object> $requests sent as they are produced, no faster than the server reads
      * @param class-string<T> $response
      * @param array<string, string|list<string>> $metadata
      *
@@ -47,7 +47,7 @@ interface Channel
     /**
      * @template T of object
      *
-     * @param iterable<object> $requests sent as they come, no faster than the server takes them
+     * @param iterable<object> $requests sent as they are produced, no faster than the server reads
      * @param class-string<T> $response
      * @param array<string, string|list<string>> $metadata
      *

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Client;
 
-/** How the messages of a client are compressed. The server must know it: gzip is what all do. */
+/** The compression of a client's messages. The server must support it; all support gzip. */
 enum Compression: string
 {
     case Gzip = 'gzip';

@@ -22,11 +22,16 @@ use Weft\Runtime\Task;
 use function Weft\async;
 
 /**
- * HTTP/2 connections to one or several servers of the same service, shared by any number of calls and tasks. Each is made when a
- * call needs it, and again when it was lost; a call that cannot be made fails with Unavailable.
+ * HTTP/2 connections to one or several servers of the same service, shared by any number of calls and tasks. A connection is opened when
+ * a call needs it and reopened after it was lost. A call without a connection fails with Unavailable.
  *
- * A call that does not end with Ok throws a StatusException. A task that is cancelled cancels its call. A call that the server has
- * demonstrably not begun to handle is made once more; others are only where the service config says so.
+ * ```
+ * $users = new UsersClient(Http2Channel::connect('users:9090', timeout: 2.0));
+ * $user = $users->get(new GetUserRequest(7));
+ * ```
+ *
+ * A call that does not end with Ok throws a StatusException. Cancelling a task cancels its call. A call that the server has provably not
+ * started to handle is retried once; other calls are retried only as the service config says.
  */
 final class Http2Channel implements Channel
 {
@@ -39,16 +44,16 @@ final class Http2Channel implements Channel
 
     /**
      * @param string|non-empty-list<string> $addresses `host:port` or `[::1]:port`, in order of preference
-     * @param float|null $timeout seconds for a call that names none; null is for ever
+     * @param float|null $timeout seconds, for calls without a timeout of their own; null is unlimited
      * @param float $connectTimeout seconds for one attempt to connect to one server
-     * @param int $messageBytes of a message of the server, compressed or not; more end the call with ResourceExhausted
-     * @param ServiceConfig|null $config which of several servers is called, retries, time-outs of methods
-     * @param Compression|null $compression of the messages to the server; those it sends may have any
-     * @param float|null $pingInterval seconds after which a server that is silent during a call is asked whether it is there; null is
-     *     never. Servers of gRPC disconnect clients that ask more often than every five minutes, unless they are told otherwise.
-     * @param float $pingTimeout seconds such a server may take to answer; then its calls fail with Unavailable
-     * @param int $streamWindow bytes a server may send on one stream before they are read, 65535 to 2147483647: a stream is no faster
-     *     than this per round trip
+     * @param int $messageBytes the limit of a received message, compressed or not; a larger one ends the call with ResourceExhausted
+     * @param ServiceConfig|null $config load balancing, retries and timeouts of methods
+     * @param Compression|null $compression of sent messages; received messages may use any
+     * @param float|null $pingInterval seconds of silence during a call after which the server is pinged; null disables it. By default
+     *     gRPC servers disconnect clients that ping more often than every five minutes.
+     * @param float $pingTimeout seconds to wait for the answer to a ping; then the calls fail with Unavailable
+     * @param int $streamWindow the flow control window of a stream in bytes, 65535 to 2147483647: it limits a stream to that many
+     *     bytes per round trip
      *
      * @throws TlsException a file cannot be used
      */
@@ -75,7 +80,7 @@ final class Http2Channel implements Channel
             }
         }
         $native = GrpcChannel::open(
-            \array_map(self::server(...), (array) $addresses ?: throw new \ValueError('A channel needs the address of one server at least')),
+            \array_map(self::server(...), (array) $addresses ?: throw new \ValueError('A channel needs at least one address')),
             $config->balancing === Balancing::RoundRobin,
             $tls?->native(),
             $options + ['encoding' => $compression?->value, 'streamWindow' => $streamWindow],
@@ -89,7 +94,7 @@ final class Http2Channel implements Channel
     {
         return \preg_match('/^(?:\[([0-9a-fA-F:.]+)\]|([^:\s\/]+)):(\d{1,5})$/D', $address, $parts) === 1 && $parts[3] > 0 && $parts[3] <= 65_535
             ? [$parts[1] . $parts[2], (int) $parts[3]]
-            : throw new \ValueError("\"$address\" is no address of a server: write host:port or [ipv6]:port, with a port from 1 to 65535");
+            : throw new \ValueError("\"$address\" is not the address of a server: write host:port or [ipv6]:port, with a port from 1 to 65535");
     }
 
     public function unary(string $method, object $request, string $response, ?float $timeout, array $metadata): object
@@ -146,7 +151,7 @@ final class Http2Channel implements Channel
         try {
             self::send($call, $requests);
         } catch (\Throwable $error) {
-            // The trace of what was thrown may hold the call, which otherwise ends where nobody does.
+            // Ends the call explicitly, because the stack trace of an exception may keep a reference to it.
             self::cancel($call);
             throw $error;
         }
@@ -199,7 +204,7 @@ final class Http2Channel implements Channel
                 }
             }
         } catch (CallEndedException) {
-            // Its status says why, to the one who reads.
+            // The reader gets the status of the call.
         }
         $call->end();
     }
@@ -245,7 +250,7 @@ final class Http2Channel implements Channel
     {
         $call->cancel();
         if (Scheduler::$current === null) {
-            // No loop would tell the server before the next call.
+            // Outside of a loop nothing else would send the cancellation before the next call.
             Blocking::flush();
         }
     }

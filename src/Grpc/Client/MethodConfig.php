@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Client;
 
-/** How the calls of some methods are made. */
+/** Timeout and retries of the calls of some methods. */
 final class MethodConfig
 {
     /**
-     * @param float|null $timeout seconds; a call that names less has less
-     * @param RetryPolicy|null $retry for methods that take one message, until the first message of the answer. Others are never made
-     *     again: their messages are gone.
-     * @param bool $waitForReady until a server can be connected to, instead of failing with Unavailable when none can
+     * @param float|null $timeout seconds; a shorter timeout of a call takes precedence
+     * @param RetryPolicy|null $retry for methods with a single request message, until the first response message. Calls that stream
+     *     requests are never retried.
+     * @param bool $waitForReady waits until a server accepts a connection, instead of failing with Unavailable
      */
     public function __construct(
         public readonly ?float $timeout = null,

@@ -7,16 +7,16 @@ namespace Weft\Grpc\Client;
 use Weft\Grpc\Status;
 use Weft\Internal\Jitter;
 
-/** When a call that failed is made again, as gRPC's proposal A6 has it. */
+/** When a failed call is retried (gRFC A6). */
 final class RetryPolicy
 {
     /**
-     * The pause before the second attempt is `$initialBackoff`, before each further one `$multiplier` times the last, give or take a
-     * fifth. A server may name another one, or forbid it, with `grpc-retry-pushback-ms`; one of
-     * more than 300 s, or beyond the call's deadline, ends the call with the server's failure.
+     * The backoff before the second attempt is `$initialBackoff`; each further one is multiplied by `$multiplier`, with a jitter of 20 %.
+     * A server may set another backoff or forbid a retry with `grpc-retry-pushback-ms`. A backoff of more than 300 s, or beyond the
+     * deadline of the call, ends the call with the failure of the server.
      *
-     * @param list<Status> $statuses those after which it is made again
-     * @param int $maxAttempts the first one included, 2 to 5
+     * @param list<Status> $statuses the retryable statuses
+     * @param int $maxAttempts including the first, 2 to 5
      * @param float $initialBackoff seconds
      * @param float $maxBackoff seconds
      */
@@ -28,7 +28,7 @@ final class RetryPolicy
         public readonly float $multiplier = 2.0,
     ) {
         if ($statuses === [] || \in_array(Status::Ok, $statuses, true)) {
-            throw new \ValueError('A retry policy names one status at least, and Ok is none to retry after');
+            throw new \ValueError('A retry policy needs at least one status, and none of them may be Ok');
         }
         if ($maxAttempts < 2 || $maxAttempts > 5) {
             throw new \ValueError("maxAttempts must be 2 to 5, got $maxAttempts");
@@ -40,7 +40,7 @@ final class RetryPolicy
         }
     }
 
-    /** Seconds before the attempt after `$made` of them. */
+    /** Seconds to wait after `$made` attempts. */
     public function backoff(int $made): float
     {
         return Jitter::around(\min($this->initialBackoff * $this->multiplier ** ($made - 1), $this->maxBackoff), 0.2);

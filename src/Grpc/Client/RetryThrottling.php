@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Grpc\Client;
 
 /**
- * Keeps clients from drowning a server that is failing. A channel begins with `$maxTokens`; a failure that could be retried takes
- * one, a success gives `$tokenRatio` back, and nothing is retried while half of them or less are left.
+ * Stops retries when too many calls fail (gRFC A6). A channel starts with `$maxTokens` tokens. A retryable failure takes one, a success
+ * returns `$tokenRatio`. While at most half of the tokens are left, nothing is retried.
  */
 final class RetryThrottling
 {

@@ -6,14 +6,14 @@ namespace Weft\Grpc\Client;
 
 use Weft\Grpc\Internal\ServiceConfigReader;
 
-/** How a channel treats its servers and methods. */
+/** Load balancing, retries and timeouts of a channel. */
 final class ServiceConfig
 {
     private readonly MethodConfig $default;
 
     /**
      * @param array<string, MethodConfig> $methods by `package.Service/Method`, by `package.Service`, or `''` for all others; the most
-     *     exact one counts
+     *     specific entry applies
      */
     public function __construct(
         public readonly Balancing $balancing = Balancing::PickFirst,
@@ -24,10 +24,10 @@ final class ServiceConfig
     }
 
     /**
-     * Of the JSON that gRPC's other clients take (`grpc.service_config.ServiceConfig`): `loadBalancingConfig`, `methodConfig` with
-     * `timeout`, `waitForReady` and `retryPolicy`, `retryThrottling`. What is not known here is passed over, hedging included.
+     * Reads the JSON format of other gRPC clients (`grpc.service_config.ServiceConfig`): `loadBalancingConfig`, `methodConfig` with
+     * `timeout`, `waitForReady` and `retryPolicy`, `retryThrottling`. Unknown entries, including hedging, are ignored.
      *
-     * @throws \ValueError what is wrong, and where
+     * @throws \ValueError names the invalid entry
      */
     public static function fromJson(string $json): self
     {

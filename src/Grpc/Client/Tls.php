@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Weft\Grpc\Client;
 
-/** What a channel trusts and shows. */
+/** TLS of a channel: trusted authorities and the client certificate. */
 final class Tls
 {
     /**
-     * @param string|null $caFile trusted authorities, PEM; null are those of the operating system
-     * @param string|null $certFile the client's own certificate, PEM, with its key in `$keyFile`, for servers that ask for one
-     * @param string|null $serverName the name the certificate must carry, instead of the host's
-     * @param bool $verify false takes any certificate: for tests
+     * @param string|null $caFile trusted authorities, PEM; null uses those of the operating system
+     * @param string|null $certFile the client certificate, PEM, with its key in `$keyFile`
+     * @param string|null $serverName the expected name in the certificate, instead of the host's
+     * @param bool $verify false accepts any certificate; for tests only
      */
     public function __construct(
         public readonly ?string $caFile = null,
@@ -21,7 +21,7 @@ final class Tls
         public readonly bool $verify = true,
     ) {
         if (($certFile === null) !== ($keyFile === null)) {
-            throw new \ValueError('A certificate needs its key and a key its certificate: give both or none');
+            throw new \ValueError('certFile and keyFile must be given together');
         }
     }
 

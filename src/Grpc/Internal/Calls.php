@@ -61,7 +61,7 @@ final class Calls implements ServerTaskHandler
         }
     }
 
-    /** Calls that no handler sees: the first of a cause at once, then those of ten seconds together. */
+    /** Logs refused calls: the first of a cause at once, then those of ten seconds together. */
     private function logRefusals(Scheduler $scheduler): void
     {
         $this->refusals = $this->native->refusals();
@@ -113,7 +113,7 @@ final class Calls implements ServerTaskHandler
                 $method->coded ? $call->answer($reply, $call->trailers) : $call->reply(Codec::encode($reply), $call->trailers);
             }
         } catch (\Throwable $error) {
-            // The message or the metadata cannot be sent.
+            // The message or the metadata cannot be encoded.
             $this->report($error, $call, Status::Internal);
             $call->finish(Status::Internal->value, $this->debug ? $error->getMessage() : 'the handler failed', []);
         } finally {

@@ -35,7 +35,7 @@ use Weft\Grpc\StatusException;
 use Weft\Http;
 
 /**
- * `grpc.channelz.v1` of one server: its connections and how many calls they have had. It has no channels.
+ * `grpc.channelz.v1` of one server: its connections and their calls. A server has no channels.
  *
  * @internal
  */

@@ -24,13 +24,13 @@ final class Details
     {
         $details = \array_map(static fn(Message $detail): Any => $detail instanceof Any ? $detail : Any::pack($detail), $exception->details);
 
-        // Bytes that are no UTF-8 are replaced, as in `grpc-message`.
+        // Bytes that are not UTF-8 are replaced, as in `grpc-message`.
         $message = (string) \json_decode((string) \json_encode($exception->getMessage(), \JSON_INVALID_UTF8_SUBSTITUTE));
 
         return Codec::encode(new RpcStatus(code: $exception->status->value, message: $message, details: $details));
     }
 
-    /** @return list<Any> what a server said; empty where that is no `google.rpc.Status` */
+    /** @return list<Any> the details sent by a server; empty if they are not a `google.rpc.Status` */
     public static function decode(string $bytes): array
     {
         try {

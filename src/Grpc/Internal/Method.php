@@ -17,7 +17,7 @@ use Weft\Protobuf\ProtobufException;
  */
 final class Method
 {
-    /** Its messages are of `Weft\Protobuf\Message`, which the extension codes on their way. */
+    /** Its messages implement `Weft\Protobuf\Message`, so that the extension encodes and decodes them. */
     public readonly bool $coded;
 
     /**
@@ -25,7 +25,7 @@ final class Method
      * @param \Closure(mixed, Call): mixed $handler with the interceptors around it; takes and returns messages, or iterables of them
      * @param class-string $request
      * @param class-string $response
-     * @param Binding|null $binding of what is called by HTTP with JSON
+     * @param Binding|null $binding of a call by HTTP with JSON
      */
     public function __construct(
         public readonly string $path,
@@ -51,14 +51,14 @@ final class Method
         return new self($this->path, $handler, $this->request, $this->response, $this->clientStreams, $this->serverStreams, $this->binding);
     }
 
-    /** Loads the classes of its messages and what describes them, which a server without descriptors cannot do later. */
+    /** Loads the message classes and their descriptors, which a process without free file descriptors cannot do later. */
     public function loadMessages(): void
     {
         foreach ([$this->request, $this->response] as $class) {
             try {
                 Codec::decode($class, '');
             } catch (ProtobufException) {
-                // A class that does not fit its description is reported by the calls that use it.
+                // The calls that use a mismatched class report it.
             }
         }
     }

@@ -16,7 +16,7 @@ use Weft\Grpc\MethodLimits;
  */
 final class MethodTable
 {
-    /** Which budget a method's calls are taken from, as the extension numbers them. */
+    /** The budgets for calls, as numbered by the extension. */
     private const UNARY = 0;
     private const STREAM = 1;
     private const WATCH = 2;
@@ -30,7 +30,7 @@ final class MethodTable
     /**
      * @param list<Method> $methods
      *
-     * @throws InvalidServiceError the limits name what is not served
+     * @throws InvalidServiceError the limits name a service or method that is not served
      */
     public function __construct(array $methods, Limits $limits)
     {
@@ -57,7 +57,7 @@ final class MethodTable
         [$service, $name] = self::names($method);
         $own = $limits[$name] ?? null;
         $all = $limits[$service] ?? null;
-        /** @var list<int> $queues the narrower one first: who waits there does not take the place of other methods meanwhile */
+        /** @var list<int> $queues the narrower limit first: a call that waits for it does not occupy the wider one */
         $queues = \array_values(\array_filter([$concurrency[$name] ?? null, $concurrency[$service] ?? null], \is_int(...)));
 
         return [

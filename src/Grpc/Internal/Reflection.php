@@ -9,8 +9,7 @@ use Weft\Grpc\Reflection\V1alpha;
 use Weft\Grpc\Status;
 
 /**
- * Answers what tools ask about the services of a server. The messages of both versions of the protocol are the same but for
- * their package.
+ * Server reflection. The messages of both protocol versions differ only in their package.
  *
  * @internal
  */
@@ -28,7 +27,7 @@ final class Reflection
     }
 
     /**
-     * @param list<object> $objects what is served besides
+     * @param list<object> $objects other served objects
      *
      * @return list<object> a service for each version of the protocol
      */
@@ -71,7 +70,7 @@ final class Reflection
             'fileContainingExtension' => $this->extension($symbols, (string) $request->fileContainingExtension?->containingType, (int) $request->fileContainingExtension?->extensionNumber),
             'allExtensionNumbersOfType' => $this->numbers($symbols, (string) $request->allExtensionNumbersOfType),
             'listServices' => ['listServicesResponse', $this->message('ListServiceResponse', \array_map(fn(string $name): object => $this->message('ServiceResponse', $name), $this->services))],
-            null => $this->error(Status::InvalidArgument, 'the request asks for nothing'),
+            null => $this->error(Status::InvalidArgument, 'the request has no message_request'),
         };
     }
 

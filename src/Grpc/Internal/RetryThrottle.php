@@ -7,7 +7,7 @@ namespace Weft\Grpc\Internal;
 use Weft\Grpc\Client\RetryThrottling;
 
 /**
- * What is left of a channel's patience with its servers.
+ * The retry tokens of a channel, see {@see RetryThrottling}.
  *
  * @internal
  */
@@ -25,7 +25,7 @@ final class RetryThrottle
         $this->left = \min($this->left + $this->throttling->tokenRatio, $this->throttling->maxTokens);
     }
 
-    /** Whether another attempt may follow. */
+    /** Whether a retry is allowed. */
     public function failed(): bool
     {
         $this->left = \max($this->left - 1, 0.0);

@@ -12,25 +12,25 @@ use Weft\Native\GrpcClientCall;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
- * How often a call is made. Its request is at hand, so that it can be made again.
+ * A call with its retries. The request message is kept for further attempts.
  *
  * @internal
  */
 final class RetryingCall
 {
     /**
-     * Seconds a server may ask for with `grpc-retry-pushback-ms`. The header has room for 24 days (gRFC A6): where a server wants
-     * more than this, its failure is the call's, as where that is beyond the call's deadline.
+     * The longest accepted `grpc-retry-pushback-ms` in seconds. The header could ask for 24 days (gRFC A6): a longer backoff, or one beyond
+     * the deadline, ends the call with the failure of the server.
      */
     private const LONGEST_PUSHBACK = 300.0;
 
-    /** Before the one that is being made. */
+    /** The number of attempts before the current one. */
     public int $made = 0;
     private readonly ?float $ends;
-    /** A server that has not begun to handle a call is asked once more, whatever the policy is. */
+    /** A call that no server has started to handle is retried once, independent of the policy. */
     private bool $wasUnprocessed = false;
 
-    /** @param float|null $timeout seconds for all of them together */
+    /** @param float|null $timeout seconds for all attempts together */
     public function __construct(public readonly MethodConfig $config, private readonly ?RetryThrottle $tokens, ?float $timeout)
     {
         $this->ends = $timeout === null ? null : \hrtime(true) / 1e9 + $timeout;
@@ -49,9 +49,9 @@ final class RetryingCall
     /**
      * Waits until the next attempt is due.
      *
-     * @param StatusException $failure of the last one
+     * @param StatusException $failure of the last attempt
      *
-     * @throws StatusException that failure, where there is none
+     * @throws StatusException that failure, if there is no further attempt
      */
     public function next(StatusException $failure, GrpcClientCall $call): void
     {
@@ -69,7 +69,7 @@ final class RetryingCall
         Scheduler::await(Native\sleep($pause));
     }
 
-    /** Seconds; null where it must not be made again. */
+    /** The backoff in seconds; null if the call must not be retried. */
     private function pause(StatusException $failure, GrpcClientCall $call): ?float
     {
         $policy = $this->config->retry;

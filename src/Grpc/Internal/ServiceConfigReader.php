@@ -12,7 +12,7 @@ use Weft\Grpc\Client\ServiceConfig;
 use Weft\Grpc\Status;
 
 /**
- * Reads a service config as gRPC's doc/service_config.md has it.
+ * Reads a service config in the format of gRPC's doc/service_config.md.
  *
  * @internal
  */
@@ -23,7 +23,7 @@ final class ServiceConfigReader
         try {
             $config = \json_decode($json, true, 16, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $error) {
-            throw new \ValueError("The service config is no JSON: {$error->getMessage()}", previous: $error);
+            throw new \ValueError("The service config is not valid JSON: {$error->getMessage()}", previous: $error);
         }
         $methods = [];
         foreach (self::list($config, 'methodConfig') as $number => $given) {
@@ -51,7 +51,7 @@ final class ServiceConfigReader
             }
         }
 
-        return $given === [] ? Balancing::PickFirst : throw self::wrong('loadBalancingConfig', 'names no policy that is known here: pick_first and round_robin are');
+        return $given === [] ? Balancing::PickFirst : throw self::wrong('loadBalancingConfig', 'names no supported policy: pick_first and round_robin are supported');
     }
 
     /** @return list<string> */
@@ -82,12 +82,12 @@ final class ServiceConfigReader
     {
         $attempts = self::number($given, 'maxAttempts', $place);
         if ($attempts < 2) {
-            throw self::wrong("$place.maxAttempts", "must be 2 at least, got $attempts");
+            throw self::wrong("$place.maxAttempts", "must be at least 2, got $attempts");
         }
 
         return new RetryPolicy(
             \array_map(static fn(mixed $name): Status => self::status($name, "$place.retryableStatusCodes"), self::list($given, 'retryableStatusCodes')),
-            // More are taken as five, says the proposal.
+            // gRFC A6 limits the number to five.
             (int) \min($attempts, 5),
             self::duration($given['initialBackoff'] ?? null, "$place.initialBackoff"),
             self::duration($given['maxBackoff'] ?? null, "$place.maxBackoff"),

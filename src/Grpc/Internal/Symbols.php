@@ -12,7 +12,7 @@ use Weft\Protobuf\File;
 use Weft\Protobuf\FileSet;
 
 /**
- * Which file declares what.
+ * Finds the .proto file that declares a symbol.
  *
  * @internal
  */
@@ -33,7 +33,7 @@ final class Symbols
         }
     }
 
-    /** @return list<string> serialized descriptors: of the file first, then of all it imports; empty when it is not known */
+    /** @return list<string> serialized descriptors of the file and then of its imports; empty if it is unknown */
     public function file(string $name): array
     {
         $file = $this->files[$name] ?? null;

@@ -8,8 +8,8 @@ use Weft\Native\GrpcClientCall;
 use Weft\Runtime\Task;
 
 /**
- * Ends a call that streams both ways where its answers are thrown away before anybody has begun to read them: a generator that was
- * never started runs no `finally`.
+ * Cancels a bidirectional call whose responses are discarded before the first read: a generator that was never started runs no
+ * `finally`.
  *
  * @internal
  */
@@ -22,6 +22,6 @@ final class UnstartedCallGuard
     public function __destruct()
     {
         $this->call->cancel();
-        $this->sender->cancel('nobody reads the answers of its call');
+        $this->sender->cancel('the responses of the call were discarded');
     }
 }

@@ -7,19 +7,19 @@ namespace Weft\Log\Internal;
 use Weft\Internal\Printable;
 
 /**
- * A context as JSON can carry it, however large, deep or odd what it holds.
+ * Converts a log context of any size, depth and type into bounded JSON values.
  *
  * @internal
  */
 final class Context
 {
-    /** Bytes of all values together, about. */
+    /** Approximate bytes of all values together. */
     public const BYTES = 32_768;
     /** Elements of one array or object. */
     public const ITEMS = 100;
     private const DEPTH = 5;
     private const KEY_BYTES = 200;
-    /** What an element takes, however short. */
+    /** The minimum size of an element. */
     private const ITEM_BYTES = 8;
 
     private int $left = self::BYTES;
@@ -34,7 +34,7 @@ final class Context
         return (new self())->items($context, self::DEPTH);
     }
 
-    /** A string of at most {@see Message::VALUE_BYTES}, or what is as short as one. */
+    /** A string of at most {@see Message::VALUE_BYTES}, or a value no longer than that. */
     public static function plain(mixed $value): string|int|float|bool|null
     {
         return match (true) {

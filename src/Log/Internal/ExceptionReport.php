@@ -7,8 +7,8 @@ namespace Weft\Log\Internal;
 use Weft\Internal\Printable;
 
 /**
- * What a log says of an exception and of those it was caused by. Stacks show the application's frames without arguments,
- * which may be secrets, and count those of Weft itself. A stack that has no others is shown as it is.
+ * Formats an exception and its previous exceptions for the log. Stacks show the frames of the application without arguments,
+ * which may be secrets, and count the frames of Weft. A stack with frames of Weft only is shown whole.
  *
  * @internal
  */
@@ -16,7 +16,7 @@ final class ExceptionReport
 {
     /** Frames of one stack. */
     public const FRAMES = 50;
-    /** Exceptions of one chain; one may be its own cause. */
+    /** Exceptions of one chain, which may be circular. */
     public const CHAIN = 10;
     private const FRAME_BYTES = 500;
 
@@ -26,7 +26,7 @@ final class ExceptionReport
         return \get_debug_type($error) . ': ' . Printable::cut($error->getMessage(), Message::VALUE_BYTES) . " at {$error->getFile()}:{$error->getLine()}";
     }
 
-    /** All of it as lines; `$said` is the message above it, which need not be repeated. */
+    /** The report as lines. `$said` is the log message above it, which is not repeated. */
     public static function text(\Throwable $error, string $said): string
     {
         $lines = [];
@@ -43,7 +43,7 @@ final class ExceptionReport
         return \implode("\n", $lines);
     }
 
-    /** @return array<string, mixed> the same for JSON */
+    /** @return array<string, mixed> the report for JSON */
     public static function fields(\Throwable $error): array
     {
         $previous = null;
@@ -57,7 +57,7 @@ final class ExceptionReport
             $previous = $previous === null ? $fields : $fields + ['previous' => $previous];
         }
 
-        /** @var array<string, mixed> $previous a chain has one exception at least */
+        /** @var array<string, mixed> $previous a chain has at least one exception */
         return $previous;
     }
 
@@ -95,7 +95,7 @@ final class ExceptionReport
     }
 
     /**
-     * A frame has the place of a call, if PHP did not call itself, and what was called: it is Weft's own if both are.
+     * A frame has the location of a call, unless PHP made it, and the called function: it belongs to Weft if both do.
      *
      * @param array<string, mixed> $frame
      */
@@ -107,7 +107,7 @@ final class ExceptionReport
     /** @param class-string $class */
     private static function isOwnClass(string $class): bool
     {
-        // Those of PHP and of the extension have no file.
+        // Functions of PHP and of the extension have no file.
         $file = (new \ReflectionClass($class))->getFileName();
 
         return $file === false || self::isWeft($file);

@@ -7,19 +7,19 @@ namespace Weft\Log\Internal;
 use Weft\Internal\Printable;
 
 /**
- * A message whose `{placeholders}` are filled from its context (PSR-3 §1.2). Values are filled in once, never read for
- * placeholders again, and never an exception, whose text may be as long as the request it quotes.
+ * Interpolates the `{placeholders}` of a message from its context (PSR-3 §1.2). Values are inserted once and not searched for
+ * placeholders. Exceptions are not inserted, since their text may be as long as the request they quote.
  *
  * @internal
  */
 final class Message
 {
-    /** Bytes of the message, before and after its placeholders are filled. */
+    /** Bytes of the message before and after interpolation. */
     public const BYTES = 16_384;
     /** Bytes of a value. */
     public const VALUE_BYTES = 8_192;
 
-    /** @param array<string, true> $filled names of the context that the text has */
+    /** @param array<string, true> $filled context keys that the text contains */
     private function __construct(public readonly string $text, public readonly array $filled)
     {
     }

@@ -16,17 +16,17 @@ use Weft\Protobuf\Message;
 use Weft\Protobuf\WellKnown\Any;
 
 /**
- * One way to call a method by HTTP with JSON.
+ * An HTTP binding of a method (`google.api.http`).
  *
  * @internal
  */
 final class Binding
 {
     /**
-     * @param string $verb of HTTP; `*` is every one
+     * @param string $verb the HTTP method; `*` is any
      * @param string $path `/v1/users/{id}`
-     * @param string $body name of the field of the request that the body is; `*` is all of it, `''` none
-     * @param string $responseBody the property of the response that is sent; `''` is all of it
+     * @param string $body the request field that the body maps to; `*` maps the whole request, `''` none
+     * @param string $responseBody the response property that is sent; `''` sends the whole response
      * @param class-string<Message> $request
      */
     public function __construct(
@@ -39,7 +39,7 @@ final class Binding
     ) {
     }
 
-    /** @throws StatusException it is no request of the method */
+    /** @throws StatusException the request does not fit the method */
     public function request(Call $call): Message
     {
         $parameters = new Parameters($this->messages, $this->request::typeName());
@@ -48,7 +48,7 @@ final class Binding
         } elseif ($call->query() !== '') {
             throw new StatusException(Status::InvalidArgument, "{$call->method()} takes its request from the body, not from the query \"{$call->query()}\"");
         }
-        // The path goes last: what it says nobody overrides.
+        // The path is applied last, so that neither body nor query overrides it.
         foreach ($call->variables() as $field => $value) {
             $parameters->add($field, $value);
         }
@@ -62,7 +62,7 @@ final class Binding
                 }
             }
         } catch (DecodingException $error) {
-            // Names of classes are nothing to those who call.
+            // Class names are not shown to clients.
             $place = \preg_replace('/^Cannot decode \S+: /', '', $error->getMessage());
             throw new StatusException(Status::InvalidArgument, "the request is no {$this->request::typeName()}: $place", previous: $error);
         }
@@ -70,7 +70,7 @@ final class Binding
         return $message;
     }
 
-    /** The answer of a method that has one. */
+    /** The body of a unary response. */
     public function response(Message $message): string
     {
         if ($this->responseBody === '') {
@@ -82,7 +82,7 @@ final class Binding
         return (string) \json_encode($whole->{(string) $field?->jsonName} ?? null, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION);
     }
 
-    /** One of the answers of a method that streams: a line. */
+    /** A message of a streamed response, as one line. */
     public function line(Message $message): string
     {
         return '{"result":' . $this->response($message) . "}\n";
@@ -97,7 +97,7 @@ final class Binding
             try {
                 $details[] = Json::encode($any);
             } catch (EncodingException) {
-                // Nobody here knows its type.
+                // The type is unknown.
                 $details[] = (string) \json_encode(['@type' => $any->typeUrl, 'value' => \base64_encode($any->value)], \JSON_UNESCAPED_SLASHES);
             }
         }
@@ -118,10 +118,10 @@ final class Binding
         if ($this->body === '') {
             throw new StatusException(Status::InvalidArgument, "{$call->method()} takes no body");
         }
-        // It must be one value: put between braces, more could name other fields.
+        // The body must be a single JSON value: otherwise it could set other fields of the request.
         \json_decode($json, flags: \JSON_BIGINT_AS_STRING);
         if (\json_last_error() !== \JSON_ERROR_NONE) {
-            throw new StatusException(Status::InvalidArgument, 'The body is no JSON: ' . \json_last_error_msg());
+            throw new StatusException(Status::InvalidArgument, 'The body is not valid JSON: ' . \json_last_error_msg());
         }
 
         return '{"' . $this->body . '":' . $json . '}';

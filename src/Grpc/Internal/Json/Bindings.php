@@ -15,13 +15,13 @@ use Weft\Protobuf\Message;
 use Weft\Grpc\Api\HttpOptions;
 
 /**
- * What `google.api.http` in the .proto files of some services says.
+ * The `google.api.http` rules in the .proto files of some services.
  *
  * @internal
  */
 final class Bindings
 {
-    /** @var list<Method> a method for each way to call one, with its binding */
+    /** @var list<Method> one method per binding */
     public readonly array $methods;
     /** @var list<array{string, string, int, bool}> for the extension: method of HTTP, path, index of the method, whether the server streams */
     public readonly array $rules;

@@ -14,7 +14,7 @@ use Weft\Protobuf\File;
 use Weft\Protobuf\FileSet;
 
 /**
- * The fields of the messages in some files and in what those import.
+ * The fields of the messages in some files and their imports.
  *
  * @internal
  */
@@ -40,7 +40,7 @@ final class Messages
      *
      * @param string $message full name
      *
-     * @return non-empty-list<FieldDescriptorProto>|null null where there is no such path
+     * @return non-empty-list<FieldDescriptorProto>|null null if the path does not exist
      */
     public function path(string $message, string $path): ?array
     {
@@ -70,7 +70,7 @@ final class Messages
         foreach ($message->field as $field) {
             $this->fields[$name][(string) $field->jsonName] = $field;
         }
-        // Should one be called as another is in JSON, its own name goes first.
+        // If the name of a field equals the JSON name of another, the name takes precedence.
         foreach ($message->field as $field) {
             $this->fields[$name][(string) $field->name] = $field;
         }

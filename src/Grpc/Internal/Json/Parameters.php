@@ -11,13 +11,13 @@ use Weft\Protobuf\Descriptor\FieldDescriptorProto\Label;
 use Weft\Protobuf\Descriptor\FieldDescriptorProto\Type;
 
 /**
- * What the path and the query of a request say of its message.
+ * The fields of a request message that come from path and query.
  *
  * @internal
  */
 final class Parameters
 {
-    /** Messages that are one value in JSON; it is a string of any of them, or a bool. */
+    /** Message types with a single JSON value, which may be given as a string or a bool. */
     private const VALUES = [
         '.google.protobuf.Timestamp', '.google.protobuf.Duration', '.google.protobuf.FieldMask', '.google.protobuf.DoubleValue',
         '.google.protobuf.FloatValue', '.google.protobuf.Int64Value', '.google.protobuf.UInt64Value', '.google.protobuf.Int32Value',
@@ -35,7 +35,7 @@ final class Parameters
     {
     }
 
-    /** @throws StatusException the message has no such field, or the value is none of it */
+    /** @throws StatusException the message has no such field, or the value does not fit it */
     public function add(string $path, string $value): void
     {
         $fields = $this->messages->path($this->message, $path)
