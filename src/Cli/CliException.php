@@ -6,7 +6,7 @@ namespace Weft\Cli;
 
 use Weft\Exception;
 
-/** A command cannot do its work. The message says why. */
+/** A command failed. The message says why. */
 abstract class CliException extends \RuntimeException implements Exception
 {
 }

@@ -12,13 +12,13 @@ use Weft\Cli\Internal\Diagnosis;
 use Weft\Cli\Internal\Finding;
 use Weft\Cli\Internal\Health;
 
-/** `weft doctor`: what of this machine and this PHP stands in Weft's way. */
+/** `weft doctor`: checks this machine and this PHP for problems. */
 #[AsCommand(name: 'doctor', description: 'Check PHP, the extension and the limits of this machine')]
 final class DoctorCommand extends Command
 {
     protected function configure(): void
     {
-        $this->setHelp('Exit code 0: nothing fails (there may be warnings). Exit code 1: something has to be repaired first.');
+        $this->setHelp('Exit code 0: no check failed; there may be warnings. Exit code 1: at least one check failed.');
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int
@@ -28,7 +28,8 @@ final class DoctorCommand extends Command
             $output->writeln(self::line($finding));
         }
         $count = static fn(Health $health): int => \count(\array_filter($findings, static fn(Finding $f): bool => $f->health === $health));
-        $output->writeln(\sprintf('%d ok, %d to look at, %d to repair', $count(Health::Ok), $count(Health::Warn), $count(Health::Fail)));
+        $warnings = $count(Health::Warn);
+        $output->writeln(\sprintf('%d passed, %d %s, %d failed', $count(Health::Ok), $warnings, $warnings === 1 ? 'warning' : 'warnings', $count(Health::Fail)));
 
         return $count(Health::Fail) === 0 ? self::SUCCESS : self::FAILURE;
     }

@@ -13,16 +13,16 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Cli\Internal\ProtoGeneration;
 use Weft\Cli\Internal\ProtoGenerationException;
 
-/** `weft proto:generate`: PHP classes of .proto files. */
-#[AsCommand(name: 'proto:generate', description: 'Make PHP classes, service interfaces and clients from .proto files')]
+/** `weft proto:generate`: generates PHP classes from .proto files. */
+#[AsCommand(name: 'proto:generate', description: 'Generate PHP classes, service interfaces and clients from .proto files')]
 final class GenerateProtoCommand extends Command
 {
     protected function configure(): void
     {
         $this->addArgument('files', InputArgument::REQUIRED | InputArgument::IS_ARRAY, '.proto files')
-            ->addOption('out', 'o', InputOption::VALUE_REQUIRED, 'folder that the classes are written to; it is made if it does not exist')
-            ->addOption('psr4', null, InputOption::VALUE_REQUIRED, 'namespace that this folder stands for; by default it is the root of all', '')
-            ->addOption('proto-path', 'I', InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'folder to look for imports in; by default the current one', ['.'])
+            ->addOption('out', 'o', InputOption::VALUE_REQUIRED, 'Directory for the classes; created if it does not exist')
+            ->addOption('psr4', null, InputOption::VALUE_REQUIRED, 'Namespace of this directory; by default the root namespace', '')
+            ->addOption('proto-path', 'I', InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'Directory to search for imports; by default the current one', ['.'])
             ->setHelp(<<<'TEXT'
                 Runs protoc, which must be on the PATH (Debian: <info>apt install protobuf-compiler libprotobuf-dev</info>), or is named by the
                 environment variable PROTOC, with bin/protoc-gen-weft as its plugin.
@@ -38,7 +38,7 @@ final class GenerateProtoCommand extends Command
     {
         $out = $input->getOption('out');
         if ($out === null) {
-            $output->writeln('<error>--out is missing: the folder that the classes are written to</error>');
+            $output->writeln('<error>--out is required: the directory for the classes</error>');
             return self::INVALID;
         }
         try {

@@ -13,7 +13,7 @@ use Weft\Exception as WeftException;
 use Weft\Internal\Printable;
 use Weft\Version;
 
-/** The program `weft`: every command there is. */
+/** The program `weft` with all its commands. */
 final class Program extends Application
 {
     public function __construct()
@@ -48,7 +48,7 @@ final class Program extends Application
         return parent::doRunCommand($command, $input, $output);
     }
 
-    /** A failure that Weft has a name for is one line; `-v` shows where it came from. */
+    /** Exceptions of Weft are shown as one line; `-v` shows their stack. */
     public function renderThrowable(\Throwable $e, OutputInterface $output): void
     {
         if ($e instanceof WeftException && !$output->isVerbose()) {

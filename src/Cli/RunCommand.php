@@ -21,7 +21,7 @@ use Weft\Workers\Internal\Plan;
 use Weft\Workers\Internal\Supervisor;
 use Weft\Workers\SupervisorException;
 
-/** `weft run app.php`: the application in several processes that are watched over. */
+/** `weft run app.php`: runs an application in supervised worker processes. */
 #[AsCommand(name: 'run', description: 'Run an application in worker processes, restart and reload them')]
 final class RunCommand extends Command
 {
@@ -29,22 +29,22 @@ final class RunCommand extends Command
     {
         $this
             ->addArgument('application', InputArgument::REQUIRED, 'The PHP file that every worker runs')
-            ->addArgument('arguments', InputArgument::IS_ARRAY, 'What the file gets as arguments, after --')
+            ->addArgument('arguments', InputArgument::IS_ARRAY, 'Arguments for the file, after --')
             ->addOption('workers', 'w', InputOption::VALUE_REQUIRED, 'Number of workers, or auto: one per CPU', '1')
-            ->addOption('watch', null, InputOption::VALUE_NONE, 'Reload when a source file below the application\'s folder changes')
-            ->addOption('watch-folder', null, InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'Reload when a source file below this folder changes')
-            ->addOption('max-requests', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after so many requests')
-            ->addOption('max-memory', null, InputOption::VALUE_REQUIRED, 'Recycle a worker that has so much memory resident: bytes, or 256M, 1G')
-            ->addOption('max-age', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after so many seconds')
-            ->addOption('hang-timeout', null, InputOption::VALUE_REQUIRED, 'Replace a worker whose loop has not turned for so many seconds; 0 never', '30')
-            ->addOption('block-warning', null, InputOption::VALUE_REQUIRED, 'Log what has kept a worker from everything else for so many seconds; 0 never [default: 0.1 with --watch, otherwise 0]')
-            ->addOption('start-timeout', null, InputOption::VALUE_REQUIRED, 'Seconds a worker has to become ready', '60')
-            ->addOption('drain-timeout', null, InputOption::VALUE_REQUIRED, 'Seconds a worker has to finish what it does', '30')
-            ->addOption('max-crashes', null, InputOption::VALUE_REQUIRED, 'Give up when all workers have failed so often in a row', '8')
+            ->addOption('watch', null, InputOption::VALUE_NONE, 'Reload when a source file in the application\'s directory changes')
+            ->addOption('watch-folder', null, InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY, 'Reload when a source file in this directory changes')
+            ->addOption('max-requests', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after this many requests')
+            ->addOption('max-memory', null, InputOption::VALUE_REQUIRED, 'Recycle a worker above this resident memory: bytes, or 256M, 1G')
+            ->addOption('max-age', null, InputOption::VALUE_REQUIRED, 'Recycle a worker after this many seconds')
+            ->addOption('hang-timeout', null, InputOption::VALUE_REQUIRED, 'Restart a worker whose event loop is blocked for this many seconds; 0 disables it', '30')
+            ->addOption('block-warning', null, InputOption::VALUE_REQUIRED, 'Log code that blocks the event loop for this many seconds; 0 disables it [default: 0.1 with --watch, otherwise 0]')
+            ->addOption('start-timeout', null, InputOption::VALUE_REQUIRED, 'Seconds for a worker to become ready', '60')
+            ->addOption('drain-timeout', null, InputOption::VALUE_REQUIRED, 'Seconds for a worker to finish its work in flight', '30')
+            ->addOption('max-crashes', null, InputOption::VALUE_REQUIRED, 'Give up after this many consecutive failures of all workers', '8')
             ->addOption('metrics', null, InputOption::VALUE_REQUIRED, 'Serve /metrics, /ready and /live on this address, such as 127.0.0.1:9464')
             ->addOption('pid-file', null, InputOption::VALUE_REQUIRED, 'Write the supervisor\'s pid to this file')
             ->addOption('log', null, InputOption::VALUE_REQUIRED, 'text or json', 'text')
-            ->setHelp('Signals: SIGTERM and SIGINT stop, twice kill; SIGHUP reloads; SIGUSR1 logs the workers. Details: docs/operations.md.');
+            ->setHelp('Signals: SIGTERM and SIGINT stop gracefully, a second one kills; SIGHUP reloads; SIGUSR1 logs the workers. Details: docs/operations.md.');
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int
@@ -106,7 +106,7 @@ final class RunCommand extends Command
         $folders = $input->getOption('watch-folder');
         foreach ($folders as $folder) {
             if (!\is_dir($folder)) {
-                throw new InvalidOptionException("--watch-folder is \"$folder\": there is no such folder");
+                throw new InvalidOptionException("--watch-folder is \"$folder\": no such directory");
             }
         }
 

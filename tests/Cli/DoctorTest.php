@@ -18,7 +18,7 @@ final class DoctorTest extends TestCase
         self::assertSame(0, $doctor->exitCode, $doctor->output . $doctor->errors);
         self::assertMatchesRegularExpression('/^ok +PHP +' . \preg_quote(\PHP_VERSION) . '$/m', $doctor->output);
         self::assertStringContainsString('like the library', $doctor->output);
-        self::assertStringEndsWith("0 to repair\n", $doctor->output);
+        self::assertStringEndsWith("0 failed\n", $doctor->output);
     }
 
     public function testAMissingExtensionFailsAndSaysWhatToDo(): void

@@ -20,14 +20,14 @@ final class OptionsTest extends TestCase
     /** @return iterable<string, array{string, string}> */
     public static function badOptions(): iterable
     {
-        yield 'no workers' => ['--workers=0', '--workers is "0": it must be a whole number from 1'];
-        yield 'many workers' => ['--workers=many', '--workers is "many": it must be a whole number from 1'];
-        yield 'negative requests' => ['--max-requests=-1', '--max-requests is "-1": it must be a whole number from 1'];
-        yield 'memory' => ['--max-memory=256X', '--max-memory is "256X": it must be bytes from 1, or a number with K, M or G, such as 256M'];
-        yield 'age' => ['--max-age=1h', '--max-age is "1h": it must be a number of seconds from 0'];
-        yield 'hang' => ['--hang-timeout=-2', '--hang-timeout is "-2": it must be a number of seconds from 0'];
+        yield 'no workers' => ['--workers=0', '--workers is "0": it must be an integer of at least 1'];
+        yield 'many workers' => ['--workers=many', '--workers is "many": it must be an integer of at least 1'];
+        yield 'negative requests' => ['--max-requests=-1', '--max-requests is "-1": it must be an integer of at least 1'];
+        yield 'memory' => ['--max-memory=256X', '--max-memory is "256X": it must be a number of bytes, optionally with K, M or G, such as 256M'];
+        yield 'age' => ['--max-age=1h', '--max-age is "1h": it must be a number of seconds, at least 0'];
+        yield 'hang' => ['--hang-timeout=-2', '--hang-timeout is "-2": it must be a number of seconds, at least 0'];
         yield 'log' => ['--log=xml', '--log is "xml": it must be text or json'];
-        yield 'watch' => ['--watch-folder=/nowhere', '--watch-folder is "/nowhere": there is no such folder'];
+        yield 'watch' => ['--watch-folder=/nowhere', '--watch-folder is "/nowhere": no such directory'];
     }
 
     public function testAFileThatDoesNotExistIsRefused(): void

@@ -124,7 +124,7 @@ final class GeneratorTest extends TestCase
     {
         [$code, $output] = $this->generate(['users.proto'], __DIR__ . '/Fixtures', protoc: '/nowhere/protoc');
 
-        self::assertSame([1, "/nowhere/protoc was not found: install it (Debian: apt install protobuf-compiler libprotobuf-dev), or let PROTOC name it\n"], [$code, $output]);
+        self::assertSame([1, "/nowhere/protoc was not found: install it (Debian: apt install protobuf-compiler libprotobuf-dev), or set PROTOC to its path\n"], [$code, $output]);
     }
 
     public function testAProtocWithoutTheFilesOfGoogleSaysWhichPackageHasThem(): void

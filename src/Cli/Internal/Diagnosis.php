@@ -7,13 +7,13 @@ namespace Weft\Cli\Internal;
 use Weft\Version;
 
 /**
- * Looks at everything that is known to stand in Weft's way.
+ * The checks of `weft doctor`.
  *
  * @internal
  */
 final class Diagnosis
 {
-    /** Fibers a process may have by default, and memory mappings and bytes of `memory_limit` that each one takes. */
+    /** The default fibers of a process, and the memory mappings and bytes of `memory_limit` that each takes. */
     private const FIBERS = 10_000;
     private const MAPPINGS_PER_FIBER = 2;
     private const BYTES_PER_FIBER = 17_200;
@@ -62,7 +62,7 @@ final class Diagnosis
             return Finding::fail(
                 'extension weft',
                 "$extension, but the library is " . Version::LIBRARY,
-                'Install the same version of both: what a native call takes and returns may differ between versions.',
+                'Install the same version of both: the native interface may differ between versions.',
             );
         }
 
@@ -105,7 +105,7 @@ final class Diagnosis
 
         return $mode === 'off'
             ? Finding::ok('Xdebug', 'loaded, mode off')
-            : Finding::warn('Xdebug', "loaded, mode $mode", 'Do not load it in production (XDEBUG_MODE=off at least): it slows every call down.');
+            : Finding::warn('Xdebug', "loaded, mode $mode", 'Do not load it in production, or set XDEBUG_MODE=off: it slows every call down.');
     }
 
     private function memoryLimit(): Finding
@@ -127,13 +127,13 @@ final class Diagnosis
     {
         $limits = (string) @\file_get_contents('/proc/self/limits');
         if (\preg_match('/^Max open files\s+(\S+)\s+(\S+)/m', $limits, $found) !== 1) {
-            return Finding::warn('open files', 'unknown', 'Look at `ulimit -n`: every connection takes one.');
+            return Finding::warn('open files', 'unknown', 'Check `ulimit -n`: every connection takes a descriptor.');
         }
         [, $soft, $hard] = $found;
 
         return $soft === 'unlimited' || (int) $soft >= self::OPEN_FILES
             ? Finding::ok('open files', "$soft (hard limit $hard)")
-            : Finding::warn('open files', "$soft (hard limit $hard)", 'Run `ulimit -n 65536`, or LimitNOFILE=65536 in the systemd unit: every connection takes one.');
+            : Finding::warn('open files', "$soft (hard limit $hard)", 'Run `ulimit -n 65536`, or set LimitNOFILE=65536 in the systemd unit: every connection takes a descriptor.');
     }
 
     private function mappings(): Finding

@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Weft\Cli\Internal;
 
 /**
- * One thing that `weft doctor` has looked at.
+ * The result of a check of `weft doctor`.
  *
  * @internal
  */
 final class Finding
 {
-    /** @param ?string $advice what to do, null when it is well */
+    /** @param ?string $advice what to do; null if the check passed */
     private function __construct(
         public readonly Health $health,
         public readonly string $subject,

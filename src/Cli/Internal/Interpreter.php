@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Weft\Cli\Internal;
 
 /**
- * How this PHP was started, so that another one can be started alike.
+ * The arguments of this PHP process, to start another one with the same.
  *
  * @internal
  */
 final class Interpreter
 {
-    /** @return list<string> what stood between `php` and the script, such as `-d extension=…` */
+    /** @return list<string> the options between `php` and the script, such as `-d extension=…` */
     public static function options(): array
     {
         $words = \explode("\0", \rtrim((string) @\file_get_contents('/proc/self/cmdline'), "\0"));

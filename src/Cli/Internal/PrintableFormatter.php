@@ -9,7 +9,7 @@ use Symfony\Component\Console\Formatter\OutputFormatterStyleInterface;
 use Weft\Internal\Printable;
 
 /**
- * Escapes the control characters of what it formats, and lets another formatter do the rest.
+ * Escapes control characters, then delegates to another formatter.
  *
  * @internal
  */

@@ -13,8 +13,8 @@ use Weft\Protobuf\Internal\Generator\Plugin;
 use Weft\Protobuf\Internal\Generator\SourceFile;
 
 /**
- * Lets protoc read .proto files, and the generator make classes of what it read. Imports are generated too, unless they come
- * with Weft: those of google/protobuf, and what is in its folder `protos`, such as google/api/annotations.proto.
+ * Generates classes from .proto files that protoc parses. Imports are generated as well, except those that Weft ships: google/protobuf
+ * and the directory `protos`, such as google/api/annotations.proto.
  *
  * @internal
  */
@@ -33,7 +33,7 @@ final class ProtoGeneration
     /**
      * @param list<string> $files
      *
-     * @return array{int, list<string>} how many classes were written, and what is to be said about them
+     * @return array{int, list<string>} the number of written classes, and warnings about them
      */
     public function run(array $files): array
     {
@@ -61,7 +61,7 @@ final class ProtoGeneration
     /**
      * @param array<FileDescriptorProto> $files
      *
-     * @return list<string> about each whose classes an autoloader will not find by the namespace of the folder
+     * @return list<string> a warning for each file whose classes the autoloader will not find
      */
     private function outsiders(array $files): array
     {
@@ -88,7 +88,7 @@ final class ProtoGeneration
     {
         $set = \tempnam(\sys_get_temp_dir(), 'weft-proto-');
         if ($set === false) {
-            throw new ProtoGenerationException('no temporary file can be made in ' . \sys_get_temp_dir());
+            throw new ProtoGenerationException('cannot create a temporary file in ' . \sys_get_temp_dir());
         }
         try {
             $this->protoc([
@@ -102,7 +102,7 @@ final class ProtoGeneration
         }
     }
 
-    /** Whoever has files of the same names in folders of their own means those. */
+    /** Files of the same names in the user's directories take precedence. */
     private static function isOwn(FileDescriptorProto $file): bool
     {
         return \str_starts_with($file->options?->phpNamespace ?? '', 'Weft\Grpc\\') && \is_file(self::OWN . "/{$file->name}");
@@ -122,9 +122,9 @@ final class ProtoGeneration
             throw self::notFound($protoc);
         }
         if ($code !== 0) {
-            // Debian's protobuf-compiler comes without them and only suggests the package that has them.
+            // Debian's protobuf-compiler does not contain them.
             $hint = \preg_match('~^google/protobuf/\w+\.proto: File not found~m', $said)
-                ? "\nThe files of google/protobuf/ belong to protoc: install them (Debian: apt install libprotobuf-dev), or name their folder with --proto-path"
+                ? "\nThe files of google/protobuf/ are part of protoc: install them (Debian: apt install libprotobuf-dev), or pass their directory with --proto-path"
                 : '';
 
             throw new ProtoGenerationException($said . $hint);
@@ -133,7 +133,7 @@ final class ProtoGeneration
 
     private static function notFound(string $protoc): ProtoGenerationException
     {
-        return new ProtoGenerationException("{$protoc} was not found: install it (Debian: apt install protobuf-compiler libprotobuf-dev), or let PROTOC name it");
+        return new ProtoGenerationException("{$protoc} was not found: install it (Debian: apt install protobuf-compiler libprotobuf-dev), or set PROTOC to its path");
     }
 
     private function write(string $path, string $content): void

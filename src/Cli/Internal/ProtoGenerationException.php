@@ -7,7 +7,7 @@ namespace Weft\Cli\Internal;
 use Weft\Cli\CliException;
 
 /**
- * protoc is missing, or refuses the files. The message is what it said.
+ * protoc is missing, or rejects the files. The message is its output.
  *
  * @internal
  */

@@ -7,7 +7,7 @@ namespace Weft\Cli\Internal;
 use Symfony\Component\Console\Exception\InvalidOptionException;
 
 /**
- * Numbers on the command line. Null, an option that was not given, stays null.
+ * Parses numbers of the command line. Null, for a missing option, stays null.
  *
  * @internal
  */
@@ -23,7 +23,7 @@ final class Quantity
         }
         $number = \filter_var($text, \FILTER_VALIDATE_INT, ['options' => ['min_range' => 1]]);
 
-        return $number === false ? throw self::refusal($option, $text, 'a whole number from 1') : $number;
+        return $number === false ? throw self::refusal($option, $text, 'an integer of at least 1') : $number;
     }
 
     /** @return ($text is null ? null : float) */
@@ -33,7 +33,7 @@ final class Quantity
             return null;
         }
 
-        return \preg_match('/^\d+(\.\d+)?$/', $text) === 1 ? (float) $text : throw self::refusal($option, $text, 'a number of seconds from 0');
+        return \preg_match('/^\d+(\.\d+)?$/', $text) === 1 ? (float) $text : throw self::refusal($option, $text, 'a number of seconds, at least 0');
     }
 
     /** @return ($text is null ? null : int) */
@@ -43,13 +43,13 @@ final class Quantity
             return null;
         }
         if (\preg_match('/^([1-9]\d{0,9})([KMG]?)$/i', $text, $parts) !== 1) {
-            throw self::refusal($option, $text, 'bytes from 1, or a number with K, M or G, such as 256M');
+            throw self::refusal($option, $text, 'a number of bytes, optionally with K, M or G, such as 256M');
         }
 
         return (int) $parts[1] * self::UNITS[\strtoupper($parts[2])];
     }
 
-    /** How many CPUs this process may run on. */
+    /** The number of CPUs available to this process. */
     public static function processors(): int
     {
         $status = (string) @\file_get_contents('/proc/self/status');

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Weft\Cli\Internal;
 
 /**
- * Weft's own repository, where the extension is built but not installed.
+ * A checkout of Weft's repository, where the extension is built but not installed.
  *
  * @internal
  */
 final class SourceCheckout
 {
     /**
-     * Replaces this process by one that has loaded the extension of this checkout; returns where there is none.
+     * Replaces this process by one with the extension of this checkout. Returns if there is none.
      *
      * @param list<string> $arguments
      */
@@ -25,7 +25,7 @@ final class SourceCheckout
         \pcntl_exec(\PHP_BINARY, [...Interpreter::options(), '-d', "extension=$library", $program, ...$arguments]);
     }
 
-    /** The newer one of the two builds, null outside a checkout. */
+    /** The newer of the two builds, null outside of a checkout. */
     private static function library(string $root): ?string
     {
         if (!\is_file("$root/Cargo.toml")) {
