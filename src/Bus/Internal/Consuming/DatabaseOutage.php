@@ -98,7 +98,7 @@ final class DatabaseOutage
             return true;
         } catch (PoolException) {
             return false;
-        } catch (PoolException | SqlException $exception) {
+        } catch (SqlException $exception) {
             // Another error shows that the server is available.
             return $exception->sqlState !== null && !self::isOne($exception);
         }
