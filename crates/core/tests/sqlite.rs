@@ -107,6 +107,37 @@ async fn table(dsn: &str) -> Database {
     database
 }
 
+/// Polls a future once, which lets it begin, and drops it.
+async fn begin_and_drop<T>(future: impl Future<Output = T>) {
+    let mut future = std::pin::pin!(future);
+    let begun = std::future::poll_fn(|context| {
+        std::task::Poll::Ready(future.as_mut().poll(context).is_pending())
+    });
+    assert!(begun.await, "it has ended at once");
+}
+
+#[test]
+fn a_commit_that_is_withdrawn_before_it_begins_is_rolled_back() {
+    let folder = Folder::new();
+    run(async {
+        let database = table(&folder.dsn()).await;
+        let holder = database.transaction();
+        holder.push(insert(1)).unwrap();
+        holder.flush().await.unwrap();
+        // The writer is held: this commit waits in its queue.
+        let waiting = database.transaction();
+        waiting.push(insert(2)).unwrap();
+        begin_and_drop(waiting.commit()).await;
+        assert!(waiting.check_outcome().is_ok());
+        assert!(!waiting.is_open());
+        let over = waiting.commit().await.unwrap_err().to_string();
+        assert!(over.contains("was rolled back"), "{over}");
+        holder.commit().await.unwrap();
+        assert_eq!(ids(&database).await, [1]);
+        database.close().await.unwrap();
+    });
+}
+
 #[test]
 fn values_come_back_as_they_went() {
     for dsn in ["sqlite::memory:".to_owned(), Folder::new().dsn()] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::connection::Connection;
-use super::reply::Answer;
+use super::reply::{Answer, UNEXPECTED_DESCRIPTION};
 use super::run::{Unprepared, fits};
 use super::session::Nature;
 use crate::sql::error::excerpt;
@@ -91,7 +91,7 @@ impl Connection {
                     }
                     outcome.failure = Some(failure.into_error(&statement.source));
                 }
-                Answer::Prepared { .. } => return Err(self.give_up("it answered out of turn")),
+                Answer::Prepared { .. } => return Err(self.give_up(UNEXPECTED_DESCRIPTION)),
             }
         }
         if outcome.failure.is_none() {
@@ -104,7 +104,10 @@ impl Connection {
     fn send_all(&mut self, statements: &[Statement]) -> (usize, Option<Error>) {
         for (at, statement) in statements.iter().enumerate() {
             let Some(prepared) = self.cache.get(&statement.sql) else {
-                return (at, Some(self.give_up("it answered out of turn")));
+                return (
+                    at,
+                    Some(self.give_up("it prepared another statement than it was asked to")),
+                );
             };
             let written = fits(statement, prepared.parameters)
                 .and_then(|()| self.push_execute(prepared.id, statement, false));

@@ -309,14 +309,15 @@ impl Connection {
             }
             let missing = match frame(&self.link.input) {
                 Framing::Missing(bytes) if self.link.input.len() + bytes > ANSWER_LIMIT => {
-                    break Err(self.lost("it sends a packet that is longer than any may be"));
+                    break Err(self.lost_while("it announced a packet longer than any may be"));
                 }
-                Framing::Missing(bytes) => bytes,
+                // Twice what has come at most: a packet may announce much that never comes.
+                Framing::Missing(bytes) => bytes.min(self.link.input.len().max(TURN)),
                 Framing::Whole { .. } => 0,
             };
             match ready!(self.link.poll_transfer(cx, missing)) {
                 Ok(count) => received += count,
-                Err(error) => break Err(self.lost(&error.to_string())),
+                Err(error) => break Err(self.lost_while(&error.to_string())),
             }
         };
         self.broken |= outcome.is_err();
@@ -326,7 +327,7 @@ impl Connection {
     /// Sends what is written and waits until the socket has taken all of it.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         let sent = self.link.flush().await;
-        sent.map_err(|error| self.give_up(&error.to_string()))
+        sent.map_err(|error| self.give_up(&format!("{error} while the client sent a file")))
     }
 
     /// Reads every packet that is there as a whole, up to the end of an answer. True when there is something to look at.
@@ -337,7 +338,16 @@ impl Connection {
                 return Err(self.lost(&last_words(&packet)));
             };
             let step = self.reply.packet(command, &packet);
-            match step.map_err(|Malformed| self.lost("it sent an unexpected or broken packet"))? {
+            let step = step.map_err(|Malformed| {
+                let first = packet.first().map_or_else(
+                    || "empty".to_owned(),
+                    |byte| format!("{} bytes, the first {byte:#04x}", packet.len()),
+                );
+                self.lost_while(&format!(
+                    "it sent an unexpected or malformed packet ({first})"
+                ))
+            });
+            match step? {
                 Step::More if self.discarding => self.reply.rows.clear(),
                 Step::More if self.reply.rows.len() >= rows => return Ok(true),
                 Step::More => {}
@@ -380,6 +390,17 @@ impl Connection {
     pub(super) fn give_up(&mut self, message: &str) -> Error {
         self.broken = true;
         self.lost(message)
+    }
+
+    /// The same as [`lost`](Self::lost), with the state of the conversation.
+    fn lost_while(&self, problem: &str) -> Error {
+        match self.commands.front() {
+            Some(command) => self.lost(&format!(
+                "{problem} while the client waited for {}",
+                self.reply.awaited(command)
+            )),
+            None => self.lost(problem),
+        }
     }
 
     pub(super) fn lost(&self, message: &str) -> Error {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::connection::Connection;
 use super::decode::RowShape;
-use super::reply::Answer;
+use super::reply::{Answer, UNEXPECTED_DESCRIPTION, UNEXPECTED_RESULT};
 use super::run::fits;
 use super::session::Nature;
 use super::transaction::Transaction;
@@ -113,7 +113,7 @@ impl Connection {
         let (id, parameters) = match self.answer(&statement.source).await? {
             Answer::Prepared { id, parameters } => (id, parameters),
             Answer::Failed(failure) => return Ok(Err(failure.into_error(&statement.source))),
-            Answer::Done(_) => return Err(self.give_up("it answered out of turn")),
+            Answer::Done(_) => return Err(self.give_up(UNEXPECTED_RESULT)),
         };
         let mut handle = Handle {
             id,
@@ -140,7 +140,7 @@ impl Connection {
                 handle: None,
             })),
             Answer::Failed(failure) => Ok(Err(failure.into_error(&statement.source))),
-            Answer::Prepared { .. } => Err(self.give_up("it answered out of turn")),
+            Answer::Prepared { .. } => Err(self.give_up(UNEXPECTED_DESCRIPTION)),
         }
     }
 
@@ -163,7 +163,7 @@ impl Connection {
                 }))
             }
             Answer::Failed(failure) => Ok(Err(failure.into_error(&statement.source))),
-            Answer::Prepared { .. } => Err(self.give_up("it answered out of turn")),
+            Answer::Prepared { .. } => Err(self.give_up(UNEXPECTED_DESCRIPTION)),
         }
     }
 }

@@ -36,6 +36,24 @@ pub(super) enum Command {
     Fetch,
 }
 
+/// Answers to another command than the one that was sent.
+pub(super) const UNEXPECTED_DESCRIPTION: &str =
+    "it described a prepared statement while the client waited for a result";
+pub(super) const UNEXPECTED_RESULT: &str =
+    "it sent a result while the client waited for the description of a prepared statement";
+
+impl Command {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Control | Self::Silent => "a control statement",
+            Self::Prepare => "COM_STMT_PREPARE",
+            Self::Query => "COM_QUERY",
+            Self::Execute => "COM_STMT_EXECUTE",
+            Self::Fetch => "COM_STMT_FETCH",
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum Answer {
     Prepared { id: u32, parameters: u16 },
@@ -118,6 +136,19 @@ impl Reply {
 
     pub(super) fn is_last_row_sent(&self) -> bool {
         self.status & LAST_ROW_SENT != 0
+    }
+
+    /// What the client waits for, as error messages name it.
+    pub(super) fn awaited(&self, command: &Command) -> String {
+        let part = match self.phase {
+            Phase::Start if self.done.is_empty() => "the answer",
+            Phase::Start => "a further result in the answer",
+            Phase::Skipping { .. } => "the parameters and columns in the answer",
+            Phase::Definitions { .. } => "a column definition in the answer",
+            Phase::DefinitionsEnd => "the end of the column definitions in the answer",
+            Phase::Rows => "a row or the end of the rows in the answer",
+        };
+        format!("{part} to {}", command.name())
     }
 
     pub(super) fn packet(&mut self, command: &Command, packet: &[u8]) -> Result<Step, Malformed> {

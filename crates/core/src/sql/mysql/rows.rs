@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::database::Mysql;
-use super::reply::Answer;
+use super::reply::{Answer, UNEXPECTED_DESCRIPTION};
 use crate::pool::{Lease, Pool};
 use crate::sql::{Column, Error, Statement, Value};
 
@@ -67,7 +67,7 @@ impl RowStream {
                 Ok(Some(result.rows).filter(|rows| !rows.is_empty()))
             }
             Answer::Failed(failure) => Err(failure.into_error(&self.statement.source)),
-            Answer::Prepared { .. } => Err(lease.give_up("it answered out of turn")),
+            Answer::Prepared { .. } => Err(lease.give_up(UNEXPECTED_DESCRIPTION)),
         }
     }
 

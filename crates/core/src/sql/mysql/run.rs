@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::connection::Connection;
 use super::failure::ServerFailure;
-use super::reply::Answer;
+use super::reply::{Answer, UNEXPECTED_DESCRIPTION, UNEXPECTED_RESULT};
 use super::session::Nature;
 use crate::sql::{Error, ResultSet, Statement};
 
@@ -43,7 +43,7 @@ impl Connection {
                     self.trim_cache();
                     return Ok(Err(failure.into_error(&statement.source)));
                 }
-                Ok(Answer::Prepared { .. }) => return Err(self.give_up("it answered out of turn")),
+                Ok(Answer::Prepared { .. }) => return Err(self.give_up(UNEXPECTED_DESCRIPTION)),
                 // The file of a `LOAD DATA LOCAL`, whose answer has been read.
                 Err(error @ (Error::Server(_) | Error::Parameter { .. })) => return Ok(Err(error)),
                 Err(error) => return Err(error),
@@ -63,7 +63,7 @@ impl Connection {
         let nature = match self.prepare(std::slice::from_ref(&statement.sql)).await? {
             None => {
                 let Some(prepared) = self.cache.get(&statement.sql) else {
-                    return Err(self.give_up("it answered out of turn"));
+                    return Err(self.give_up("it prepared another statement than it was asked to"));
                 };
                 if let Err(error) = fits(statement, prepared.parameters) {
                     return Ok(Err(error));
@@ -119,7 +119,7 @@ impl Connection {
                     };
                     first = first.or(Some((at, reason)));
                 }
-                Answer::Done(_) => return Err(self.give_up("it answered out of turn")),
+                Answer::Done(_) => return Err(self.give_up(UNEXPECTED_RESULT)),
             }
         }
         Ok(first)

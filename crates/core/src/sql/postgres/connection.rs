@@ -232,7 +232,7 @@ impl Connection {
             }
             match ready!(self.link.poll_transfer(cx, 0)) {
                 Ok(count) => received += count,
-                Err(error) => break Err(self.lost(&error.to_string())),
+                Err(error) => break Err(self.lost_while(&error.to_string(), replies)),
             }
         };
         self.broken |= outcome.is_err();
@@ -251,7 +251,7 @@ impl Connection {
             true => LOG_IN_LIMIT,
             false => MESSAGE_LIMIT,
         };
-        while let Some(total) = self.next_message(limit)? {
+        while let Some(total) = self.next_message(limit, replies)? {
             let tag = self.link.input[0];
             let done = self.dispatch(tag, total, replies)?;
             self.link.input.advance(total);
@@ -263,8 +263,8 @@ impl Connection {
     }
 
     /// The length of the first message in the buffer, if all of it is there.
-    fn next_message(&self, limit: usize) -> Result<Option<usize>, Error> {
-        let Some((_, rest)) = self.link.input.split_first() else {
+    fn next_message(&self, limit: usize, replies: &impl Replies) -> Result<Option<usize>, Error> {
+        let Some((tag, rest)) = self.link.input.split_first() else {
             return Ok(None);
         };
         let Some((length, _)) = rest.split_first_chunk() else {
@@ -272,7 +272,11 @@ impl Connection {
         };
         let length = u32::from_be_bytes(*length) as usize;
         if !(4..=limit).contains(&length) {
-            return Err(self.lost("it sent something that is not the PostgreSQL protocol"));
+            let problem = format!(
+                "it sent something that is not the PostgreSQL protocol: a message \"{}\" of {length} bytes",
+                tag.escape_ascii()
+            );
+            return Err(self.lost_while(&problem, replies));
         }
         Ok((self.link.input.len() > length).then_some(length + 1))
     }
@@ -321,15 +325,19 @@ impl Connection {
             }
             _ => replies.message(tag, body),
         };
-        outcome.map_err(|Malformed| match tag {
-            tag::DATA_ROW_TAG => self.lost(
-                "it sent a row that does not fit the columns of its statement; behind a pooler that is a table that \
-                 has changed under a prepared statement",
-            ),
-            _ => self.lost(&format!(
-                "it sent an unexpected or broken message \"{}\"",
-                tag.escape_ascii()
-            )),
+        outcome.map_err(|Malformed| {
+            let problem = format!(
+                "it sent an unexpected or malformed message \"{}\" ({})",
+                tag.escape_ascii(),
+                message_name(tag)
+            );
+            let hint = match tag {
+                tag::DATA_ROW_TAG => {
+                    ". Behind a pooler, a row that does not fit its columns means that a table has changed under a prepared statement"
+                }
+                _ => "",
+            };
+            self.lost(&format!("{problem} while the client waited for {}{hint}", replies.awaited()))
         })
     }
 
@@ -345,6 +353,14 @@ impl Connection {
     pub(super) fn give_up(&mut self, message: &str) -> Error {
         self.broken = true;
         self.lost(message)
+    }
+
+    /// The same as [`lost`](Self::lost), with the state of the conversation.
+    fn lost_while(&self, problem: &str, replies: &impl Replies) -> Error {
+        self.lost(&format!(
+            "{problem} while the client waited for {}",
+            replies.awaited()
+        ))
     }
 
     pub(super) fn lost(&self, message: &str) -> Error {
@@ -370,6 +386,37 @@ impl Connection {
             static COMMIT: Arc<str> = Arc::from("COMMIT");
         }
         COMMIT.with(Arc::clone)
+    }
+}
+
+/// PostgreSQL documentation, "Message Formats".
+fn message_name(tag: u8) -> &'static str {
+    match tag {
+        b'1' => "ParseComplete",
+        b'2' => "BindComplete",
+        b'3' => "CloseComplete",
+        b'A' => "NotificationResponse",
+        b'C' => "CommandComplete",
+        b'D' => "DataRow",
+        b'E' => "ErrorResponse",
+        b'G' => "CopyInResponse",
+        b'H' => "CopyOutResponse",
+        b'I' => "EmptyQueryResponse",
+        b'K' => "BackendKeyData",
+        b'N' => "NoticeResponse",
+        b'R' => "Authentication",
+        b'S' => "ParameterStatus",
+        b'T' => "RowDescription",
+        b'V' => "FunctionCallResponse",
+        b'W' => "CopyBothResponse",
+        b'Z' => "ReadyForQuery",
+        b'c' => "CopyDone",
+        b'd' => "CopyData",
+        b'n' => "NoData",
+        b's' => "PortalSuspended",
+        b't' => "ParameterDescription",
+        b'v' => "NegotiateProtocolVersion",
+        _ => "not a message of the protocol",
     }
 }
 

@@ -12,7 +12,7 @@ use super::batch::is_copy;
 use super::connection::Connection;
 use super::encode::{self, Encoded};
 use super::failure::ServerFailure;
-use super::replies::{Replies, affected};
+use super::replies::{Replies, affected, read_command};
 use super::step;
 use super::text::Malformed;
 use crate::sql::copy::{CopyData, Piece};
@@ -105,7 +105,9 @@ impl Connection {
                 match self.link.poll_transfer(cx, 0) {
                     Poll::Ready(Ok(_)) => {}
                     Poll::Ready(Err(error)) => {
-                        return Poll::Ready(Err(self.give_up(&error.to_string())));
+                        let problem =
+                            format!("{error} while the client waited for {}", answer.awaited());
+                        return Poll::Ready(Err(self.give_up(&problem)));
                     }
                     // What was sent has made room.
                     Poll::Pending if full && self.link.out.len() < WAITING => {}
@@ -200,35 +202,40 @@ struct Answer {
     direction: Option<Direction>,
     data: BytesMut,
     rows: u64,
+    /// The server has said how many rows there were.
+    is_complete: bool,
     ready: bool,
     failure: Option<ServerFailure>,
 }
 
 impl Replies for Answer {
     fn message(&mut self, tag: u8, body: &[u8]) -> Result<bool, Malformed> {
-        match tag {
-            tag::COPY_IN_RESPONSE_TAG => self.direction = Some(Direction::In),
-            tag::COPY_OUT_RESPONSE_TAG => self.direction = Some(Direction::Out),
-            tag::COPY_DATA_TAG => {
+        match (tag, self.direction) {
+            (tag::COPY_IN_RESPONSE_TAG, None) => self.direction = Some(Direction::In),
+            (tag::COPY_OUT_RESPONSE_TAG, None) => self.direction = Some(Direction::Out),
+            (tag::COPY_DATA_TAG, Some(Direction::Out)) => {
                 self.data.extend_from_slice(body);
                 return Ok(self.data.len() >= PIECE);
             }
-            tag::COMMAND_COMPLETE_TAG => {
-                self.rows = affected(body);
+            (tag::COPY_DONE_TAG, Some(Direction::Out)) => return Ok(false),
+            (tag::COMMAND_COMPLETE_TAG, direction) if !self.is_complete => {
+                self.rows = affected(read_command(body)?);
+                self.is_complete = true;
                 // The answer to something that is no COPY ends here: its `Sync` was not sent.
-                return Ok(self.direction.is_none());
+                return Ok(direction.is_none());
             }
-            tag::READY_FOR_QUERY_TAG => {
+            (tag::READY_FOR_QUERY_TAG, _) if self.is_complete || self.failure.is_some() => {
                 self.ready = true;
-                return Ok(true);
             }
-            tag::EMPTY_QUERY_RESPONSE_TAG => return Ok(true),
             // Of a statement that is no COPY.
-            tag::DATA_ROW_TAG
-            | tag::PARSE_COMPLETE_TAG
-            | tag::BIND_COMPLETE_TAG
-            | tag::CLOSE_COMPLETE_TAG
-            | tag::COPY_DONE_TAG => return Ok(false),
+            (tag::EMPTY_QUERY_RESPONSE_TAG, None) => {}
+            (
+                tag::DATA_ROW_TAG
+                | tag::PARSE_COMPLETE_TAG
+                | tag::BIND_COMPLETE_TAG
+                | tag::CLOSE_COMPLETE_TAG,
+                None,
+            ) => return Ok(false),
             _ => return Err(Malformed),
         }
         Ok(true)
@@ -237,6 +244,15 @@ impl Replies for Answer {
     fn failed(&mut self, failure: ServerFailure) -> bool {
         self.failure = Some(failure);
         true
+    }
+
+    fn awaited(&self) -> &'static str {
+        match self.direction {
+            None => "the beginning of a COPY",
+            Some(_) if self.is_complete => "the end of a COPY",
+            Some(Direction::In) => "the outcome of a COPY FROM STDIN",
+            Some(Direction::Out) => "the data of a COPY TO STDOUT",
+        }
     }
 
     fn copies(&self) -> bool {

@@ -116,7 +116,8 @@ proptest! {
         hear(&mut Results::new(shapes.clone()), &messages);
         hear(&mut Descriptions::default(), &messages);
         for shape in shapes {
-            hear(&mut Chunk::new(shape, 10), &messages);
+            hear(&mut Chunk::first(shape.clone(), 10), &messages);
+            hear(&mut Chunk::next(shape, 10), &messages);
         }
     }
 

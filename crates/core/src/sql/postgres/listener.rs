@@ -162,6 +162,9 @@ impl Listener {
         let mut answer = Listening::onto(&mut self.queue);
         connection.exchange(&mut answer).await?;
         match answer.failure {
+            None if answer.completed < self.channels.len() => {
+                Err(connection.give_up("it did not answer every LISTEN"))
+            }
             None => Ok(connection),
             Some(failure) => Err(failure.into_error(&sql)),
         }
@@ -194,7 +197,8 @@ impl Connection {
                     return Poll::Ready(Ok(()));
                 }
                 if let Err(error) = ready!(self.link.poll_transfer(cx, 0)) {
-                    return Poll::Ready(Err(self.give_up(&error.to_string())));
+                    let problem = format!("{error} while the client waited for notifications");
+                    return Poll::Ready(Err(self.give_up(&problem)));
                 }
             }
         })
@@ -205,6 +209,8 @@ impl Connection {
 /// Collects notifications.
 pub(super) struct Listening<'a> {
     queue: &'a mut VecDeque<Notification>,
+    /// How many statements have succeeded.
+    completed: usize,
     failure: Option<ServerFailure>,
 }
 
@@ -212,6 +218,7 @@ impl<'a> Listening<'a> {
     pub(super) fn onto(queue: &'a mut VecDeque<Notification>) -> Self {
         Self {
             queue,
+            completed: 0,
             failure: None,
         }
     }
@@ -220,7 +227,10 @@ impl<'a> Listening<'a> {
 impl Replies for Listening<'_> {
     fn message(&mut self, tag: u8, _: &[u8]) -> Result<bool, Malformed> {
         match tag {
-            tag::COMMAND_COMPLETE_TAG => Ok(false),
+            tag::COMMAND_COMPLETE_TAG => {
+                self.completed += 1;
+                Ok(false)
+            }
             tag::READY_FOR_QUERY_TAG => Ok(true),
             _ => Err(Malformed),
         }
@@ -229,6 +239,10 @@ impl Replies for Listening<'_> {
     fn failed(&mut self, failure: ServerFailure) -> bool {
         self.failure = Some(failure);
         false
+    }
+
+    fn awaited(&self) -> &'static str {
+        "notifications"
     }
 
     fn notified(&mut self, body: &[u8]) -> Result<bool, Malformed> {

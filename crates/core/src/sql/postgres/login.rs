@@ -257,6 +257,13 @@ impl Replies for Answers {
         true
     }
 
+    fn awaited(&self) -> &'static str {
+        match self.is_let_in {
+            true => "the end of the start-up",
+            false => "authentication",
+        }
+    }
+
     fn is_log_in(&self) -> bool {
         true
     }

@@ -34,13 +34,13 @@ impl Connection {
         }
         let shape = steps.first().map(Step::shape).unwrap_or_default();
         self.cache.trim();
-        self.read_chunk(Chunk::new(shape, size as usize)).await
+        self.read_chunk(Chunk::first(shape, size as usize)).await
     }
 
     /// The next rows of the portal opened last.
     pub(super) async fn next_chunk(&mut self, shape: RowShape, size: u32) -> Result<Chunk, Error> {
         self.write("", |out| frontend::execute("", row_limit(size), out))?;
-        self.read_chunk(Chunk::new(shape, size as usize)).await
+        self.read_chunk(Chunk::next(shape, size as usize)).await
     }
 
     async fn read_chunk(&mut self, mut chunk: Chunk) -> Result<Chunk, Error> {

@@ -19,6 +19,9 @@ pub(super) trait Replies {
     /// An error after which the connection still works. Returns true when it ends the answer.
     fn failed(&mut self, failure: ServerFailure) -> bool;
 
+    /// What the client waits for, as error messages name it.
+    fn awaited(&self) -> &'static str;
+
     /// Whether a `COPY` may begin.
     fn copies(&self) -> bool {
         false
@@ -51,6 +54,10 @@ impl Replies for Drain {
         false
     }
 
+    fn awaited(&self) -> &'static str {
+        "ReadyForQuery"
+    }
+
     fn copies(&self) -> bool {
         true
     }
@@ -71,6 +78,10 @@ impl Replies for Errand {
         self.failure = Some(failure);
         false
     }
+
+    fn awaited(&self) -> &'static str {
+        "the end of a simple query"
+    }
 }
 
 /// Nothing is expected.
@@ -83,6 +94,10 @@ impl Replies for Silence {
 
     fn failed(&mut self, _: ServerFailure) -> bool {
         true
+    }
+
+    fn awaited(&self) -> &'static str {
+        "nothing"
     }
 }
 
@@ -125,6 +140,10 @@ impl Replies for Descriptions {
     fn failed(&mut self, failure: ServerFailure) -> bool {
         self.failure = Some(failure);
         false
+    }
+
+    fn awaited(&self) -> &'static str {
+        "the descriptions of prepared statements"
     }
 }
 
@@ -176,7 +195,7 @@ impl Replies for Results {
                 let shape = self.shapes.get(self.done.len()).ok_or(Malformed)?;
                 self.rows.push(shape.decode(body)?);
             }
-            tag::COMMAND_COMPLETE_TAG => self.complete(body)?,
+            tag::COMMAND_COMPLETE_TAG => self.complete(read_command(body)?)?,
             tag::EMPTY_QUERY_RESPONSE_TAG => self.complete(b"")?,
             tag::ROW_DESCRIPTION_TAG => {
                 let at = self.done.len();
@@ -197,6 +216,13 @@ impl Replies for Results {
         self.rows.clear();
         false
     }
+
+    fn awaited(&self) -> &'static str {
+        match self.done.len() < self.shapes.len() {
+            true if self.failure.is_none() => "the results of a batch",
+            _ => "the end of a batch",
+        }
+    }
 }
 
 /// The rows of one `Execute` with a limit.
@@ -205,16 +231,28 @@ pub(super) struct Chunk {
     pub(super) rows: Vec<Vec<Value>>,
     /// The portal has no more rows.
     pub(super) last: bool,
+    /// The portal is open.
+    is_bound: bool,
     pub(super) failure: Option<ServerFailure>,
 }
 
 impl Chunk {
-    pub(super) fn new(shape: RowShape, size: usize) -> Self {
+    /// The first rows of a portal.
+    pub(super) fn first(shape: RowShape, size: usize) -> Self {
         Self {
             shape,
             rows: Vec::with_capacity(size.min(1_024)),
             last: false,
+            is_bound: false,
             failure: None,
+        }
+    }
+
+    /// The next rows of one that is open.
+    pub(super) fn next(shape: RowShape, size: usize) -> Self {
+        Self {
+            is_bound: true,
+            ..Self::first(shape, size)
         }
     }
 }
@@ -222,17 +260,21 @@ impl Chunk {
 impl Replies for Chunk {
     fn message(&mut self, tag: u8, body: &[u8]) -> Result<bool, Malformed> {
         match tag {
-            tag::DATA_ROW_TAG => self.rows.push(self.shape.decode(body)?),
+            tag::DATA_ROW_TAG if self.is_bound => self.rows.push(self.shape.decode(body)?),
             tag::ROW_DESCRIPTION_TAG => self.shape = read_text_shape(body)?,
-            tag::PORTAL_SUSPENDED_TAG => return Ok(true),
-            tag::COMMAND_COMPLETE_TAG | tag::EMPTY_QUERY_RESPONSE_TAG => {
+            // As many rows as were asked for, which is one at least.
+            tag::PORTAL_SUSPENDED_TAG if !self.rows.is_empty() => return Ok(true),
+            tag::COMMAND_COMPLETE_TAG if self.is_bound => {
+                read_command(body)?;
                 self.last = true;
                 return Ok(true);
             }
-            tag::BIND_COMPLETE_TAG
-            | tag::PARSE_COMPLETE_TAG
-            | tag::CLOSE_COMPLETE_TAG
-            | tag::NO_DATA_TAG => {}
+            tag::EMPTY_QUERY_RESPONSE_TAG if self.is_bound => {
+                self.last = true;
+                return Ok(true);
+            }
+            tag::BIND_COMPLETE_TAG => self.is_bound = true,
+            tag::PARSE_COMPLETE_TAG | tag::CLOSE_COMPLETE_TAG | tag::NO_DATA_TAG => {}
             _ => return Err(Malformed),
         }
         Ok(false)
@@ -241,6 +283,10 @@ impl Replies for Chunk {
     fn failed(&mut self, failure: ServerFailure) -> bool {
         self.failure = Some(failure);
         true
+    }
+
+    fn awaited(&self) -> &'static str {
+        "the next rows of a cursor"
     }
 }
 
@@ -276,6 +322,14 @@ fn read_text_shape(body: &[u8]) -> Result<RowShape, Malformed> {
         })
         .collect();
     Ok(RowShape::new(columns, false))
+}
+
+/// The text of `CommandComplete`, with the zero that ends it.
+pub(super) fn read_command(body: &[u8]) -> Result<&[u8], Malformed> {
+    match body {
+        [_, .., 0] => Ok(body),
+        _ => Err(Malformed),
+    }
 }
 
 /// `INSERT 0 5` and `SELECT 3` end with their count; `CREATE TABLE` has none.

@@ -62,6 +62,7 @@ impl RowStream {
             rows,
             last,
             failure,
+            ..
         } = chunk;
         self.shape = shape;
         if let Some(failure) = failure {

@@ -147,14 +147,38 @@ impl Future for Pending {
     }
 }
 
+/// What became of a job that nobody waits for any more.
+pub(super) enum Abandoned {
+    /// It never begins.
+    Withdrawn,
+    /// It was running, and is interrupted: whether it took effect is unknown.
+    Interrupted,
+    Answered(Answer),
+}
+
+impl Pending {
+    /// Ends the wait.
+    pub(super) fn abandon(mut self) -> Abandoned {
+        self.done = true;
+        self.give_up()
+    }
+
+    fn give_up(&self) -> Abandoned {
+        match self.client.slots.borrow_mut().remove(&self.id) {
+            Some(Slot::Answered(answer)) => return Abandoned::Answered(answer),
+            Some(Slot::Waiting(_)) | None => {}
+        }
+        match self.client.hub.abandon(self.id) {
+            true => Abandoned::Withdrawn,
+            false => Abandoned::Interrupted,
+        }
+    }
+}
+
 impl Drop for Pending {
     fn drop(&mut self) {
-        if self.done {
-            return;
-        }
-        let slot = self.client.slots.borrow_mut().remove(&self.id);
-        if matches!(slot, Some(Slot::Waiting(_))) {
-            self.client.hub.abandon(self.id);
+        if !self.done {
+            self.give_up();
         }
     }
 }

@@ -396,15 +396,17 @@ impl Hub {
         }
     }
 
-    /// Nobody waits for this job any more: it is withdrawn, or interrupted if it runs.
-    pub(super) fn abandon(&self, id: u64) {
-        if self.withdraw(id) {
-            return;
+    /// Nobody waits for this job any more: it is withdrawn, or interrupted if it runs. True when it was withdrawn, so that
+    /// it never begins.
+    pub(super) fn abandon(&self, id: u64) -> bool {
+        let is_withdrawn = self.withdraw(id);
+        if !is_withdrawn {
+            self.writer_control.cancel(id);
+            self.reader_controls
+                .iter()
+                .for_each(|control| control.cancel(id));
         }
-        self.writer_control.cancel(id);
-        self.reader_controls
-            .iter()
-            .for_each(|control| control.cancel(id));
+        is_withdrawn
     }
 
     fn withdraw(&self, id: u64) -> bool {
@@ -413,6 +415,13 @@ impl Hub {
             let mut queue = self.queue();
             let position = queue.jobs.iter().position(|job| job.id() == Some(id));
             position.and_then(|position| queue.jobs.remove(position))
+        };
+        let command = {
+            let mut queue = self.queue();
+            let is_meant =
+                |command: &Command| command.reply.as_ref().is_some_and(|reply| reply.id == id);
+            let position = queue.commands.iter().position(is_meant);
+            position.and_then(|position| queue.commands.remove(position))
         };
         let watcher = {
             let mut queue = self.queue();
@@ -427,7 +436,7 @@ impl Hub {
             let position = reads.jobs.iter().position(|read| read.reply.id == id);
             position.and_then(|position| reads.jobs.remove(position))
         };
-        job.is_some() || watcher.is_some() || read.is_some()
+        job.is_some() || command.is_some() || watcher.is_some() || read.is_some()
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

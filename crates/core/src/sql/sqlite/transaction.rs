@@ -1,12 +1,13 @@
 //! A transaction whose statements travel together.
 
 use std::cell::RefCell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
 
 use tokio::sync::Mutex;
 
-use super::client::Client;
+use super::client::{Abandoned, Client, Pending};
 use super::database::unexpected;
 use super::failure;
 use super::jobs::{self, Command, Job, Then, Unit, Work};
@@ -145,7 +146,8 @@ impl Transaction {
     ///
     /// # Errors
     /// That of the statement that made the transaction fail, or of the commit; the transaction is rolled back then.
-    /// A dropped future leaves open which of both happened: every later call and result is [`Error::OutcomeUnknown`].
+    /// A future that is dropped before the commit began has rolled back. One that is dropped later leaves open which of both
+    /// happened: every later call is [`Error::OutcomeUnknown`].
     pub fn commit(&self) -> impl Future<Output = Result<(), Error>> + 'static {
         let shared = Rc::clone(&self.shared);
         async move {
@@ -211,28 +213,38 @@ impl Shared {
             (before, statements, first)
         };
         let outline: Vec<Statement> = statements.iter().map(outline).collect();
-        let committing = (then == Then::Commit).then(|| Committing(self));
         let answer = match (before, then) {
             (Phase::Fresh, Then::Rollback) => ended(),
             (Phase::Fresh, Then::Commit) if statements.is_empty() => ended(),
             (Phase::Fresh, Then::Commit) => {
-                self.submit(|reply| self.push_unit(statements, reply))
+                self.commit(|reply| self.push_unit(statements, reply))
+                    .await?
+            }
+            (_, Then::Commit) => {
+                self.commit(|reply| self.push_command(before, statements, then, reply))
                     .await?
             }
             _ => {
-                self.submit(|reply| self.push_command(before, statements, then, reply))
-                    .await?
+                let push = |reply| self.push_command(before, statements, then, reply);
+                batch_answer(self.client.submit(Kind::Batch, push).await)?
             }
         };
-        std::mem::forget(committing);
         self.settle(answer, then, first, &outline)
     }
 
-    async fn submit(&self, submit: impl FnOnce(Reply)) -> Result<BatchAnswer, Error> {
-        match self.client.submit(Kind::Batch, submit).await {
-            Answer::Batch(answer) => Ok(answer),
-            _ => Err(unexpected()),
-        }
+    /// Submits what ends with the commit. Dropping the future ends the transaction.
+    async fn commit(&self, submit: impl FnOnce(Reply)) -> Result<BatchAnswer, Error> {
+        let mut commit = Committing {
+            shared: self,
+            pending: Some(self.client.submit(Kind::Batch, submit)),
+        };
+        let answered = poll_fn(|context| match &mut commit.pending {
+            Some(pending) => Pin::new(pending).poll(context),
+            None => unreachable!("it is taken when the future is dropped"),
+        });
+        let answer = answered.await;
+        commit.pending = None;
+        batch_answer(answer)
     }
 
     fn push_unit(&self, statements: Vec<Statement>, reply: Reply) {
@@ -271,11 +283,10 @@ impl Shared {
         sent: &[Statement],
     ) -> Result<(), Error> {
         let mut state = self.state.borrow_mut();
-        state.phase = match (answer.open, then, &answer.outcome) {
-            (true, ..) => Phase::Held,
-            (false, Then::Commit, Ok(())) => Phase::Committed,
-            (false, Then::Commit, Err(Error::ConnectionLost { .. })) => Phase::Unknown,
-            (false, ..) => Phase::RolledBack,
+        state.phase = match (answer.open, then) {
+            (true, _) => Phase::Held,
+            (false, Then::Commit) => after_commit(&answer),
+            (false, _) => Phase::RolledBack,
         };
         let failed = answer.results.iter().position(Result::is_err);
         // A commit repeats the failure of an earlier batch.
@@ -329,12 +340,39 @@ impl Phase {
 }
 
 /// Ends a transaction whose commit was cancelled.
-struct Committing<'a>(&'a Shared);
+struct Committing<'a> {
+    shared: &'a Shared,
+    /// `None` once it is answered.
+    pending: Option<Pending>,
+}
 
 impl Drop for Committing<'_> {
     fn drop(&mut self) {
-        self.0.give_up();
-        self.0.state.borrow_mut().phase = Phase::Unknown;
+        let Some(pending) = self.pending.take() else {
+            return;
+        };
+        let phase = match pending.abandon() {
+            Abandoned::Withdrawn => Phase::RolledBack,
+            Abandoned::Answered(Answer::Batch(answer)) => after_commit(&answer),
+            Abandoned::Answered(_) | Abandoned::Interrupted => Phase::Unknown,
+        };
+        self.shared.give_up();
+        self.shared.state.borrow_mut().phase = phase;
+    }
+}
+
+fn after_commit(answer: &BatchAnswer) -> Phase {
+    match answer.outcome {
+        Ok(()) => Phase::Committed,
+        Err(Error::ConnectionLost { .. }) => Phase::Unknown,
+        Err(_) => Phase::RolledBack,
+    }
+}
+
+fn batch_answer(answer: Answer) -> Result<BatchAnswer, Error> {
+    match answer {
+        Answer::Batch(answer) => Ok(answer),
+        _ => Err(unexpected()),
     }
 }
 
