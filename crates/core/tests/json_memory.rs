@@ -1,4 +1,4 @@
-//! What reading JSON allocates, however deep its messages are nested.
+//! What reading and printing JSON allocate, however deep the messages are nested.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -80,26 +80,41 @@ fn schema() -> Schema {
     schema
 }
 
-/// Bytes that are allocated while a text of `size` bytes is read that many levels deep.
-fn allocated(schema: &Schema, levels: usize, size: usize) -> usize {
+/// JSON of a message with a text of `size` bytes, that many levels deep.
+fn nested(levels: usize, size: usize) -> String {
     let open = r#"{"@type":"x/t.Box","any":"#.repeat(levels);
     let close = "}".repeat(levels);
     let text = "x".repeat(size);
-    let json = format!(r#"{{"any":{open}{{"@type":"x/t.Box","text":"{text}"}}{close}}}"#);
-    let id = schema.message("t.Box").unwrap();
+    format!(r#"{{"any":{open}{{"@type":"x/t.Box","text":"{text}"}}{close}}}"#)
+}
+
+/// The result of `work`, and the bytes that it allocates.
+fn counted<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATED.get();
-    json::from_json(schema, id, json.as_bytes(), false).unwrap();
-    ALLOCATED.get() - before
+    let result = work();
+    (result, ALLOCATED.get() - before)
 }
 
 #[test]
 fn messages_of_any_type_in_each_other_take_no_memory_for_each_level() {
     const SIZE: usize = 1 << 20;
     let schema = schema();
-    let flat = allocated(&schema, 1, SIZE);
-    let deep = allocated(&schema, 40, SIZE);
-    assert!(
-        deep < flat + SIZE,
-        "{flat} bytes for 1 level, {deep} for 40"
-    );
+    let id = schema.message("t.Box").unwrap();
+    let [flat, deep] = [1, 40].map(|levels| {
+        let json = nested(levels, SIZE);
+        let (bytes, reading) =
+            counted(|| json::from_json(&schema, id, json.as_bytes(), false).unwrap());
+        let (printed, printing) = counted(|| json::to_json(&schema, id, &bytes).unwrap());
+        assert_eq!(printed, json);
+        [reading, printing]
+    });
+    for (what, (flat, deep)) in ["reading", "printing"]
+        .iter()
+        .zip(flat.into_iter().zip(deep))
+    {
+        assert!(
+            deep < flat + SIZE,
+            "{what}: {flat} bytes for 1 level, {deep} for 40"
+        );
+    }
 }

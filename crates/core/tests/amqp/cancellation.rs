@@ -13,7 +13,8 @@ use weft_core::amqp::{
 
 use crate::cancellation_tests::{Ended, drop_at_every_poll};
 use crate::support::{
-    Proxy, config, connect, consumer, declare_queue, eventually, number, publisher, to, within,
+    Proxy, config, connect, consumer, declare_queue, eventually, number, publisher, ready_messages,
+    to, within,
 };
 
 const CHANNELS: u16 = 3;
@@ -23,7 +24,7 @@ async fn narrow() -> Connection {
         channel_max: CHANNELS,
         ..config()
     };
-    within(10, Connection::connect(config)).await.unwrap()
+    within(Connection::connect(config)).await.unwrap()
 }
 
 /// All channels can be taken at the same time, and nothing has happened to the connection.
@@ -44,7 +45,7 @@ async fn assert_undisturbed(connection: &Connection) {
 }
 
 async fn consumers(connection: &Connection, queue: &str) -> u32 {
-    within(10, connection.queue_state(queue))
+    within(connection.queue_state(queue))
         .await
         .map_or(u32::MAX, |state| state.consumers)
 }
@@ -57,7 +58,7 @@ async fn a_dropped_connect_leaves_no_connection() {
         async |()| Connection::connect(proxy.config()).await.unwrap(),
         async |(), ended| {
             if let Ended::Completed(connection) = ended {
-                within(10, connection.close()).await;
+                within(connection.close()).await;
             }
             eventually("the connection is closed", async || {
                 proxy.open_connections() == 0
@@ -143,17 +144,13 @@ async fn a_dropped_publish_sends_its_message_once_or_not_at_all() {
             publisher.flush().await.unwrap();
         },
         async |run, ended| {
-            within(10, publisher.wait_for_confirms()).await.unwrap();
+            within(publisher.wait_for_confirms()).await.unwrap();
             assert_eq!(publisher.unconfirmed(), 0);
             let mark = u32::MAX.to_be_bytes();
-            drop(
-                within(10, publisher.publish(&to(&queue, &mark)))
-                    .await
-                    .unwrap(),
-            );
+            drop(within(publisher.publish(&to(&queue, &mark))).await.unwrap());
             let mut seen = Vec::new();
             while seen.last() != Some(&u32::MAX) {
-                for delivery in within(10, consumer.next_batch(10)).await.unwrap() {
+                for delivery in within(consumer.next_batch(10)).await.unwrap() {
                     seen.push(number(&delivery));
                     assert!(consumer.ack(delivery.tag()));
                 }
@@ -176,18 +173,14 @@ async fn a_dropped_publish_sends_its_message_once_or_not_at_all() {
 async fn a_dropped_wait_for_deliveries_loses_none() {
     let connection = narrow().await;
     let queue = declare_queue(&connection, "awaited").await;
-    let consumer = consumer(&connection, &queue, 10).await;
+    let consumer = self::consumer(&connection, &queue, 10).await;
     let publisher = publisher(&connection, 10).await;
     let (mut sent, mut taken) = (0u32, BTreeSet::new());
     drop_at_every_poll(
         async || {
             sent += 1;
             let body = sent.to_be_bytes();
-            drop(
-                within(10, publisher.publish(&to(&queue, &body)))
-                    .await
-                    .unwrap(),
-            );
+            drop(within(publisher.publish(&to(&queue, &body))).await.unwrap());
         },
         async |()| {
             let batch = consumer.next_batch(1).await.unwrap();
@@ -203,26 +196,29 @@ async fn a_dropped_wait_for_deliveries_loses_none() {
         },
     )
     .await;
-    within(10, publisher.flush()).await.unwrap();
-    let last = consumer.next_batch(100);
-    let unsettled = tokio::time::timeout(Duration::from_millis(1), last).await;
-    for delivery in unsettled.ok().into_iter().flat_map(Result::unwrap) {
-        assert!(taken.insert(number(&delivery)), "delivered twice");
-        assert!(consumer.ack(delivery.tag()));
+    within(publisher.flush()).await.unwrap();
+    // What a closed consumer gives back, because it was still on its way, is consumed again.
+    let mut consumer = consumer;
+    loop {
+        let last = consumer.next_batch(100);
+        let unsettled = tokio::time::timeout(Duration::from_millis(50), last).await;
+        for delivery in unsettled.ok().into_iter().flat_map(Result::unwrap) {
+            assert!(taken.insert(number(&delivery)), "delivered twice");
+            assert!(consumer.ack(delivery.tag()));
+        }
+        within(consumer.close()).await.unwrap();
+        if ready_messages(&connection, &queue).await == 0 {
+            break;
+        }
+        consumer = self::consumer(&connection, &queue, 10).await;
     }
-    within(10, consumer.close()).await.unwrap();
-    crate::support::wait_for_messages(&connection, &queue, 0).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
 }
 
 async fn consuming(connection: &Connection, queue: &str) -> Option<Consumer> {
     let options = ConsumeOptions::default();
-    Some(
-        within(10, connection.consume(queue, options))
-            .await
-            .unwrap(),
-    )
+    Some(within(connection.consume(queue, options)).await.unwrap())
 }
 
 #[tokio::test]
@@ -236,7 +232,7 @@ async fn a_dropped_cancel_ends_the_consumer_all_the_same() {
             let never_polled = matches!(ended, Ended::Dropped(point) if point.polls == 0);
             let consumer = consumer.unwrap();
             if !never_polled {
-                assert!(within(30, consumer.next_batch(1)).await.unwrap().is_empty());
+                assert!(within(consumer.next_batch(1)).await.unwrap().is_empty());
                 eventually("nobody consumes", async || {
                     consumers(&connection, &queue).await == 0
                 })
@@ -286,7 +282,7 @@ async fn a_dropped_close_of_the_connection_closes_it_in_the_background() {
         async |(connection, _, _)| connection.close().await,
         async |(connection, publisher, sent), ended| {
             if !matches!(ended, Ended::Dropped(point) if point.polls == 0) {
-                within(30, sent.unwrap()).await.unwrap();
+                within(sent.unwrap()).await.unwrap();
                 eventually("the connection is closed", async || {
                     matches!(connection.status(), Status::Closed { .. })
                 })
@@ -350,12 +346,8 @@ async fn a_panic_of_the_io_thread_ends_every_wait_with_an_error_that_names_it() 
     assert!(matches!(polled, Poll::Pending));
 
     let trigger = self::publisher(&other, 1).await;
-    drop(
-        within(10, trigger.publish(&to(&queue, b"now")))
-            .await
-            .unwrap(),
-    );
-    let error = within(30, waiting.next_batch(1)).await.unwrap_err();
+    drop(within(trigger.publish(&to(&queue, b"now"))).await.unwrap());
+    let error = within(waiting.next_batch(1)).await.unwrap_err();
     let text = error.to_string();
     assert!(
         text.contains("internal error: on purpose, on the I/O thread"),
@@ -372,11 +364,11 @@ async fn a_panic_of_the_io_thread_ends_every_wait_with_an_error_that_names_it() 
         Some(error.clone())
     );
     assert_eq!(
-        within(10, connection.queue_state(&queue)).await.err(),
+        within(connection.queue_state(&queue)).await.err(),
         Some(error)
     );
-    within(10, connection.close()).await;
-    while within(10, connection.next_event()).await.is_some() {}
+    within(connection.close()).await;
+    while within(connection.next_event()).await.is_some() {}
     // Connections beside it go on.
     other.delete_queue(&queue).await.unwrap();
     other.delete_queue(&waiting_queue).await.unwrap();

@@ -6,7 +6,7 @@ use weft_core::amqp::{Config, ConnectFailure, Connection, Error, Host, Publisher
 use crate::support::{config, connect, consumer, declare_queue, publisher, to, variable, within};
 
 async fn failure(config: Config) -> (ConnectFailure, String) {
-    match within(10, Connection::connect(config)).await.err() {
+    match within(Connection::connect(config)).await.err() {
         Some(Error::Connect {
             failure, message, ..
         }) => (failure, message),
@@ -24,11 +24,11 @@ async fn a_connection_tells_its_state_and_closes() {
     let connection = connect().await;
     assert_eq!(connection.status(), Status::Connected);
     assert_eq!(connection.server().product, "RabbitMQ");
-    within(10, connection.close()).await;
-    within(10, connection.close()).await;
+    within(connection.close()).await;
+    within(connection.close()).await;
     assert!(matches!(connection.status(), Status::Closed { .. }));
-    assert_eq!(within(5, connection.next_event()).await, None);
-    let refused = within(5, connection.publisher(PublisherOptions::default())).await;
+    assert_eq!(within(connection.next_event()).await, None);
+    let refused = within(connection.publisher(PublisherOptions::default())).await;
     assert!(matches!(refused.err(), Some(Error::Closed { .. })));
 }
 
@@ -88,7 +88,7 @@ async fn a_silent_server_is_given_up_after_the_connect_timeout() {
     })
     .await;
     assert_eq!(kind, ConnectFailure::Timeout);
-    assert!(begun.elapsed() < Duration::from_secs(3));
+    assert!(begun.elapsed() < Duration::from_secs(30));
 }
 
 #[tokio::test]
@@ -118,9 +118,9 @@ async fn messages_travel_over_tls() {
         .await
         .try_publish(&to(&queue, &body))
         .unwrap();
-    within(10, confirm.unwrap()).await.unwrap();
+    within(confirm.unwrap()).await.unwrap();
     let consumer = consumer(&connection, &queue, 10).await;
-    let batch = within(10, consumer.next_batch(1)).await.unwrap();
+    let batch = within(consumer.next_batch(1)).await.unwrap();
     assert_eq!(batch[0].body(), body);
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
@@ -132,7 +132,7 @@ async fn an_untrusted_certificate_is_refused_unless_asked_for() {
     let (kind, message) = failure(Config::parse(&url).unwrap()).await;
     assert_eq!(kind, ConnectFailure::Tls, "{message}");
     let careless = Config::parse(&format!("{url}?verify=verify_none")).unwrap();
-    within(10, Connection::connect(careless))
+    within(Connection::connect(careless))
         .await
         .unwrap()
         .close()
@@ -141,7 +141,7 @@ async fn an_untrusted_certificate_is_refused_unless_asked_for() {
 
 #[tokio::test]
 async fn a_connection_lives_while_its_callers_thread_computes() {
-    let heartbeat = Duration::from_secs(1);
+    let heartbeat = Duration::from_secs(3);
     let connection = Connection::connect(Config {
         heartbeat,
         ..config()
@@ -149,17 +149,15 @@ async fn a_connection_lives_while_its_callers_thread_computes() {
     .await
     .unwrap();
     let queue = declare_queue(&connection, "heartbeat").await;
-    // No await: the caller's runtime stands still, as under a handler that computes.
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_millis(3_500) {
-        std::hint::black_box((0..1_000).sum::<u64>());
-    }
+    // No await: the caller's runtime stands still, as under a handler that computes, for longer than the two to three heartbeats after
+    // which a broker gives up.
+    std::thread::sleep(Duration::from_secs(10));
     let publisher = publisher(&connection, 10).await;
     let confirm = publisher
         .try_publish(&to(&queue, b"alive"))
         .unwrap()
         .unwrap();
-    within(5, confirm).await.unwrap();
+    within(confirm).await.unwrap();
     let event = tokio::time::timeout(Duration::from_millis(50), connection.next_event()).await;
     assert!(
         event.is_err(),

@@ -2,25 +2,10 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use weft_core::amqp::{Config, ConnectFailure, Connection, Error, Event, Host, Status};
+use weft_core::amqp::{Config, ConnectFailure, Connection, Error, Event, Status};
 
+use crate::fake_broker::{Frame, connection_start, frame, listen, method};
 use crate::support::{config, wait_for_event, within};
-
-fn frame(kind: u8, channel: u16, payload: &[u8]) -> Vec<u8> {
-    let mut out = vec![kind];
-    out.extend(channel.to_be_bytes());
-    out.extend((payload.len() as u32).to_be_bytes());
-    out.extend(payload);
-    out.push(0xCE);
-    out
-}
-
-fn method(class: u16, method: u16, arguments: &[u8]) -> Vec<u8> {
-    let mut payload = class.to_be_bytes().to_vec();
-    payload.extend(method.to_be_bytes());
-    payload.extend(arguments);
-    frame(1, 0, &payload)
-}
 
 /// A server that opens connections properly and then sends `after`; returns what the client answered.
 async fn serve(listener: TcpListener, after: Vec<u8>) -> Vec<u8> {
@@ -31,39 +16,27 @@ async fn serve_one(listener: TcpListener, after: Vec<u8>) -> (TcpListener, Vec<u
     let (mut socket, _) = listener.accept().await.unwrap();
     let mut buffer = [0; 4096];
     socket.read_exact(&mut buffer[..8]).await.unwrap();
-    let mut start = vec![0, 9, 0, 0, 0, 0];
-    start.extend(5u32.to_be_bytes());
-    start.extend(b"PLAIN");
-    start.extend(0u32.to_be_bytes());
-    answer(&mut socket, &method(10, 10, &start)).await;
-    answer(&mut socket, &method(10, 30, &[0, 10, 0, 0, 16, 0, 0, 0])).await;
-    read_frame(&mut socket).await;
-    socket.write_all(&method(10, 41, &[0])).await.unwrap();
+    answer(&mut socket, &connection_start()).await;
+    answer(
+        &mut socket,
+        &method(0, (10, 30), &[0, 10, 0, 0, 16, 0, 0, 0]),
+    )
+    .await;
+    Frame::read(&mut socket).await.unwrap();
+    socket.write_all(&method(0, (10, 41), &[0])).await.unwrap();
     socket.write_all(&after).await.unwrap();
-    let answer = read_frame(&mut socket).await;
-    (listener, answer)
+    let answer = Frame::read(&mut socket).await.unwrap();
+    (listener, answer.payload)
 }
 
 async fn answer(socket: &mut TcpStream, bytes: &[u8]) {
     socket.write_all(bytes).await.unwrap();
-    read_frame(socket).await;
-}
-
-async fn read_frame(socket: &mut TcpStream) -> Vec<u8> {
-    let mut header = [0; 7];
-    socket.read_exact(&mut header).await.unwrap();
-    let size = u32::from_be_bytes(header[3..].try_into().unwrap()) as usize;
-    let mut payload = vec![0; size + 1];
-    socket.read_exact(&mut payload).await.unwrap();
-    payload.truncate(size);
-    payload
+    Frame::read(socket).await.unwrap();
 }
 
 async fn listener() -> (TcpListener, Config) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let name = "127.0.0.1".into();
-    let hosts = vec![Host { name, port }];
+    let (listener, host) = listen().await;
+    let hosts = vec![host];
     (listener, Config { hosts, ..config() })
 }
 
@@ -71,8 +44,8 @@ async fn listener() -> (TcpListener, Config) {
 async fn reply_code(bytes: Vec<u8>) -> u16 {
     let (listener, config) = listener().await;
     let server = tokio::spawn(serve(listener, bytes));
-    let connection = within(5, Connection::connect(config)).await.unwrap();
-    let close = within(5, server).await.unwrap();
+    let connection = within(Connection::connect(config)).await.unwrap();
+    let close = within(server).await.unwrap();
     let event = wait_for_event(&connection, |event| {
         matches!(event, Event::Disconnected { .. })
     })
@@ -93,9 +66,9 @@ async fn each_violation_is_answered_with_its_reply_code() {
     for (bytes, expected) in [
         (oversized, 501),
         (without_end, 501),
-        (method(99, 99, &[]), 502),
-        (method(10, 50, &[1]), 502),
-        (method(50, 11, &[0; 9]), 503),
+        (method(0, (99, 99), &[]), 502),
+        (method(0, (10, 50), &[1]), 502),
+        (method(0, (50, 11), &[0; 9]), 503),
         (frame(1, 7, &[0, 20, 0, 11]), 504),
         (frame(2, 7, &[0; 14]), 504),
         (frame(9, 0, &[]), 505),
@@ -119,7 +92,7 @@ async fn a_server_of_another_protocol_is_named_as_such() {
             socket.shutdown().await.unwrap();
             let _ = socket.read_to_end(&mut Vec::new()).await;
         });
-        let error = within(5, Connection::connect(config)).await.err().unwrap();
+        let error = within(Connection::connect(config)).await.err().unwrap();
         assert!(
             matches!(
                 error,
@@ -146,7 +119,7 @@ async fn random_bytes_end_the_connection_and_nothing_else() {
             .collect();
         let (listener, config) = listener().await;
         let server = tokio::spawn(serve(listener, [frame(1, 0, &garbage), garbage].concat()));
-        let connection = within(5, Connection::connect(config)).await.unwrap();
+        let connection = within(Connection::connect(config)).await.unwrap();
         wait_for_event(&connection, |event| {
             matches!(event, Event::Disconnected { .. })
         })
@@ -158,9 +131,9 @@ async fn random_bytes_end_the_connection_and_nothing_else() {
 #[tokio::test]
 async fn a_blocked_connection_says_so_until_it_is_unblocked() {
     let (listener, config) = listener().await;
-    let blocked = method(10, 60, b"\x0dlow on memory");
+    let blocked = method(0, (10, 60), b"\x0dlow on memory");
     let server = tokio::spawn(serve(listener, blocked.clone()));
-    let connection = within(5, Connection::connect(config)).await.unwrap();
+    let connection = within(Connection::connect(config)).await.unwrap();
     let reason = "low on memory".to_owned();
     let event = wait_for_event(&connection, |_| true).await;
     assert_eq!(
@@ -173,8 +146,11 @@ async fn a_blocked_connection_says_so_until_it_is_unblocked() {
     server.abort();
 
     let (listener, config) = self::listener().await;
-    let server = tokio::spawn(serve(listener, [blocked, method(10, 61, &[])].concat()));
-    let connection = within(5, Connection::connect(config)).await.unwrap();
+    let server = tokio::spawn(serve(
+        listener,
+        [blocked, method(0, (10, 61), &[])].concat(),
+    ));
+    let connection = within(Connection::connect(config)).await.unwrap();
     wait_for_event(&connection, |event| *event == Event::Unblocked).await;
     assert_eq!(connection.status(), Status::Connected);
     server.abort();
@@ -187,11 +163,11 @@ async fn a_connection_closed_by_force_says_why_and_connects_again() {
     close.extend(b"\x0fclosed by admin");
     close.extend([0; 4]);
     let server = tokio::spawn(async move {
-        let (listener, closed) = serve_one(listener, method(10, 50, &close)).await;
+        let (listener, closed) = serve_one(listener, method(0, (10, 50), &close)).await;
         serve_one(listener, Vec::new()).await;
         closed
     });
-    let connection = within(5, Connection::connect(config)).await.unwrap();
+    let connection = within(Connection::connect(config)).await.unwrap();
     let event = wait_for_event(&connection, |event| {
         matches!(event, Event::Disconnected { .. })
     })

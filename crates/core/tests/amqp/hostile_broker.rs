@@ -13,9 +13,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use weft_core::amqp::{
-    Config, Connection, ConsumeOptions, Error, Host, PublisherOptions, Queue, Topology,
+    Config, Connection, ConsumeOptions, Error, PublisherOptions, Queue, Topology,
 };
 
+use crate::fake_broker::{Frame, Method, connection_start, frame, listen, method, reply};
 use crate::support::to;
 
 /// Answers of the conversation below, from connection.start to the last channel.close-ok.
@@ -23,7 +24,7 @@ const ANSWERS: usize = 18;
 /// Attacks at the same time: each takes two descriptors on both sides.
 const AT_ONCE: usize = 100;
 
-const METHODS: [(u16, u16); 32] = [
+const METHODS: [Method; 32] = [
     (10, 10),
     (10, 20),
     (10, 30),
@@ -74,9 +75,9 @@ enum Attack {
     /// Announces a frame of almost 4 GiB.
     Huge,
     /// Sends this method instead, with so many bytes of zeros for its arguments.
-    Replace((u16, u16), usize),
+    Replace(Method, usize),
     /// Sends this method first.
-    Precede((u16, u16), usize),
+    Precede(Method, usize),
     /// Damages the byte that ends the frame.
     NoEnd,
 }
@@ -99,20 +100,6 @@ fn attacks() -> Vec<Attack> {
         all.push(Attack::Precede(method, 40));
     }
     all
-}
-
-pub fn frame(kind: u8, channel: u16, payload: &[u8]) -> Vec<u8> {
-    let mut out = vec![kind];
-    out.extend(channel.to_be_bytes());
-    out.extend((payload.len() as u32).to_be_bytes());
-    out.extend(payload);
-    out.push(0xCE);
-    out
-}
-
-pub fn method(channel: u16, (class, id): (u16, u16), arguments: &[u8]) -> Vec<u8> {
-    let payload = [&class.to_be_bytes()[..], &id.to_be_bytes(), arguments].concat();
-    frame(1, channel, &payload)
 }
 
 /// The answer as the attack wants it, and whether the socket is closed afterwards or nothing more is sent.
@@ -150,55 +137,6 @@ enum Fate {
     HangUp,
 }
 
-pub fn connection_start() -> Vec<u8> {
-    let start = [
-        &[0, 9, 0, 0, 0, 0][..],
-        &[0, 0, 0, 5],
-        b"PLAIN",
-        &[0, 0, 0, 5],
-        b"en_US",
-    ];
-    method(0, (10, 10), &start.concat())
-}
-
-/// What an honest broker answers to a frame. `confirms` counts the messages it has taken.
-pub fn reply(confirms: &mut u64, kind: u8, channel: u16, payload: &[u8]) -> Vec<Vec<u8>> {
-    if kind == 3 {
-        *confirms += 1;
-        let arguments = [&confirms.to_be_bytes()[..], &[0]].concat();
-        return vec![method(channel, (60, 80), &arguments)];
-    }
-    if kind != 1 {
-        return Vec::new();
-    }
-    let class = u16::from_be_bytes([payload[0], payload[1]]);
-    let id = u16::from_be_bytes([payload[2], payload[3]]);
-    let answer = |id, arguments: &[u8]| vec![method(channel, (class, id), arguments)];
-    match (class, id) {
-        (10, 11) => answer(30, &[0, 10, 0, 0, 16, 0, 0, 1]),
-        (10, 40) => answer(41, &[0]),
-        (10, 50) => answer(51, &[]),
-        (20, 10) => answer(11, &[0; 4]),
-        (20, 40) => answer(41, &[]),
-        (50, 10) => answer(11, b"\x01q\0\0\0\0\0\0\0\0"),
-        (50, 20) => answer(21, &[]),
-        (60, 10) => answer(11, &[]),
-        (60, 20) => {
-            let deliver = method(channel, (60, 60), b"\x01t\0\0\0\0\0\0\0\x01\0\0\x01q");
-            let header = [&[0, 60, 0, 0][..], &2u64.to_be_bytes(), &[0, 0]].concat();
-            let content = [
-                deliver,
-                frame(2, channel, &header),
-                frame(3, channel, b"hi"),
-            ];
-            [answer(21, b"\x01t"), content.to_vec()].concat()
-        }
-        (60, 30) => answer(31, b"\x01t"),
-        (85, 10) => answer(11, &[]),
-        _ => Vec::new(),
-    }
-}
-
 /// Answers one connection until the client ends it.
 struct Session {
     writer: OwnedWriteHalf,
@@ -221,13 +159,8 @@ impl Session {
         reader.read_exact(&mut [0; 8]).await?;
         session.answer(connection_start()).await?;
         loop {
-            let mut head = [0; 7];
-            reader.read_exact(&mut head).await?;
-            let size = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
-            let mut payload = vec![0; size + 1];
-            reader.read_exact(&mut payload).await?;
-            let channel = u16::from_be_bytes([head[1], head[2]]);
-            for answer in reply(&mut session.confirms, head[0], channel, &payload) {
+            let asked = Frame::read(&mut reader).await?;
+            for answer in reply(&mut session.confirms, &asked) {
                 session.answer(answer).await?;
             }
         }
@@ -282,23 +215,19 @@ async fn converse(connection: &Connection) -> Result<(), Error> {
 }
 
 async fn survives(at: usize, attack: Attack) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
+    let (listener, host) = listen().await;
+    let broker_address = host.to_string();
     let config = Config {
-        hosts: vec![Host {
-            name: "127.0.0.1".into(),
-            port,
-        }],
-        heartbeat: Duration::from_secs(1),
-        connect_timeout: Duration::from_secs(1),
+        hosts: vec![host],
+        heartbeat: Duration::from_secs(2),
+        connect_timeout: Duration::from_secs(4),
         ..Config::default()
     };
     let serving = tokio::spawn(broker(listener, Some((at, attack))));
     let connection = match Connection::connect(config.clone()).await {
         Ok(connection) => connection,
         Err(error) => {
-            let broker = format!("127.0.0.1:{port}");
-            assert!(error.to_string().contains(&broker), "{error}");
+            assert!(error.to_string().contains(&broker_address), "{error}");
             Connection::connect(config).await.unwrap()
         }
     };
@@ -336,7 +265,7 @@ async fn whatever_answer_is_damaged_nothing_hangs_and_the_connection_recovers() 
     {
         let permit = Arc::clone(&room).acquire_owned().await.unwrap();
         running.spawn(async move {
-            let ended = tokio::time::timeout(Duration::from_secs(60), survives(at, attack)).await;
+            let ended = tokio::time::timeout(Duration::from_secs(120), survives(at, attack)).await;
             assert!(ended.is_ok(), "{attack:?} at answer {at} hangs");
             drop(permit);
         });

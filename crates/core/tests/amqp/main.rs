@@ -6,6 +6,7 @@ mod cancellation;
 #[allow(dead_code)]
 mod cancellation_tests;
 mod connecting;
+mod fake_broker;
 mod hostile;
 mod hostile_broker;
 mod hostile_calls;

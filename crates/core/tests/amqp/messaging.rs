@@ -48,12 +48,12 @@ async fn a_message_arrives_as_it_was_published() {
         body: b"{}",
         mandatory: true,
     };
-    within(10, publisher.try_publish(&message).unwrap().unwrap())
+    within(publisher.try_publish(&message).unwrap().unwrap())
         .await
         .unwrap();
 
     let consumer = consumer(&connection, &queue, 10).await;
-    let batch = within(10, consumer.next_batch(10)).await.unwrap();
+    let batch = within(consumer.next_batch(10)).await.unwrap();
     let delivery = &batch[0];
     assert_eq!(delivery.properties().unwrap(), properties);
     assert_eq!(
@@ -65,7 +65,7 @@ async fn a_message_arrives_as_it_was_published() {
         (&b"{}"[..], false)
     );
     assert!(consumer.ack(delivery.tag()));
-    within(10, consumer.close()).await.unwrap();
+    within(consumer.close()).await.unwrap();
     wait_for_messages(&connection, &queue, 0).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.delete_exchange(&exchange).await.unwrap();
@@ -83,7 +83,7 @@ async fn every_delivery_is_acknowledged_exactly_once_in_whatever_order() {
     let mut seen = BTreeSet::new();
     let mut held = Vec::new();
     while seen.len() < COUNT as usize {
-        let batch = within(10, consumer.next_batch(20)).await.unwrap();
+        let batch = within(consumer.next_batch(20)).await.unwrap();
         for delivery in batch {
             assert!(!delivery.redelivered() && seen.insert(number(&delivery)));
             held.push(delivery.tag());
@@ -101,8 +101,8 @@ async fn every_delivery_is_acknowledged_exactly_once_in_whatever_order() {
         }
     }
     held.into_iter().for_each(|tag| assert!(consumer.ack(tag)));
-    within(10, consumer.flush()).await.unwrap();
-    within(10, consumer.close()).await.unwrap();
+    within(consumer.flush()).await.unwrap();
+    within(consumer.close()).await.unwrap();
     wait_for_messages(&connection, &queue, 0).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
@@ -117,7 +117,7 @@ async fn a_slow_oldest_delivery_does_not_hold_the_prefetch() {
     let mut oldest = None;
     let mut seen = 0;
     while seen < 200 {
-        for delivery in within(2, consumer.next_batch(10)).await.unwrap() {
+        for delivery in within(consumer.next_batch(10)).await.unwrap() {
             seen += 1;
             match oldest {
                 None => oldest = Some(delivery.tag()),
@@ -125,7 +125,7 @@ async fn a_slow_oldest_delivery_does_not_hold_the_prefetch() {
             }
         }
     }
-    within(10, consumer.close()).await.unwrap();
+    within(consumer.close()).await.unwrap();
     wait_for_messages(&connection, &queue, 1).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
@@ -137,12 +137,12 @@ async fn a_nacked_delivery_comes_again_or_is_dropped() {
     let queue = declare_queue(&connection, "nack").await;
     publish_numbers(&publisher(&connection, 10).await, &queue, 0..1).await;
     let consumer = consumer(&connection, &queue, 10).await;
-    let first = within(10, consumer.next_batch(1)).await.unwrap();
+    let first = within(consumer.next_batch(1)).await.unwrap();
     assert!(consumer.nack(first[0].tag(), true));
-    let again = within(10, consumer.next_batch(1)).await.unwrap();
+    let again = within(consumer.next_batch(1)).await.unwrap();
     assert!(again[0].redelivered() && number(&again[0]) == 0);
     assert!(consumer.reject(again[0].tag()));
-    within(10, consumer.close()).await.unwrap();
+    within(consumer.close()).await.unwrap();
     wait_for_messages(&connection, &queue, 0).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
@@ -155,19 +155,19 @@ async fn cancelled_consumers_keep_what_is_here_and_dropped_ones_give_it_back() {
     let publisher = publisher(&connection, 100).await;
     publish_numbers(&publisher, &queue, 0..10).await;
     let taker = consumer(&connection, &queue, 4).await;
-    let first = within(10, taker.next_batch(1)).await.unwrap();
-    within(10, taker.cancel()).await.unwrap();
+    let first = within(taker.next_batch(1)).await.unwrap();
+    within(taker.cancel()).await.unwrap();
     assert!(taker.ack(first[0].tag()));
     let mut rest = 0;
     loop {
-        let batch = within(10, taker.next_batch(10)).await.unwrap();
+        let batch = within(taker.next_batch(10)).await.unwrap();
         if batch.is_empty() {
             break;
         }
         rest += batch.len();
     }
     assert_eq!(rest, 3);
-    within(10, taker.flush()).await.unwrap();
+    within(taker.flush()).await.unwrap();
     drop(taker);
     wait_for_messages(&connection, &queue, 9).await;
     connection.delete_queue(&queue).await.unwrap();
@@ -188,19 +188,15 @@ async fn the_window_bounds_what_is_unconfirmed() {
     };
     assert!(matches!(full, Error::Full { window: 3, .. }), "{full}");
     assert!(publisher.unconfirmed() <= 3);
-    within(10, publisher.ready()).await.unwrap();
+    within(publisher.ready()).await.unwrap();
     for confirm in confirms {
-        within(10, confirm).await.unwrap();
+        within(confirm).await.unwrap();
     }
     for _ in 0..50 {
-        drop(
-            within(10, publisher.publish(&to(&queue, b"x")))
-                .await
-                .unwrap(),
-        );
+        drop(within(publisher.publish(&to(&queue, b"x"))).await.unwrap());
         assert!(publisher.unconfirmed() <= 3);
     }
-    within(10, publisher.wait_for_confirms()).await.unwrap();
+    within(publisher.wait_for_confirms()).await.unwrap();
     assert!(ready_messages(&connection, &queue).await >= 53);
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
@@ -214,17 +210,15 @@ async fn a_dispatcher_wakes_every_waiting_confirm() {
     let dispatcher = tokio::spawn(publisher.dispatcher());
     let mut tasks = Vec::new();
     for _ in 0..500 {
-        let confirm = within(10, publisher.publish(&to(&queue, b"x")))
-            .await
-            .unwrap();
+        let confirm = within(publisher.publish(&to(&queue, b"x"))).await.unwrap();
         tasks.push(tokio::spawn(confirm.unwrap()));
     }
     for task in tasks {
-        within(10, task).await.unwrap().unwrap();
+        within(task).await.unwrap().unwrap();
     }
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
-    within(10, dispatcher).await.unwrap();
+    within(dispatcher).await.unwrap();
 }
 
 #[tokio::test]
@@ -244,7 +238,7 @@ async fn an_unroutable_mandatory_message_fails_alone() {
         );
     }
     for (number, confirm) in confirms.into_iter().enumerate() {
-        match within(10, confirm).await {
+        match within(confirm).await {
             Ok(()) => assert_ne!(number, 7),
             Err(Error::Unroutable {
                 routing_key, code, ..
@@ -280,7 +274,7 @@ async fn a_full_queue_refuses_with_a_nack() {
     let mut refused = 0;
     for _ in 0..20 {
         let confirm = publisher.try_publish(&to(&name, b"x")).unwrap().unwrap();
-        match within(10, confirm).await {
+        match within(confirm).await {
             Ok(()) => {}
             Err(Error::NotAccepted { routing_key, .. }) if routing_key == name => refused += 1,
             Err(other) => panic!("{other}"),
@@ -304,13 +298,13 @@ async fn a_missing_exchange_fails_its_messages_and_the_publisher_goes_on() {
     let before = publisher.try_publish(&to(&queue, b"1")).unwrap().unwrap();
     let failing = publisher.try_publish(&lost).unwrap().unwrap();
     let after = publisher.try_publish(&to(&queue, b"2")).unwrap().unwrap();
-    let error = within(10, failing).await.unwrap_err();
+    let error = within(failing).await.unwrap_err();
     assert!(
         matches!(&error, Error::Refused { code: 404, text, .. } if text.contains(&exchange)),
         "{error}"
     );
-    within(10, before).await.unwrap();
-    within(10, after).await.unwrap();
+    within(before).await.unwrap();
+    within(after).await.unwrap();
     assert!(ready_messages(&connection, &queue).await >= 2);
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
@@ -322,17 +316,14 @@ async fn ten_megabytes_travel_both_ways() {
     let queue = declare_queue(&connection, "large").await;
     let body: Vec<u8> = (0..10_000_000u32).map(|i| (i >> 3) as u8).collect();
     let publisher = publisher(&connection, 10).await;
-    within(
-        30,
-        publisher.try_publish(&to(&queue, &body)).unwrap().unwrap(),
-    )
-    .await
-    .unwrap();
+    within(publisher.try_publish(&to(&queue, &body)).unwrap().unwrap())
+        .await
+        .unwrap();
     let consumer = consumer(&connection, &queue, 1).await;
-    let batch = within(30, consumer.next_batch(1)).await.unwrap();
+    let batch = within(consumer.next_batch(1)).await.unwrap();
     assert!(batch[0].body() == body);
     assert!(consumer.ack(batch[0].tag()));
-    within(10, consumer.close()).await.unwrap();
+    within(consumer.close()).await.unwrap();
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
 }
@@ -345,17 +336,17 @@ async fn a_publisher_without_confirms_waits_at_the_high_water_mark_and_flushes()
         confirm: false,
         window: 0,
     };
-    let publisher = within(10, connection.publisher(options)).await.unwrap();
+    let publisher = within(connection.publisher(options)).await.unwrap();
     let body = vec![1; 10_000];
     for _ in 0..1_000 {
         assert!(
-            within(20, publisher.publish(&to(&queue, &body)))
+            within(publisher.publish(&to(&queue, &body)))
                 .await
                 .unwrap()
                 .is_none()
         );
     }
-    within(20, publisher.flush()).await.unwrap();
+    within(publisher.flush()).await.unwrap();
     wait_for_messages(&connection, &queue, 1_000).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
@@ -402,27 +393,22 @@ async fn a_refused_declaration_names_its_object_and_hurts_nothing_else() {
         queues: vec![other],
         ..Topology::default()
     };
-    let error = within(10, connection.declare(topology)).await.unwrap_err();
+    let error = within(connection.declare(topology)).await.unwrap_err();
     assert!(
         matches!(&error, Error::Refused { code: 406, .. }) && error.to_string().contains(&queue),
         "{error}"
     );
     let missing = unique("missing");
-    let error = within(10, connection.queue_state(&missing))
-        .await
-        .unwrap_err();
+    let error = within(connection.queue_state(&missing)).await.unwrap_err();
     assert!(matches!(error, Error::Refused { code: 404, .. }));
-    let error = within(10, connection.consume(&missing, Default::default()))
+    let error = within(connection.consume(&missing, Default::default()))
         .await
         .err()
         .unwrap();
     assert!(error.to_string().contains(&missing), "{error}");
-    within(
-        10,
-        publisher.try_publish(&to(&queue, b"x")).unwrap().unwrap(),
-    )
-    .await
-    .unwrap();
+    within(publisher.try_publish(&to(&queue, b"x")).unwrap().unwrap())
+        .await
+        .unwrap();
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
 }
@@ -433,7 +419,7 @@ async fn a_deleted_queue_ends_its_consumer_with_a_clear_error() {
     let queue = declare_queue(&connection, "deleted").await;
     let consumer = consumer(&connection, &queue, 10).await;
     connection.delete_queue(&queue).await.unwrap();
-    let error = within(10, consumer.next_batch(1)).await.unwrap_err();
+    let error = within(consumer.next_batch(1)).await.unwrap_err();
     assert!(
         matches!(&error, Error::ConsumerCancelled { queue: named, .. } if *named == queue),
         "{error}"
@@ -461,20 +447,20 @@ async fn closing_sends_what_was_published_and_acknowledged() {
                 .is_none()
         );
     }
-    within(10, connection.close()).await;
+    within(connection.close()).await;
     let second = connect().await;
     wait_for_messages(&second, &queue, 500).await;
     let consumer = consumer(&second, &queue, 500).await;
     let mut left = 500;
     while left > 0 {
-        for delivery in within(10, consumer.next_batch(500)).await.unwrap() {
+        for delivery in within(consumer.next_batch(500)).await.unwrap() {
             consumer.ack(delivery.tag());
             left -= 1;
         }
     }
-    within(10, second.close()).await;
+    within(second.close()).await;
     let third = connect().await;
-    assert_eq!(within(10, third.delete_queue(&queue)).await.unwrap(), 0);
+    assert_eq!(within(third.delete_queue(&queue)).await.unwrap(), 0);
     third.close().await;
 }
 

@@ -22,7 +22,7 @@ async fn a_cut_connection_comes_back_with_its_consumers_and_stale_tags_settle_no
     let publisher = publisher(&connection, 100).await;
     publish_numbers(&publisher, &queue, 0..20).await;
     let consumer = consumer(&connection, &queue, 5).await;
-    let held = within(10, consumer.next_batch(1)).await.unwrap();
+    let held = within(consumer.next_batch(1)).await.unwrap();
     proxy.cut();
     wait_for_event(&connection, |event| {
         matches!(event, Event::Disconnected { .. })
@@ -34,14 +34,14 @@ async fn a_cut_connection_comes_back_with_its_consumers_and_stale_tags_settle_no
 
     let mut seen = BTreeSet::new();
     while seen.len() < 20 {
-        let batch = within(10, consumer.next_batch(100)).await.unwrap();
+        let batch = within(consumer.next_batch(100)).await.unwrap();
         // The prefetch is restored too.
         assert!(batch.len() <= 5);
         for delivery in batch {
             assert!(seen.insert(number(&delivery)) && consumer.ack(delivery.tag()));
         }
     }
-    within(10, consumer.close()).await.unwrap();
+    within(consumer.close()).await.unwrap();
     wait_for_messages(&connection, &queue, 0).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
@@ -66,11 +66,11 @@ async fn nothing_confirmed_or_pending_is_lost_over_many_cuts() {
         }
         publisher.wait_for_confirms().await.unwrap();
     };
-    within(60, publishing).await;
+    within(publishing).await;
     let consumer = consumer(&direct, &queue, 0).await;
     let mut seen = BTreeSet::new();
     while seen.len() < COUNT as usize {
-        for delivery in within(10, consumer.next_batch(1_000)).await.unwrap() {
+        for delivery in within(consumer.next_batch(1_000)).await.unwrap() {
             seen.insert(number(&delivery));
             consumer.ack(delivery.tag());
         }
@@ -92,7 +92,7 @@ async fn consumers_cut_again_and_again_settle_everything() {
     let mut seen = BTreeSet::new();
     let mut next_cut = 300;
     while seen.len() < COUNT as usize {
-        for delivery in within(20, consumer.next_batch(50)).await.unwrap() {
+        for delivery in within(consumer.next_batch(50)).await.unwrap() {
             seen.insert(number(&delivery));
             consumer.ack(delivery.tag());
         }
@@ -102,7 +102,7 @@ async fn consumers_cut_again_and_again_settle_everything() {
         }
     }
     // What was acknowledged in the moment of a cut comes again.
-    within(20, async {
+    within(async {
         loop {
             if let Ok(batch) =
                 tokio::time::timeout(Duration::from_millis(300), consumer.next_batch(50)).await
@@ -116,7 +116,7 @@ async fn consumers_cut_again_and_again_settle_everything() {
         }
     })
     .await;
-    within(10, consumer.close()).await.unwrap();
+    within(consumer.close()).await.unwrap();
     wait_for_messages(&direct, &queue, 0).await;
     direct.delete_queue(&queue).await.unwrap();
     direct.close().await;
@@ -189,10 +189,10 @@ async fn topology_of_the_connection_is_restored_past_a_failing_declaration() {
         exchange: &exchange,
         ..to("key", b"back")
     };
-    within(10, publisher.try_publish(&message).unwrap().unwrap())
+    within(publisher.try_publish(&message).unwrap().unwrap())
         .await
         .unwrap();
-    let batch = within(10, consumer.next_batch(1)).await.unwrap();
+    let batch = within(consumer.next_batch(1)).await.unwrap();
     assert_eq!(batch[0].body(), b"back");
     direct.delete_queue(&clashing).await.unwrap();
     direct.close().await;
@@ -209,7 +209,7 @@ async fn messages_published_while_the_broker_is_away_arrive_when_it_is_back() {
         confirm: false,
         window: 0,
     };
-    let plain = within(10, connection.publisher(options)).await.unwrap();
+    let plain = within(connection.publisher(options)).await.unwrap();
     proxy.refuse(true);
     proxy.cut();
     wait_for_event(&connection, |event| {
@@ -234,10 +234,11 @@ async fn messages_published_while_the_broker_is_away_arrive_when_it_is_back() {
     proxy.refuse(false);
     let begun = Instant::now();
     for confirm in confirms {
-        within(10, confirm).await.unwrap();
+        within(confirm).await.unwrap();
     }
-    assert!(begun.elapsed() < Duration::from_secs(5));
-    within(10, plain.flush()).await.unwrap();
+    // The longest pause between two attempts is 2 s.
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    within(plain.flush()).await.unwrap();
     wait_for_messages(&connection, &queue, 200).await;
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
@@ -258,11 +259,8 @@ async fn closing_while_the_broker_is_away_does_not_wait_for_it() {
         .try_publish(&to("anything", b"x"))
         .unwrap()
         .unwrap();
-    within(3, connection.close()).await;
-    assert!(matches!(
-        within(1, confirm).await,
-        Err(Error::Closed { .. })
-    ));
+    within(connection.close()).await;
+    assert!(matches!(within(confirm).await, Err(Error::Closed { .. })));
 }
 
 #[tokio::test]
@@ -274,19 +272,19 @@ async fn a_publisher_that_waits_for_room_continues_after_a_cut() {
         confirm: false,
         window: 0,
     };
-    let publisher = within(10, connection.publisher(options)).await.unwrap();
+    let publisher = within(connection.publisher(options)).await.unwrap();
     let body = vec![1; 100_000];
     for round in 0..10 {
         while publisher.try_publish(&to(&queue, &body)).is_ok() {}
         let waiting = publisher.ready();
         proxy.cut();
-        within(20, waiting).await.unwrap();
+        within(waiting).await.unwrap();
         assert!(
             publisher.try_publish(&to(&queue, &body)).is_ok(),
             "round {round}"
         );
     }
-    within(20, publisher.flush()).await.unwrap();
+    within(publisher.flush()).await.unwrap();
     connection.delete_queue(&queue).await.unwrap();
     connection.close().await;
 }

@@ -28,21 +28,24 @@ pub async fn connect() -> Connection {
     Connection::connect(config()).await.unwrap()
 }
 
+/// How long a test waits for what must come. It only ends a hang.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// Every wait has a deadline.
-pub async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(seconds), future)
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future)
         .await
-        .unwrap_or_else(|_| panic!("nothing happened within {seconds} s"))
+        .unwrap_or_else(|_| panic!("nothing happened within {DEADLINE:?}"))
 }
 
-/// Asks again every few milliseconds, for half a minute at most.
+/// Asks again every few milliseconds, until the deadline.
 pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let asking = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
     };
-    let held = tokio::time::timeout(Duration::from_secs(30), asking).await;
+    let held = tokio::time::timeout(DEADLINE, asking).await;
     assert!(held.is_ok(), "it does not come about that {what}");
 }
 
@@ -62,7 +65,7 @@ pub async fn declare_queue(connection: &Connection, what: &str) -> String {
         queues: vec![queue],
         ..Topology::default()
     };
-    within(10, connection.declare(topology)).await.unwrap();
+    within(connection.declare(topology)).await.unwrap();
     name
 }
 
@@ -71,7 +74,7 @@ pub async fn publisher(connection: &Connection, window: usize) -> Publisher {
         confirm: true,
         window,
     };
-    within(10, connection.publisher(options)).await.unwrap()
+    within(connection.publisher(options)).await.unwrap()
 }
 
 pub async fn consumer(connection: &Connection, queue: &str, prefetch: u16) -> Consumer {
@@ -79,9 +82,7 @@ pub async fn consumer(connection: &Connection, queue: &str, prefetch: u16) -> Co
         prefetch,
         ..ConsumeOptions::default()
     };
-    within(10, connection.consume(queue, options))
-        .await
-        .unwrap()
+    within(connection.consume(queue, options)).await.unwrap()
 }
 
 pub fn plain() -> &'static Properties<'static> {
@@ -104,13 +105,9 @@ pub fn to<'a>(queue: &'a str, body: &'a [u8]) -> Message<'a> {
 pub async fn publish_numbers(publisher: &Publisher, queue: &str, numbers: std::ops::Range<u32>) {
     for number in numbers {
         let body = number.to_be_bytes();
-        drop(
-            within(10, publisher.publish(&to(queue, &body)))
-                .await
-                .unwrap(),
-        );
+        drop(within(publisher.publish(&to(queue, &body))).await.unwrap());
     }
-    within(20, publisher.wait_for_confirms()).await.unwrap();
+    within(publisher.wait_for_confirms()).await.unwrap();
 }
 
 pub fn number(delivery: &Delivery) -> u32 {
@@ -118,7 +115,7 @@ pub fn number(delivery: &Delivery) -> u32 {
 }
 
 pub async fn ready_messages(connection: &Connection, queue: &str) -> u32 {
-    within(10, connection.queue_state(queue))
+    within(connection.queue_state(queue))
         .await
         .unwrap()
         .messages
@@ -126,19 +123,15 @@ pub async fn ready_messages(connection: &Connection, queue: &str) -> u32 {
 
 /// Waits for the count: another channel's messages may still be on their way inside the broker.
 pub async fn wait_for_messages(connection: &Connection, queue: &str, expected: u32) {
-    let mut found = 0;
-    for _ in 0..500 {
-        found = ready_messages(connection, queue).await;
-        if found == expected {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{found} messages are ready in {queue}, expected {expected}");
+    let what = format!("{expected} messages are ready in {queue}");
+    eventually(&what, async || {
+        ready_messages(connection, queue).await == expected
+    })
+    .await;
 }
 
 pub async fn wait_for_event(connection: &Connection, wanted: impl Fn(&Event) -> bool) -> Event {
-    within(20, async {
+    within(async {
         loop {
             let event = connection
                 .next_event()
@@ -196,9 +189,7 @@ impl Proxy {
     }
 
     pub async fn connect(&self) -> Connection {
-        within(10, Connection::connect(self.config()))
-            .await
-            .unwrap()
+        within(Connection::connect(self.config())).await.unwrap()
     }
 
     /// Ends every connection through the proxy.
