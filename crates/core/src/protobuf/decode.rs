@@ -2,12 +2,9 @@
 
 use super::dynamic::Dynamic;
 use super::error::{DecodeError, WireError};
-use super::layout::{Cardinality, Field, Kind, Layout, MapEntry, Presence, WellKnown};
-use super::schema::{LayoutId, Schema};
-use super::wire::{self, Reader, Tag};
-
-/// How deep messages, groups and maps may be nested, as in the other implementations.
-pub const DEEPEST: usize = 100;
+use super::layout::{Cardinality, Field, Kind, Layout, LayoutId, MapEntry, Presence, WellKnown};
+use super::schema::Schema;
+use super::wire::{self, MAX_DEPTH, Reader, Tag};
 
 /// A value that is not a message. Unsigned 64-bit numbers keep their bits.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,8 +23,9 @@ pub enum Scalar<'a> {
     Dynamic(Dynamic),
 }
 
-/// Takes what is decoded. `Object` is a message under construction; `index` is that of the field in its layout.
-pub trait Sink {
+/// Takes what is decoded from bytes that live for `'b`. `Object` is a message under construction; `index` is that of the field in its
+/// layout.
+pub trait Sink<'b> {
     type Object: Copy;
     type Error: From<DecodeError>;
 
@@ -37,7 +35,7 @@ pub trait Sink {
         object: Self::Object,
         index: usize,
         field: &Field,
-        value: Scalar<'_>,
+        value: Scalar<'b>,
     ) -> Result<(), Self::Error>;
 
     /// Adds to a repeated field.
@@ -46,7 +44,7 @@ pub trait Sink {
         object: Self::Object,
         index: usize,
         field: &Field,
-        value: Scalar<'_>,
+        value: Scalar<'b>,
     ) -> Result<(), Self::Error>;
 
     /// Puts into a map; a key that is there already is replaced.
@@ -55,8 +53,8 @@ pub trait Sink {
         object: Self::Object,
         index: usize,
         entry: &MapEntry,
-        key: Scalar<'_>,
-        value: Scalar<'_>,
+        key: Scalar<'b>,
+        value: Scalar<'b>,
     ) -> Result<(), Self::Error>;
 
     /// The message at a singular field, made if there is none yet; its siblings in a oneof become unset.
@@ -81,7 +79,7 @@ pub trait Sink {
         object: Self::Object,
         index: usize,
         entry: &MapEntry,
-        key: Scalar<'_>,
+        key: Scalar<'b>,
     ) -> Result<Self::Object, Self::Error>;
 
     /// Keeps a field that the layout does not know: tag and value as they came.
@@ -95,16 +93,16 @@ pub trait Sink {
 ///
 /// # Errors
 /// [`DecodeError`] with the first field that is wrong, or what the sink refuses. What was read so far stays in the object.
-pub fn decode<S: Sink>(
+pub fn decode<'b, S: Sink<'b>>(
     schema: &Schema,
     layout: LayoutId,
-    bytes: &[u8],
+    bytes: &'b [u8],
     object: S::Object,
     sink: &mut S,
 ) -> Result<(), S::Error> {
     let mut decoder = Decoder { schema, sink };
     let mut reader = Reader::new(bytes);
-    decoder.message(layout, &mut reader, object, DEEPEST, None)
+    decoder.message(layout, &mut reader, object, MAX_DEPTH, None)
 }
 
 struct Decoder<'s, S> {
@@ -112,11 +110,11 @@ struct Decoder<'s, S> {
     sink: &'s mut S,
 }
 
-impl<S: Sink> Decoder<'_, S> {
+impl<'b, S: Sink<'b>> Decoder<'_, S> {
     fn message(
         &mut self,
         id: LayoutId,
-        reader: &mut Reader<'_>,
+        reader: &mut Reader<'b>,
         object: S::Object,
         depth: usize,
         group: Option<u32>,
@@ -125,7 +123,7 @@ impl<S: Sink> Decoder<'_, S> {
             return Ok(());
         };
         let Some(depth) = depth.checked_sub(1) else {
-            return Err(wire_error(WireError::TooDeep(DEEPEST)));
+            return Err(wire_error(WireError::TooDeep(MAX_DEPTH)));
         };
         loop {
             if reader.is_empty() {
@@ -144,13 +142,13 @@ impl<S: Sink> Decoder<'_, S> {
             }
             match layout.field(tag.number) {
                 Some((index, field)) if accepts(field, tag.wire) => {
-                    let place = Place {
+                    let target = Target {
                         layout,
                         index,
                         field,
                         object,
                     };
-                    self.field(&place, reader, tag, start, depth)?;
+                    self.field(&target, reader, tag, start, depth)?;
                 }
                 _ => {
                     reader.skip(tag, depth).map_err(wire_error)?;
@@ -181,25 +179,25 @@ impl<S: Sink> Decoder<'_, S> {
     #[inline]
     fn field(
         &mut self,
-        place: &Place<'_, S::Object>,
-        reader: &mut Reader<'_>,
+        target: &Target<'_, S::Object>,
+        reader: &mut Reader<'b>,
         tag: Tag,
-        start: Reader<'_>,
+        start: Reader<'b>,
         depth: usize,
     ) -> Result<(), S::Error> {
-        let Place {
+        let Target {
             index,
             field,
             object,
             ..
-        } = *place;
+        } = *target;
         match &field.cardinality {
             Cardinality::Singular(_) => {
                 if let Some(layout) = plain_message(field) {
                     let child = self.sink.child(object, index, field)?;
-                    return self.nested(place, layout, reader, child, depth);
+                    return self.nested(target, layout, reader, child, depth);
                 }
-                match self.value(place, field, reader, depth)? {
+                match self.value(target, field, reader, depth)? {
                     Some(value) => self.sink.set(object, index, field, value),
                     None => self.sink.unknown(object, reader.since(&start)),
                 }
@@ -207,49 +205,49 @@ impl<S: Sink> Decoder<'_, S> {
             Cardinality::Repeated { .. } => {
                 if let Some(layout) = plain_message(field) {
                     let child = self.sink.push_child(object, index, field)?;
-                    return self.nested(place, layout, reader, child, depth);
+                    return self.nested(target, layout, reader, child, depth);
                 }
                 if tag.wire == wire::LENGTH && field.kind.packable() {
-                    return self.packed(place, reader);
+                    return self.packed(target, reader);
                 }
-                match self.value(place, field, reader, depth)? {
+                match self.value(target, field, reader, depth)? {
                     Some(value) => self.sink.push(object, index, field, value),
                     None => self.sink.unknown(object, reader.since(&start)),
                 }
             }
-            Cardinality::Map(entry) => self.entry(place, entry, reader, start, depth),
+            Cardinality::Map(entry) => self.entry(target, entry, reader, start, depth),
         }
     }
 
     fn nested(
         &mut self,
-        place: &Place<'_, S::Object>,
+        target: &Target<'_, S::Object>,
         layout: LayoutId,
-        reader: &mut Reader<'_>,
+        reader: &mut Reader<'b>,
         child: S::Object,
         depth: usize,
     ) -> Result<(), S::Error> {
-        if let Kind::Group(_) = place.field.kind {
-            return self.message(layout, reader, child, depth, Some(place.field.number));
+        if let Kind::Group(_) = target.field.kind {
+            return self.message(layout, reader, child, depth, Some(target.field.number));
         }
-        let bytes = reader.delimited().map_err(|error| place.error(error))?;
+        let bytes = reader.delimited().map_err(|error| target.error(error))?;
         self.message(layout, &mut Reader::new(bytes), child, depth, None)
     }
 
     fn packed(
         &mut self,
-        place: &Place<'_, S::Object>,
-        reader: &mut Reader<'_>,
+        target: &Target<'_, S::Object>,
+        reader: &mut Reader<'b>,
     ) -> Result<(), S::Error> {
-        let bytes = reader.delimited().map_err(|error| place.error(error))?;
+        let bytes = reader.delimited().map_err(|error| target.error(error))?;
         let mut values = Reader::new(bytes);
         while !values.is_empty() {
             let start = values;
-            match self.value(place, place.field, &mut values, 0)? {
+            match self.value(target, target.field, &mut values, 0)? {
                 Some(value) => self
                     .sink
-                    .push(place.object, place.index, place.field, value)?,
-                None => self.unknown_enum(place, values.since(&start))?,
+                    .push(target.object, target.index, target.field, value)?,
+                None => self.unknown_enum(target, values.since(&start))?,
             }
         }
         Ok(())
@@ -257,71 +255,75 @@ impl<S: Sink> Decoder<'_, S> {
 
     fn entry(
         &mut self,
-        place: &Place<'_, S::Object>,
+        target: &Target<'_, S::Object>,
         entry: &MapEntry,
-        reader: &mut Reader<'_>,
-        start: Reader<'_>,
+        reader: &mut Reader<'b>,
+        start: Reader<'b>,
         depth: usize,
     ) -> Result<(), S::Error> {
-        let bytes = reader.delimited().map_err(|error| place.error(error))?;
+        let bytes = reader.delimited().map_err(|error| target.error(error))?;
         let Some(depth) = depth.checked_sub(1) else {
-            return Err(wire_error(WireError::TooDeep(DEEPEST)));
+            return Err(wire_error(WireError::TooDeep(MAX_DEPTH)));
         };
         let mut key = self.default(entry.key.kind);
         let mut parts = Reader::new(bytes);
         let mut value = None;
         while !parts.is_empty() {
-            let tag = parts.tag().map_err(|error| place.error(error))?;
+            let tag = parts.tag().map_err(|error| target.error(error))?;
             match tag.number {
                 1 if tag.wire == entry.key.kind.wire() => {
-                    if let Some(found) = self.value(place, &entry.key, &mut parts, depth)? {
+                    if let Some(found) = self.value(target, &entry.key, &mut parts, depth)? {
                         key = found;
                     }
                 }
                 2 if tag.wire == entry.value.kind.wire()
                     && plain_message(&entry.value).is_none() =>
                 {
-                    match self.value(place, &entry.value, &mut parts, depth)? {
+                    match self.value(target, &entry.value, &mut parts, depth)? {
                         Some(found) => value = Some(found),
-                        None => return self.sink.unknown(place.object, reader.since(&start)),
+                        None => return self.sink.unknown(target.object, reader.since(&start)),
                     }
                 }
-                _ => parts.skip(tag, depth).map_err(|error| place.error(error))?,
+                _ => parts
+                    .skip(tag, depth)
+                    .map_err(|error| target.error(error))?,
             }
         }
         if let Some(layout) = plain_message(&entry.value) {
-            return self.entry_message(place, entry, key, layout, bytes, depth);
+            return self.entry_message(target, entry, key, layout, bytes, depth);
         }
         let value = match value {
             Some(value) => value,
             None => self.default_of(&entry.value),
         };
         self.sink
-            .insert(place.object, place.index, entry, key, value)
+            .insert(target.object, target.index, entry, key, value)
     }
 
     fn entry_message(
         &mut self,
-        place: &Place<'_, S::Object>,
+        target: &Target<'_, S::Object>,
         entry: &MapEntry,
-        key: Scalar<'_>,
+        key: Scalar<'b>,
         layout: LayoutId,
-        bytes: &[u8],
+        bytes: &'b [u8],
         depth: usize,
     ) -> Result<(), S::Error> {
         let child = self
             .sink
-            .insert_child(place.object, place.index, entry, key)?;
+            .insert_child(target.object, target.index, entry, key)?;
         let mut parts = Reader::new(bytes);
         let mut found = false;
         while !parts.is_empty() {
-            let tag = parts.tag().map_err(|error| place.error(error))?;
+            let tag = parts.tag().map_err(|error| target.error(error))?;
             if tag.number == 2 && tag.wire == wire::LENGTH {
-                let value = parts.delimited().map_err(|error| place.error(error))?;
+                let value = parts.delimited().map_err(|error| target.error(error))?;
                 self.message(layout, &mut Reader::new(value), child, depth, None)?;
                 found = true;
             } else {
-                parts.skip(tag, depth).map_err(|error| place.error(error))?;
+                parts
+                    .skip(tag, depth)
+                    .map_err(|error| target.error(error))?;
             }
         }
         if !found {
@@ -332,16 +334,16 @@ impl<S: Sink> Decoder<'_, S> {
 
     /// One value that is not a plain message; none for a number that a closed enum does not have.
     #[inline]
-    fn value<'b>(
+    fn value(
         &mut self,
-        place: &Place<'_, S::Object>,
+        target: &Target<'_, S::Object>,
         field: &Field,
         reader: &mut Reader<'b>,
         depth: usize,
     ) -> Result<Option<Scalar<'b>>, S::Error> {
         let value = match field.kind {
             Kind::Enum(id) => {
-                let number = reader.varint().map_err(|error| place.error(error))? as i32;
+                let number = reader.varint().map_err(|error| target.error(error))? as i32;
                 let closed = self
                     .schema
                     .enumeration(id)
@@ -352,10 +354,10 @@ impl<S: Sink> Decoder<'_, S> {
                 Scalar::Enum(number)
             }
             Kind::Message(_) => {
-                let bytes = reader.delimited().map_err(|error| place.error(error))?;
-                well_known(field, bytes, depth).map_err(|error| place.error(error))?
+                let bytes = reader.delimited().map_err(|error| target.error(error))?;
+                well_known(field, bytes, depth).map_err(|error| target.error(error))?
             }
-            kind => scalar(kind, field.utf8, reader).map_err(|error| place.error(error))?,
+            kind => scalar(kind, field.utf8, reader).map_err(|error| target.error(error))?,
         };
         Ok(Some(value))
     }
@@ -363,13 +365,13 @@ impl<S: Sink> Decoder<'_, S> {
     /// Keeps one number of a packed list as if it had stood alone.
     fn unknown_enum(
         &mut self,
-        place: &Place<'_, S::Object>,
+        target: &Target<'_, S::Object>,
         number: &[u8],
     ) -> Result<(), S::Error> {
         let mut raw = Vec::with_capacity(16);
-        wire::put_varint(&mut raw, place.field.tag());
+        wire::put_varint(&mut raw, target.field.tag());
         raw.extend_from_slice(number);
-        self.sink.unknown(place.object, &raw)
+        self.sink.unknown(target.object, &raw)
     }
 
     fn default_of(&self, field: &Field) -> Scalar<'static> {
@@ -402,15 +404,15 @@ impl<S: Sink> Decoder<'_, S> {
     }
 }
 
-/// Where a value belongs, also for error messages.
-struct Place<'a, O> {
+/// The field that a value belongs to: where it goes, and what an error names.
+struct Target<'a, O> {
     layout: &'a Layout,
     index: usize,
     field: &'a Field,
     object: O,
 }
 
-impl<O> Place<'_, O> {
+impl<O> Target<'_, O> {
     #[cold]
     fn error<E: From<DecodeError>>(&self, problem: WireError) -> E {
         E::from(DecodeError::Field {
@@ -487,7 +489,7 @@ pub(super) fn timestamp(bytes: &[u8]) -> Result<Scalar<'static>, WireError> {
         match (tag.number, tag.wire) {
             (1, wire::VARINT) => seconds = reader.varint()? as i64,
             (2, wire::VARINT) => nanos = reader.varint()? as i32,
-            _ => reader.skip(tag, DEEPEST)?,
+            _ => reader.skip(tag, MAX_DEPTH)?,
         }
     }
     Ok(Scalar::Timestamp { seconds, nanos })
@@ -507,7 +509,7 @@ pub(super) fn wrapper(kind: Kind, bytes: &[u8]) -> Result<Scalar<'_>, WireError>
         if tag.number == 1 && tag.wire == kind.wire() {
             value = scalar(kind, true, &mut reader)?;
         } else {
-            reader.skip(tag, DEEPEST)?;
+            reader.skip(tag, MAX_DEPTH)?;
         }
     }
     Ok(value)

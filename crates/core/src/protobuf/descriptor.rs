@@ -1,7 +1,7 @@
 //! `google/protobuf/descriptor.proto`, as much of it as layouts need, read from its own wire format.
 
 use super::error::WireError;
-use super::wire::{LENGTH, Reader, VARINT};
+use super::wire::{self, LENGTH, Reader, VARINT};
 
 type Result<T> = std::result::Result<T, WireError>;
 
@@ -85,7 +85,7 @@ fn each(bytes: &[u8], mut visit: impl FnMut(u32, Part<'_>) -> Result<()>) -> Res
         match tag.wire {
             VARINT => visit(tag.number, Part::Number(reader.varint()?))?,
             LENGTH => visit(tag.number, Part::Bytes(reader.delimited()?))?,
-            _ => reader.skip(tag, super::DEEPEST)?,
+            _ => reader.skip(tag, wire::MAX_DEPTH)?,
         }
     }
     Ok(())
@@ -124,8 +124,8 @@ impl FileProto {
 
 impl MessageProto {
     fn parse(bytes: &[u8], depth: usize) -> Result<Self> {
-        if depth > super::DEEPEST {
-            return Err(WireError::TooDeep(super::DEEPEST));
+        if depth > wire::MAX_DEPTH {
+            return Err(WireError::TooDeep(wire::MAX_DEPTH));
         }
         let mut message = Self::default();
         each(bytes, |number, part| {

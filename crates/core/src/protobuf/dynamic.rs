@@ -145,5 +145,5 @@ fn text(bytes: &[u8]) -> Result<String> {
 fn deeper(depth: usize) -> Result<usize> {
     depth
         .checked_sub(1)
-        .ok_or(WireError::TooDeep(super::DEEPEST))
+        .ok_or(WireError::TooDeep(wire::MAX_DEPTH))
 }

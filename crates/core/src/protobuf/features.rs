@@ -1,7 +1,7 @@
 //! What differs between proto2, proto3 and the editions, as the features that editions made of it.
 
 use super::error::WireError;
-use super::wire::Reader;
+use super::wire::{self, Reader};
 
 /// Features in force at one place; each is inherited from the surrounding one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Features {
         while !reader.is_empty() {
             let tag = reader.tag()?;
             if tag.wire != super::wire::VARINT {
-                reader.skip(tag, super::DEEPEST)?;
+                reader.skip(tag, wire::MAX_DEPTH)?;
                 continue;
             }
             let value = reader.varint()?;

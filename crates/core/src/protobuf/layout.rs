@@ -2,8 +2,35 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::schema::{EnumId, LayoutId};
 use super::wire;
+
+/// A message type of a [`Schema`](super::Schema).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LayoutId(u32);
+
+/// An enum of a [`Schema`](super::Schema).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EnumId(u32);
+
+impl LayoutId {
+    pub(super) fn new(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl EnumId {
+    pub(super) fn new(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A message type. Fields are in the order of their numbers, which is the order they are written in.
 #[derive(Debug, Clone)]

@@ -14,14 +14,16 @@ mod schema;
 mod tree;
 pub mod wire;
 
-pub use decode::{DEEPEST, Scalar, Sink, decode};
+pub use decode::{Scalar, Sink, decode};
 pub use dynamic::Dynamic;
 pub use error::{DecodeError, SchemaError, WireError};
 pub use layout::{
-    Cardinality, Enumeration, Field, Kind, Layout, MapEntry, Oneof, Presence, WellKnown,
+    Cardinality, EnumId, Enumeration, Field, Kind, Layout, LayoutId, MapEntry, Oneof, Presence,
+    WellKnown,
 };
-pub use schema::{EnumId, LayoutId, Schema};
+pub use schema::Schema;
 pub use tree::{Leaf, Node, Slot, Tree};
+pub use wire::MAX_DEPTH;
 
 #[cfg(test)]
 mod fuzz;

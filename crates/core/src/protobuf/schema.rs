@@ -6,28 +6,11 @@ use super::descriptor::{EnumProto, FieldProto, FileProto, MessageProto};
 use super::error::SchemaError;
 use super::features::{EDITIONS, Features, FieldPresence, PROTO2, PROTO3};
 use super::layout::{
-    Cardinality, Enumeration, Field, Kind, Layout, Lookup, MapEntry, Oneof, Presence, WellKnown,
+    Cardinality, EnumId, Enumeration, Field, Kind, Layout, LayoutId, Lookup, MapEntry, Oneof,
+    Presence, WellKnown,
 };
 
 type Result<T> = std::result::Result<T, SchemaError>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LayoutId(u32);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct EnumId(u32);
-
-impl LayoutId {
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl EnumId {
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 #[derive(Debug, Clone, Copy)]
 enum Type {
@@ -145,7 +128,7 @@ impl Schema {
     ) -> Result<()> {
         let features = features.overridden(&proto.features)?;
         let name = join(scope, &proto.name);
-        let id = LayoutId(self.layouts.len() as u32);
+        let id = LayoutId::new(self.layouts.len());
         self.layouts.push(Layout {
             name: name.clone(),
             fields: Vec::new(),
@@ -182,7 +165,7 @@ impl Schema {
         for (index, (_, number)) in proto.values.iter().enumerate() {
             numbers.entry(*number).or_insert(index);
         }
-        let id = EnumId(self.enums.len() as u32);
+        let id = EnumId::new(self.enums.len());
         self.enums.push(Enumeration {
             name: name.clone(),
             open: features.overridden(&proto.features)?.open_enum,

@@ -1,54 +1,54 @@
-//! A decoded message as a tree, for what needs all of it at once and no PHP: JSON, and the tests.
+//! A decoded message as a tree, for what needs all of it at once and no PHP: JSON, and the tests. Text and bytes stay where they are.
 
 use super::decode::{Scalar, Sink, decode};
 use super::dynamic::Dynamic;
 use super::error::DecodeError;
-use super::layout::{Field, MapEntry};
-use super::schema::{LayoutId, Schema};
+use super::layout::{Field, LayoutId, MapEntry};
+use super::schema::Schema;
 
 /// All messages of one decoding; the first is the outermost.
 #[derive(Debug, Default)]
-pub struct Tree {
-    nodes: Vec<Node>,
+pub struct Tree<'b> {
+    nodes: Vec<Node<'b>>,
 }
 
 #[derive(Debug)]
-pub struct Node {
+pub struct Node<'b> {
     pub layout: LayoutId,
     /// By the index of the field.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<Slot<'b>>,
 }
 
 #[derive(Debug, Clone)]
-pub enum Slot {
+pub enum Slot<'b> {
     Unset,
-    One(Leaf),
-    List(Vec<Leaf>),
+    One(Leaf<'b>),
+    List(Vec<Leaf<'b>>),
     /// In the order of the wire; of a repeated key the last value counts.
-    Map(Vec<(Leaf, Leaf)>),
+    Map(Vec<(Leaf<'b>, Leaf<'b>)>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Leaf {
+pub enum Leaf<'b> {
     Int(i64),
     Float(f64),
     Bool(bool),
-    Text(Vec<u8>),
-    Bytes(Vec<u8>),
+    Text(&'b [u8]),
+    Bytes(&'b [u8]),
     Enum(i32),
     Timestamp { seconds: i64, nanos: i32 },
     Dynamic(Dynamic),
     Message(usize),
 }
 
-impl From<Scalar<'_>> for Leaf {
-    fn from(scalar: Scalar<'_>) -> Self {
+impl<'b> From<Scalar<'b>> for Leaf<'b> {
+    fn from(scalar: Scalar<'b>) -> Self {
         match scalar {
             Scalar::Int(number) => Self::Int(number),
             Scalar::Float(number) => Self::Float(number),
             Scalar::Bool(value) => Self::Bool(value),
-            Scalar::Text(bytes) => Self::Text(bytes.to_vec()),
-            Scalar::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+            Scalar::Text(bytes) => Self::Text(bytes),
+            Scalar::Bytes(bytes) => Self::Bytes(bytes),
             Scalar::Enum(number) => Self::Enum(number),
             Scalar::Timestamp { seconds, nanos } => Self::Timestamp { seconds, nanos },
             Scalar::Dynamic(value) => Self::Dynamic(value),
@@ -56,8 +56,8 @@ impl From<Scalar<'_>> for Leaf {
     }
 }
 
-impl Tree {
-    pub fn decode(schema: &Schema, layout: LayoutId, bytes: &[u8]) -> Result<Self, DecodeError> {
+impl<'b> Tree<'b> {
+    pub fn decode(schema: &Schema, layout: LayoutId, bytes: &'b [u8]) -> Result<Self, DecodeError> {
         let mut sink = TreeSink {
             schema,
             tree: Self::default(),
@@ -67,17 +67,17 @@ impl Tree {
         Ok(sink.tree)
     }
 
-    pub fn node(&self, index: usize) -> Option<&Node> {
+    pub fn node(&self, index: usize) -> Option<&Node<'b>> {
         self.nodes.get(index)
     }
 }
 
-struct TreeSink<'s> {
+struct TreeSink<'s, 'b> {
     schema: &'s Schema,
-    tree: Tree,
+    tree: Tree<'b>,
 }
 
-impl TreeSink<'_> {
+impl<'b> TreeSink<'_, 'b> {
     fn node(&mut self, layout: LayoutId) -> usize {
         let fields = self.schema.layout(layout).map_or(0, |l| l.fields.len());
         self.tree.nodes.push(Node {
@@ -94,7 +94,7 @@ impl TreeSink<'_> {
         }
     }
 
-    fn slot(&mut self, object: usize, index: usize) -> Option<&mut Slot> {
+    fn slot(&mut self, object: usize, index: usize) -> Option<&mut Slot<'b>> {
         self.tree.nodes.get_mut(object)?.slots.get_mut(index)
     }
 
@@ -113,7 +113,7 @@ impl TreeSink<'_> {
         }
     }
 
-    fn push_leaf(&mut self, object: usize, index: usize, leaf: Leaf) {
+    fn push_leaf(&mut self, object: usize, index: usize, leaf: Leaf<'b>) {
         match self.slot(object, index) {
             Some(Slot::List(list)) => list.push(leaf),
             Some(slot) => *slot = Slot::List(vec![leaf]),
@@ -121,7 +121,7 @@ impl TreeSink<'_> {
         }
     }
 
-    fn insert_leaf(&mut self, object: usize, index: usize, key: Leaf, leaf: Leaf) {
+    fn insert_leaf(&mut self, object: usize, index: usize, key: Leaf<'b>, leaf: Leaf<'b>) {
         match self.slot(object, index) {
             Some(Slot::Map(entries)) => entries.push((key, leaf)),
             Some(slot) => *slot = Slot::Map(vec![(key, leaf)]),
@@ -130,7 +130,7 @@ impl TreeSink<'_> {
     }
 }
 
-impl Sink for TreeSink<'_> {
+impl<'b> Sink<'b> for TreeSink<'_, 'b> {
     type Object = usize;
     type Error = DecodeError;
 
@@ -139,7 +139,7 @@ impl Sink for TreeSink<'_> {
         object: usize,
         index: usize,
         field: &Field,
-        value: Scalar<'_>,
+        value: Scalar<'b>,
     ) -> Result<(), DecodeError> {
         self.clear_siblings(object, index, field);
         if let Some(slot) = self.slot(object, index) {
@@ -153,7 +153,7 @@ impl Sink for TreeSink<'_> {
         object: usize,
         index: usize,
         _: &Field,
-        value: Scalar<'_>,
+        value: Scalar<'b>,
     ) -> Result<(), DecodeError> {
         self.push_leaf(object, index, value.into());
         Ok(())
@@ -164,8 +164,8 @@ impl Sink for TreeSink<'_> {
         object: usize,
         index: usize,
         _: &MapEntry,
-        key: Scalar<'_>,
-        value: Scalar<'_>,
+        key: Scalar<'b>,
+        value: Scalar<'b>,
     ) -> Result<(), DecodeError> {
         self.insert_leaf(object, index, key.into(), value.into());
         Ok(())
@@ -199,7 +199,7 @@ impl Sink for TreeSink<'_> {
         object: usize,
         index: usize,
         entry: &MapEntry,
-        key: Scalar<'_>,
+        key: Scalar<'b>,
     ) -> Result<usize, DecodeError> {
         let child = self.child_of(&entry.value);
         self.insert_leaf(object, index, key.into(), Leaf::Message(child));

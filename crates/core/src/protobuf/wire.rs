@@ -4,6 +4,9 @@ use super::error::WireError;
 
 type Result<T> = std::result::Result<T, WireError>;
 
+/// How deep messages, groups and maps may be nested, as in the other implementations.
+pub const MAX_DEPTH: usize = 100;
+
 pub const VARINT: u8 = 0;
 pub const FIXED64: u8 = 1;
 pub const LENGTH: u8 = 2;
@@ -131,9 +134,7 @@ impl<'a> Reader<'a> {
     }
 
     fn skip_group(&mut self, number: u32, depth: usize) -> Result<()> {
-        let depth = depth
-            .checked_sub(1)
-            .ok_or(WireError::TooDeep(super::DEEPEST))?;
+        let depth = depth.checked_sub(1).ok_or(WireError::TooDeep(MAX_DEPTH))?;
         while !self.is_empty() {
             let tag = self.tag()?;
             if tag.wire == GROUP_END {

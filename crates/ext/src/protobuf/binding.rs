@@ -13,7 +13,8 @@ use weft_core::protobuf::{
     Cardinality, EnumId, Enumeration, Field, Kind, Layout, LayoutId, Presence, Schema, WellKnown,
 };
 
-use super::{registry, schema as refused, slot};
+use super::failure::schema as refused;
+use super::{schema_files, slot};
 use crate::array::{entries, values};
 
 /// Bound once per class and request.
@@ -55,10 +56,11 @@ impl Binding {
                 "{name} must not extend a class of an extension"
             )));
         }
-        let file = registry::text(&registry::call(&name, "file")?, &name, "file")?;
-        registry::add_file(&file, 0)?;
-        let type_name = registry::text(&registry::call(&name, "typeName")?, &name, "typeName")?;
-        let schema = registry::schema();
+        let file = schema_files::text(&schema_files::call(&name, "file")?, &name, "file")?;
+        schema_files::add_file(&file, 0)?;
+        let type_name =
+            schema_files::text(&schema_files::call(&name, "typeName")?, &name, "typeName")?;
+        let schema = schema_files::schema();
         let layout_id = schema.message(&type_name).ok_or_else(|| {
             refused(format!(
                 "{file} has no message {type_name}, which {name} names"
@@ -213,7 +215,7 @@ fn scalar_type(kind: Kind) -> &'static str {
 }
 
 fn class_of(type_name: &str) -> PhpResult<String> {
-    registry::class_of(type_name)
+    schema_files::class_of(type_name)
         .ok_or_else(|| refused(format!("no class was generated for the type {type_name}")))
 }
 

@@ -6,7 +6,6 @@ use ext_php_rs::zend::ClassEntry;
 use weft_core::protobuf::WellKnown;
 use weft_core::protobuf::wire::{self, put_delimited};
 
-use super::encode::properties;
 use super::slot::{self, Key, Value};
 use crate::held::Held;
 
@@ -55,7 +54,9 @@ fn object_value(out: &mut Vec<u8>, object: *mut zend_object, depth: usize) -> Re
         .and_then(ClassEntry::name)
         .unwrap_or_default();
     match class {
-        "stdClass" => nested(out, 0x2A, |out| structure(out, properties(object), depth)),
+        "stdClass" => nested(out, 0x2A, |out| {
+            structure(out, slot::properties(object), depth)
+        }),
         "Weft\\Protobuf\\WellKnown\\NullValue" => {
             out.extend_from_slice(&[0x08, 0]);
             Ok(())

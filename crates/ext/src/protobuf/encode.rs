@@ -4,17 +4,18 @@ use std::cell::RefCell;
 use std::fmt::Display;
 
 use ext_php_rs::exception::{PhpException, PhpResult};
-use ext_php_rs::ffi::{self, HashTable, zend_object};
+use ext_php_rs::ffi::{HashTable, zend_object};
 use ext_php_rs::types::{ZendObject, Zval};
 
 use weft_core::protobuf::wire::{self, put_delimited, put_varint};
 use weft_core::protobuf::{
-    Cardinality, DEEPEST, Field, Kind, Layout, MapEntry, Presence, Schema, WellKnown,
+    Cardinality, Field, Kind, Layout, MAX_DEPTH, MapEntry, Presence, Schema, WellKnown,
 };
 
 use super::binding::{Binding, EnumBinding};
+use super::failure::schema as refused;
 use super::slot::{self, Key, Value};
-use super::{dynamic, registry};
+use super::{dynamic, registry, schema_files};
 use crate::failure::Failure;
 use crate::held::Held;
 
@@ -23,18 +24,18 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A buffer that has grown above this is not kept.
-const KEPT: usize = 64 * 1024;
+/// A buffer that has grown above this is freed.
+const MAX_KEPT_BUFFER: usize = 64 * 1024;
 
 /// Encodes a message and hands its bytes to `finish`.
 pub fn encode<T>(message: &mut ZendObject, finish: impl FnOnce(&[u8]) -> T) -> PhpResult<T> {
     let binding = registry::of_class(message.ce)?;
-    let schema = registry::schema();
+    let schema = schema_files::schema();
     let mut out = BUFFER.with(RefCell::take);
     out.clear();
-    let outcome = Encoder { schema: &schema }.message(&mut out, message, &binding, DEEPEST);
+    let outcome = Encoder { schema: &schema }.message(&mut out, message, &binding, MAX_DEPTH);
     let result = outcome.map(|()| finish(&out));
-    if out.capacity() <= KEPT {
+    if out.capacity() <= MAX_KEPT_BUFFER {
         BUFFER.with(|buffer| buffer.replace(out));
     }
     result
@@ -46,12 +47,12 @@ struct Encoder<'s> {
 
 /// The field that is being written, for error messages.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct FieldContext<'a> {
     layout: &'a Layout,
     field: &'a Field,
 }
 
-impl Place<'_> {
+impl FieldContext<'_> {
     #[cold]
     fn refuse(&self, problem: impl Display) -> PhpException {
         let Self { layout, field } = self;
@@ -75,14 +76,11 @@ impl Encoder<'_> {
         depth: usize,
     ) -> PhpResult<()> {
         let Some(layout) = self.schema.layout(binding.layout) else {
-            return Err(super::schema(format!(
-                "{} is not known",
-                binding.class_name
-            )));
+            return Err(refused(format!("{} is not known", binding.class_name)));
         };
         let Some(depth) = depth.checked_sub(1) else {
             let text = format!(
-                "Cannot encode {}: it is nested deeper than {DEEPEST} levels",
+                "Cannot encode {}: it is nested deeper than {MAX_DEPTH} levels",
                 layout.name
             );
             return Err(Failure::new("protobuf.encode", text).into());
@@ -92,8 +90,8 @@ impl Encoder<'_> {
             // SAFETY: the caller holds the object, and the slot is one of its class. The value is used, or held, before PHP
             // code runs that could overwrite the slot.
             let value = unsafe { slot::read(slot::at(object, index)) };
-            let place = Place { layout, field };
-            self.field(out, place, cases.as_ref(), value, depth)?;
+            let field_context = FieldContext { layout, field };
+            self.field(out, field_context, cases.as_ref(), value, depth)?;
         }
         // SAFETY: as above.
         if let Value::Text(unknown) = unsafe { slot::read(slot::at(object, binding.unknown)) } {
@@ -107,28 +105,28 @@ impl Encoder<'_> {
     fn field(
         &self,
         out: &mut Vec<u8>,
-        place: Place<'_>,
+        field_context: FieldContext<'_>,
         cases: Option<&EnumBinding>,
         value: Value,
         depth: usize,
     ) -> PhpResult<()> {
-        match &place.field.cardinality {
+        match &field_context.field.cardinality {
             Cardinality::Singular(presence) => match value {
                 Value::Absent if *presence == Presence::Required => {
-                    Err(place.refuse("is required and not set"))
+                    Err(field_context.refuse("is required and not set"))
                 }
                 Value::Absent => Ok(()),
-                _ => self.single(out, place, cases, value, *presence, depth),
+                _ => self.single(out, field_context, cases, value, *presence, depth),
             },
             Cardinality::Repeated { packed } => match value {
-                Value::Array(array) => self.list(out, place, cases, array, *packed, depth),
+                Value::Array(array) => self.list(out, field_context, cases, array, *packed, depth),
                 Value::Absent => Ok(()),
-                other => Err(place.mismatch("array", other)),
+                other => Err(field_context.mismatch("array", other)),
             },
             Cardinality::Map(entry) => match value {
-                Value::Array(array) => self.map(out, place, entry, cases, array, depth),
+                Value::Array(array) => self.map(out, field_context, entry, cases, array, depth),
                 Value::Absent => Ok(()),
-                other => Err(place.mismatch("array", other)),
+                other => Err(field_context.mismatch("array", other)),
             },
         }
     }
@@ -137,7 +135,7 @@ impl Encoder<'_> {
     fn single(
         &self,
         out: &mut Vec<u8>,
-        place: Place<'_>,
+        field_context: FieldContext<'_>,
         cases: Option<&EnumBinding>,
         value: Value,
         presence: Presence,
@@ -145,7 +143,7 @@ impl Encoder<'_> {
     ) -> PhpResult<()> {
         if presence == Presence::Implicit {
             let number = match value {
-                Value::Object(object) => number_of(place, cases, object)?,
+                Value::Object(object) => number_of(field_context, cases, object)?,
                 Value::Int(number) => number,
                 Value::Float(number) => i64::from(number.to_bits() != 0),
                 Value::Bool(value) => value.into(),
@@ -157,8 +155,8 @@ impl Encoder<'_> {
                 return Ok(());
             }
         }
-        put_varint(out, place.field.tag());
-        self.value(out, place, place.field, cases, value, depth)
+        put_varint(out, field_context.field.tag());
+        self.value(out, field_context, field_context.field, cases, value, depth)
     }
 
     /// A value without its tag.
@@ -166,40 +164,44 @@ impl Encoder<'_> {
     fn value(
         &self,
         out: &mut Vec<u8>,
-        place: Place<'_>,
+        field_context: FieldContext<'_>,
         field: &Field,
         cases: Option<&EnumBinding>,
         value: Value,
         depth: usize,
     ) -> PhpResult<()> {
         match field.kind {
-            Kind::Message(_) | Kind::Group(_) => self.nested(out, place, field, value, depth),
+            Kind::Message(_) | Kind::Group(_) => {
+                self.nested(out, field_context, field, value, depth)
+            }
             Kind::Enum(_) => {
                 let number = match value {
-                    Value::Object(object) => number_of(place, cases, object)?,
+                    Value::Object(object) => number_of(field_context, cases, object)?,
                     Value::Int(number) if !cases.is_some_and(|cases| cases.closed) => number,
-                    other => return Err(place.mismatch(expected_enum(cases).as_str(), other)),
+                    other => {
+                        return Err(field_context.mismatch(expected_enum(cases).as_str(), other));
+                    }
                 };
                 let number = i32::try_from(number).map_err(|_| {
-                    place.refuse(format_args!("holds {number}, which is no 32-bit number"))
+                    field_context.refuse(format_args!("holds {number}, which is no 32-bit number"))
                 })?;
                 put_varint(out, i64::from(number) as u64);
                 Ok(())
             }
-            kind => scalar(out, place, kind, field.utf8, value),
+            kind => scalar(out, field_context, kind, field.utf8, value),
         }
     }
 
     fn nested(
         &self,
         out: &mut Vec<u8>,
-        place: Place<'_>,
+        field_context: FieldContext<'_>,
         field: &Field,
         value: Value,
         depth: usize,
     ) -> PhpResult<()> {
         if let Kind::Group(_) = field.kind {
-            self.child(out, place, field, value, depth)?;
+            self.child(out, field_context, field, value, depth)?;
             put_varint(
                 out,
                 u64::from(field.number) << 3 | u64::from(wire::GROUP_END),
@@ -208,12 +210,11 @@ impl Encoder<'_> {
         }
         let start = wire::open(out);
         match field.well_known {
-            None => self.child(out, place, field, value, depth)?,
-            Some(WellKnown::Timestamp) => timestamp(out, place, value)?,
-            Some(WellKnown::Wrapper(kind)) => wrapper(out, place, kind, value)?,
-            Some(kind) => {
-                dynamic::put(out, kind, value, depth).map_err(|problem| place.refuse(problem))?
-            }
+            None => self.child(out, field_context, field, value, depth)?,
+            Some(WellKnown::Timestamp) => timestamp(out, field_context, value)?,
+            Some(WellKnown::Wrapper(kind)) => wrapper(out, field_context, kind, value)?,
+            Some(kind) => dynamic::put(out, kind, value, depth)
+                .map_err(|problem| field_context.refuse(problem))?,
         }
         wire::close(out, start);
         Ok(())
@@ -222,7 +223,7 @@ impl Encoder<'_> {
     fn child(
         &self,
         out: &mut Vec<u8>,
-        place: Place<'_>,
+        field_context: FieldContext<'_>,
         field: &Field,
         value: Value,
         depth: usize,
@@ -247,19 +248,19 @@ impl Encoder<'_> {
                 let found = unsafe { (*object).ce.as_ref() }
                     .and_then(|class| class.name())
                     .unwrap_or_default();
-                Err(place.refuse(format_args!(
+                Err(field_context.refuse(format_args!(
                     "holds {found}, expected {}",
                     binding.class_name
                 )))
             }
-            other => Err(place.mismatch(&binding.class_name, other)),
+            other => Err(field_context.mismatch(&binding.class_name, other)),
         }
     }
 
     fn list(
         &self,
         out: &mut Vec<u8>,
-        place: Place<'_>,
+        field_context: FieldContext<'_>,
         cases: Option<&EnumBinding>,
         array: *mut HashTable,
         packed: bool,
@@ -272,14 +273,14 @@ impl Encoder<'_> {
             }
             Held::array_at(array)
         };
-        let field = place.field;
+        let field = field_context.field;
         if packed {
             put_varint(out, field.packed_tag());
             let start = wire::open(out);
             // SAFETY: held.
             unsafe {
                 slot::each(array, |_, value| {
-                    self.value(out, place, field, cases, value, depth)
+                    self.value(out, field_context, field, cases, value, depth)
                 })?;
             }
             wire::close(out, start);
@@ -289,7 +290,7 @@ impl Encoder<'_> {
         unsafe {
             slot::each(array, |_, value| {
                 put_varint(out, field.tag());
-                self.value(out, place, field, cases, value, depth)
+                self.value(out, field_context, field, cases, value, depth)
             })
         }
     }
@@ -297,7 +298,7 @@ impl Encoder<'_> {
     fn map(
         &self,
         out: &mut Vec<u8>,
-        place: Place<'_>,
+        field_context: FieldContext<'_>,
         entry: &MapEntry,
         cases: Option<&EnumBinding>,
         array: *mut HashTable,
@@ -313,12 +314,12 @@ impl Encoder<'_> {
         // SAFETY: held.
         unsafe {
             slot::each(array, |key, value| {
-                put_varint(out, place.field.tag());
+                put_varint(out, field_context.field.tag());
                 let start = wire::open(out);
                 put_varint(out, entry.key.tag());
-                map_key(out, place, &entry.key, key)?;
+                map_key(out, field_context, &entry.key, key)?;
                 put_varint(out, entry.value.tag());
-                self.value(out, place, &entry.value, cases, value, depth)?;
+                self.value(out, field_context, &entry.value, cases, value, depth)?;
                 wire::close(out, start);
                 Ok(())
             })
@@ -371,36 +372,49 @@ fn expected_enum(cases: Option<&EnumBinding>) -> String {
 
 #[inline]
 fn number_of(
-    place: Place<'_>,
+    field_context: FieldContext<'_>,
     cases: Option<&EnumBinding>,
     object: *mut zend_object,
 ) -> PhpResult<i64> {
     // SAFETY: the message holds the object.
     match cases.and_then(|cases| unsafe { cases.number(object) }) {
         Some(number) => Ok(number),
-        None => Err(place.mismatch(&expected_enum(cases), Value::Object(object))),
+        None => Err(field_context.mismatch(&expected_enum(cases), Value::Object(object))),
     }
 }
 
-fn map_key(out: &mut Vec<u8>, place: Place<'_>, field: &Field, key: Key) -> PhpResult<()> {
+fn map_key(
+    out: &mut Vec<u8>,
+    field_context: FieldContext<'_>,
+    field: &Field,
+    key: Key,
+) -> PhpResult<()> {
     match (field.kind, key) {
         (Kind::String, Key::Index(number)) => put_delimited(out, number.to_string().as_bytes()),
         (Kind::String, Key::Text(string)) => {
-            return scalar(out, place, Kind::String, field.utf8, Value::Text(string));
+            return scalar(
+                out,
+                field_context,
+                Kind::String,
+                field.utf8,
+                Value::Text(string),
+            );
         }
         (Kind::Bool, Key::Index(number @ (0 | 1))) => put_varint(out, number as u64),
         (Kind::Bool, Key::Index(number)) => {
-            return Err(place.refuse(format_args!(
+            return Err(field_context.refuse(format_args!(
                 "has the key {number}, expected 0 or 1 for a bool"
             )));
         }
         (kind, Key::Index(number)) => {
-            return scalar(out, place, kind, field.utf8, Value::Int(number));
+            return scalar(out, field_context, kind, field.utf8, Value::Int(number));
         }
         (_, Key::Text(string)) => {
             // SAFETY: the array that is held holds its keys.
             let text = String::from_utf8_lossy(unsafe { slot::bytes(string) }).into_owned();
-            return Err(place.refuse(format_args!("has the key \"{text}\", expected an int")));
+            return Err(
+                field_context.refuse(format_args!("has the key \"{text}\", expected an int"))
+            );
         }
     }
     Ok(())
@@ -409,7 +423,7 @@ fn map_key(out: &mut Vec<u8>, place: Place<'_>, field: &Field, key: Key) -> PhpR
 #[inline]
 fn scalar(
     out: &mut Vec<u8>,
-    place: Place<'_>,
+    field_context: FieldContext<'_>,
     kind: Kind,
     utf8: bool,
     value: Value,
@@ -417,51 +431,56 @@ fn scalar(
     match kind {
         Kind::String | Kind::Bytes => {
             let Value::Text(string) = value else {
-                return Err(place.mismatch("string", value));
+                return Err(field_context.mismatch("string", value));
             };
             // SAFETY: the message, or an array that is held, holds the string.
             let bytes = unsafe { slot::bytes(string) };
             if kind == Kind::String && utf8 && std::str::from_utf8(bytes).is_err() {
-                return Err(place.refuse("is not UTF-8; binary data needs the type bytes"));
+                return Err(field_context.refuse("is not UTF-8; binary data needs the type bytes"));
             }
             put_delimited(out, bytes);
         }
-        Kind::Double => out.extend_from_slice(&float(place, value)?.to_le_bytes()),
-        Kind::Float => out.extend_from_slice(&(float(place, value)? as f32).to_le_bytes()),
+        Kind::Double => out.extend_from_slice(&float(field_context, value)?.to_le_bytes()),
+        Kind::Float => out.extend_from_slice(&(float(field_context, value)? as f32).to_le_bytes()),
         Kind::Bool => match value {
             Value::Bool(value) => out.push(value.into()),
-            other => return Err(place.mismatch("bool", other)),
+            other => return Err(field_context.mismatch("bool", other)),
         },
         _ => {
             let Value::Int(number) = value else {
-                return Err(place.mismatch("int", value));
+                return Err(field_context.mismatch("int", value));
             };
-            return integer(out, place, kind, number);
+            return integer(out, field_context, kind, number);
         }
     }
     Ok(())
 }
 
-fn float(place: Place<'_>, value: Value) -> PhpResult<f64> {
+fn float(field_context: FieldContext<'_>, value: Value) -> PhpResult<f64> {
     match value {
         Value::Float(number) => Ok(number),
         Value::Int(number) => Ok(number as f64),
-        other => Err(place.mismatch("float", other)),
+        other => Err(field_context.mismatch("float", other)),
     }
 }
 
 #[inline]
-fn integer(out: &mut Vec<u8>, place: Place<'_>, kind: Kind, number: i64) -> PhpResult<()> {
+fn integer(
+    out: &mut Vec<u8>,
+    field_context: FieldContext<'_>,
+    kind: Kind,
+    number: i64,
+) -> PhpResult<()> {
     let signed = || {
         i32::try_from(number).map_err(|_| {
-            place.refuse(format_args!(
+            field_context.refuse(format_args!(
                 "holds {number}, which is no signed 32-bit number"
             ))
         })
     };
     let unsigned = || {
         u32::try_from(number).map_err(|_| {
-            place.refuse(format_args!(
+            field_context.refuse(format_args!(
                 "holds {number}, which is no unsigned 32-bit number"
             ))
         })
@@ -479,7 +498,12 @@ fn integer(out: &mut Vec<u8>, place: Place<'_>, kind: Kind, number: i64) -> PhpR
     Ok(())
 }
 
-fn wrapper(out: &mut Vec<u8>, place: Place<'_>, kind: Kind, value: Value) -> PhpResult<()> {
+fn wrapper(
+    out: &mut Vec<u8>,
+    field_context: FieldContext<'_>,
+    kind: Kind,
+    value: Value,
+) -> PhpResult<()> {
     let is_default = match value {
         Value::Int(number) => number == 0,
         Value::Float(number) => number.to_bits() == 0,
@@ -492,12 +516,12 @@ fn wrapper(out: &mut Vec<u8>, place: Place<'_>, kind: Kind, value: Value) -> Php
         return Ok(());
     }
     put_varint(out, 1 << 3 | u64::from(kind.wire()));
-    scalar(out, place, kind, true, value)
+    scalar(out, field_context, kind, true, value)
 }
 
-fn timestamp(out: &mut Vec<u8>, place: Place<'_>, value: Value) -> PhpResult<()> {
+fn timestamp(out: &mut Vec<u8>, field_context: FieldContext<'_>, value: Value) -> PhpResult<()> {
     let Value::Object(object) = value else {
-        return Err(place.mismatch("DateTimeInterface", value));
+        return Err(field_context.mismatch("DateTimeInterface", value));
     };
     // SAFETY: no PHP code has run since the object was read from what owns it.
     let held = unsafe { Held::object(object) };
@@ -512,7 +536,7 @@ fn timestamp(out: &mut Vec<u8>, place: Place<'_>, value: Value) -> PhpResult<()>
             .and_then(Zval::long)
     };
     let (Some(seconds), Some(nanos)) = (part(0), part(1)) else {
-        return Err(place.refuse(parts.string().unwrap_or_default()));
+        return Err(field_context.refuse(parts.string().unwrap_or_default()));
     };
     if seconds != 0 {
         out.push(0x08);
@@ -523,10 +547,4 @@ fn timestamp(out: &mut Vec<u8>, place: Place<'_>, value: Value) -> PhpResult<()>
         put_varint(out, nanos as u64);
     }
     Ok(())
-}
-
-/// The properties of a plain object, as a struct of them is written. Runs the initializer of a lazy object (PHP 8.4).
-pub fn properties(object: *mut zend_object) -> *mut HashTable {
-    // SAFETY: the caller holds the object; PHP builds or returns its table.
-    unsafe { ffi::zend_std_get_properties(object) }
 }

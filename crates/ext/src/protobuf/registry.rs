@@ -1,4 +1,4 @@
-//! What is known about message classes, until the request ends.
+//! The bindings of message classes, kept until the request ends.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -6,21 +6,17 @@ use std::rc::Rc;
 
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::ffi::{zend_class_entry, zend_lookup_class_ex};
-use ext_php_rs::types::{ZendStr, Zval};
-use ext_php_rs::zend::ClassEntry;
+use ext_php_rs::types::ZendStr;
 
-use weft_core::protobuf::{LayoutId, Schema};
+use weft_core::protobuf::LayoutId;
 
 use super::binding::Binding;
-use super::{schema as refused, unusable};
-use crate::array::entries;
+use super::failure::schema as refused;
+use super::schema_files::{self, class_of, schema};
 
 /// No borrow of it is held while PHP runs: binding a class loads files, which may use this again.
 #[derive(Default)]
 struct Registry {
-    schema: Rc<Schema>,
-    /// From a type's full name to the class it was generated as.
-    classes: HashMap<String, String>,
     by_layout: Vec<Option<Rc<Binding>>>,
     by_class: HashMap<usize, Rc<Binding>>,
 }
@@ -30,7 +26,7 @@ impl Registry {
     /// objects under construction point at it.
     fn keep(&mut self, class: *mut zend_class_entry, binding: Rc<Binding>) -> Rc<Binding> {
         let bound = Rc::clone(self.by_class.entry(class as usize).or_insert(binding));
-        if self.is_generated(&bound) {
+        if is_generated(&bound) {
             let index = bound.layout.index();
             if self.by_layout.len() <= index {
                 self.by_layout.resize(index + 1, None);
@@ -41,17 +37,17 @@ impl Registry {
         }
         bound
     }
+}
 
-    /// Whether this is the class that the message was generated as, which typed properties expect. Another class can name
-    /// the same message.
-    fn is_generated(&self, binding: &Binding) -> bool {
-        let layout = self.schema.layout(binding.layout);
-        let class = layout.and_then(|layout| self.classes.get(&layout.name));
-        class.is_some_and(|class| {
-            let class = class.strip_prefix('\\').unwrap_or(class);
-            class.eq_ignore_ascii_case(&binding.class_name)
-        })
-    }
+/// Whether this is the class that the message was generated as, which typed properties expect. Another class can name the same message.
+fn is_generated(binding: &Binding) -> bool {
+    let schema = schema();
+    let layout = schema.layout(binding.layout);
+    let class = layout.and_then(|layout| class_of(&layout.name));
+    class.is_some_and(|class| {
+        let class = class.strip_prefix('\\').unwrap_or(&class);
+        class.eq_ignore_ascii_case(&binding.class_name)
+    })
 }
 
 thread_local! {
@@ -62,18 +58,10 @@ fn with<T>(visit: impl FnOnce(&mut Registry) -> T) -> T {
     REGISTRY.with(|registry| visit(&mut registry.borrow_mut()))
 }
 
-/// Drops all of it: classes and enum cases do not outlive the request.
+/// Drops all bindings and the schema: classes and enum cases do not outlive the request.
 pub fn forget() {
     let _ = REGISTRY.try_with(RefCell::take);
-}
-
-/// The schema as it is now; files that are added later are in a later one.
-pub fn schema() -> Rc<Schema> {
-    with(|registry| Rc::clone(&registry.schema))
-}
-
-pub fn class_of(type_name: &str) -> Option<String> {
-    with(|registry| registry.classes.get(type_name).cloned())
+    schema_files::forget();
 }
 
 /// The binding of a class, by its name.
@@ -130,56 +118,4 @@ fn load(layout: LayoutId) -> PhpResult<Rc<Binding>> {
 fn bind(class: *mut zend_class_entry) -> PhpResult<Rc<Binding>> {
     let binding = Rc::new(Binding::of(class)?);
     Ok(with(|registry| registry.keep(class, binding)))
-}
-
-/// Adds a generated file and, before it, what it imports. `file` is the name of its class.
-pub fn add_file(file: &str, depth: usize) -> PhpResult<()> {
-    if depth > 1000 {
-        return Err(refused(format!("{file} imports itself")));
-    }
-    let name = text(&call(file, "name")?, file, "name")?;
-    if schema().contains_file(&name) {
-        return Ok(());
-    }
-    for dependency in strings(&call(file, "dependencies")?) {
-        // Imports that only bring options along are often not generated, and nothing here needs them.
-        if ClassEntry::try_find(&dependency.1).is_some() {
-            add_file(&dependency.1, depth + 1)?;
-        }
-    }
-    let descriptor = call(file, "descriptor")?;
-    let types = call(file, "types")?;
-    let bytes = descriptor
-        .zend_str()
-        .map(ZendStr::as_bytes)
-        .unwrap_or_default();
-    let mut schema = schema();
-    Rc::make_mut(&mut schema)
-        .add(bytes)
-        .map_err(|error| unusable(&error))?;
-    with(|registry| {
-        registry.schema = schema;
-        registry.classes.extend(strings(&types));
-    });
-    Ok(())
-}
-
-pub fn call(class: &str, method: &str) -> PhpResult<Zval> {
-    crate::convert::call(&format!("{class}::{method}"), vec![])
-}
-
-pub fn text(value: &Zval, class: &str, method: &str) -> PhpResult<String> {
-    value
-        .string()
-        .ok_or_else(|| refused(format!("{class}::{method}() must return a string")))
-}
-
-fn strings(array: &Zval) -> Vec<(String, String)> {
-    let entries = array.array().map(entries).into_iter().flatten();
-    entries
-        .filter_map(|(key, value)| {
-            let number = || key.long().map(|number| number.to_string());
-            Some((key.string().or_else(number)?, value.string()?))
-        })
-        .collect()
 }

@@ -14,7 +14,8 @@ use ext_php_rs::types::Zval;
 use weft_core::protobuf::{DecodeError, Dynamic, Field, MapEntry, Scalar, Sink, WellKnown};
 
 use super::binding::{Binding, EnumBinding};
-use super::{malformed, registry, slot};
+use super::failure::{malformed, schema};
+use super::{registry, schema_files, slot};
 
 /// An object under construction, released unless it is handed out.
 pub struct NewObject {
@@ -148,7 +149,7 @@ impl ObjectSink {
 
     fn new_child(&self, field: &Field) -> PhpResult<(Object, zval)> {
         let Some(layout) = field.kind.layout() else {
-            return Err(super::schema("a child of a field that is no message"));
+            return Err(schema("a child of a field that is no message"));
         };
         let binding = registry::of_layout(layout)?;
         let child = instantiate(&binding);
@@ -164,7 +165,7 @@ impl ObjectSink {
 
 #[cold]
 fn clear_siblings(object: Object, index: usize, oneof: usize) {
-    let schema = registry::schema();
+    let schema = schema_files::schema();
     let Some(layout) = schema.layout(object.binding().layout) else {
         return;
     };
@@ -180,7 +181,7 @@ fn clear_siblings(object: Object, index: usize, oneof: usize) {
     }
 }
 
-impl Sink for ObjectSink {
+impl Sink<'_> for ObjectSink {
     type Object = Object;
     type Error = Refused;
 

@@ -333,3 +333,9 @@ pub unsafe fn length(array: *const HashTable) -> usize {
     // SAFETY: the caller's promise.
     unsafe { (*array).nNumOfElements as usize }
 }
+
+/// The properties of a plain object, as a struct of them is written. Runs the initializer of a lazy object (PHP 8.4).
+pub fn properties(object: *mut zend_object) -> *mut HashTable {
+    // SAFETY: the caller holds the object; PHP builds or returns its table.
+    unsafe { ffi::zend_std_get_properties(object) }
+}

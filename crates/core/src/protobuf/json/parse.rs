@@ -10,10 +10,12 @@ use super::print::has_own_json;
 use super::text::Json;
 use super::time::{parse_duration, parse_timestamp};
 use super::{JsonError, Result, problem};
-use crate::protobuf::layout::{Cardinality, Field, Kind, Layout, MapEntry, WellKnown};
-use crate::protobuf::schema::{EnumId, LayoutId, Schema};
+use crate::protobuf::layout::{
+    Cardinality, EnumId, Field, Kind, Layout, LayoutId, MapEntry, WellKnown,
+};
+use crate::protobuf::schema::Schema;
 use crate::protobuf::wire::{self, close, open, put_delimited, put_varint};
-use crate::protobuf::{DEEPEST, Dynamic};
+use crate::protobuf::{Dynamic, MAX_DEPTH};
 
 const RELAXED: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -37,7 +39,7 @@ pub fn from_json(
         ignore_unknown,
     };
     let mut out = Vec::new();
-    reader.message(&mut out, layout, &json, DEEPEST)?;
+    reader.message(&mut out, layout, &json, MAX_DEPTH)?;
     Ok(out)
 }
 

@@ -9,10 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use super::time::{print_duration, print_timestamp};
 use super::{JsonError, Result, problem};
 use crate::protobuf::decode::{timestamp, wrapper};
-use crate::protobuf::layout::{Cardinality, Field, Kind, Presence, WellKnown};
-use crate::protobuf::schema::{LayoutId, Schema};
+use crate::protobuf::layout::{Cardinality, Field, Kind, LayoutId, Presence, WellKnown};
+use crate::protobuf::schema::Schema;
 use crate::protobuf::tree::{Leaf, Node, Slot, Tree};
-use crate::protobuf::{DEEPEST, Dynamic, Scalar};
+use crate::protobuf::{Dynamic, MAX_DEPTH, Scalar};
 
 /// # Errors
 /// [`JsonError`] when the bytes are no such message, or hold what JSON cannot express.
@@ -21,7 +21,7 @@ pub fn to_json(schema: &Schema, layout: LayoutId, bytes: &[u8]) -> Result<String
         schema,
         out: String::new(),
     };
-    printer.message(layout, bytes, DEEPEST)?;
+    printer.message(layout, bytes, MAX_DEPTH)?;
     Ok(printer.out)
 }
 
@@ -61,7 +61,7 @@ impl Printer<'_> {
         self.leaf(&Tree::default(), kind, &value.into(), 0)
     }
 
-    fn node(&mut self, tree: &Tree, index: usize, depth: usize) -> Result<()> {
+    fn node(&mut self, tree: &Tree<'_>, index: usize, depth: usize) -> Result<()> {
         let (Some(node), Some(depth)) = (tree.node(index), depth.checked_sub(1)) else {
             return problem("nested deeper than 100 levels");
         };
@@ -85,7 +85,13 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn fields(&mut self, tree: &Tree, node: &Node, depth: usize, first: &mut bool) -> Result<()> {
+    fn fields(
+        &mut self,
+        tree: &Tree<'_>,
+        node: &Node<'_>,
+        depth: usize,
+        first: &mut bool,
+    ) -> Result<()> {
         let schema = self.schema;
         let Some(layout) = schema.layout(node.layout) else {
             return Ok(());
@@ -103,7 +109,13 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn slot(&mut self, tree: &Tree, field: &Field, slot: &Slot, depth: usize) -> Result<()> {
+    fn slot(
+        &mut self,
+        tree: &Tree<'_>,
+        field: &Field,
+        slot: &Slot<'_>,
+        depth: usize,
+    ) -> Result<()> {
         match slot {
             Slot::Unset => Ok(()),
             Slot::One(leaf) => self.leaf(tree, field.kind, leaf, depth),
@@ -139,7 +151,7 @@ impl Printer<'_> {
         }
     }
 
-    fn leaf(&mut self, tree: &Tree, kind: Kind, leaf: &Leaf, depth: usize) -> Result<()> {
+    fn leaf(&mut self, tree: &Tree<'_>, kind: Kind, leaf: &Leaf<'_>, depth: usize) -> Result<()> {
         match leaf {
             Leaf::Int(number) => self.int(kind, *number),
             Leaf::Float(number) => self.float(kind, *number),
@@ -234,7 +246,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn field_mask(&mut self, node: &Node) -> Result<()> {
+    fn field_mask(&mut self, node: &Node<'_>) -> Result<()> {
         let mut paths = Vec::new();
         if let Some(Slot::List(leaves)) = node.slots.first() {
             for leaf in leaves {
@@ -247,10 +259,10 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn any(&mut self, node: &Node, depth: usize) -> Result<()> {
+    fn any(&mut self, node: &Node<'_>, depth: usize) -> Result<()> {
         let text = |index: usize| match node.slots.get(index) {
-            Some(Slot::One(Leaf::Text(bytes) | Leaf::Bytes(bytes))) => bytes.as_slice(),
-            _ => &[],
+            Some(Slot::One(Leaf::Text(bytes) | Leaf::Bytes(bytes))) => *bytes,
+            _ => &[][..],
         };
         let url = String::from_utf8_lossy(text(0));
         if url.is_empty() {
@@ -300,14 +312,14 @@ pub fn has_own_json(name: &str) -> bool {
         )
 }
 
-fn int(node: &Node, index: usize) -> i64 {
+fn int(node: &Node<'_>, index: usize) -> i64 {
     match node.slots.get(index) {
         Some(Slot::One(Leaf::Int(number))) => *number,
         _ => 0,
     }
 }
 
-fn is_default(field: &Field, slot: &Slot) -> bool {
+fn is_default(field: &Field, slot: &Slot<'_>) -> bool {
     if !matches!(field.cardinality, Cardinality::Singular(Presence::Implicit)) {
         return false;
     }
@@ -321,7 +333,7 @@ fn is_default(field: &Field, slot: &Slot) -> bool {
     }
 }
 
-fn key_text(kind: Kind, key: &Leaf) -> String {
+fn key_text(kind: Kind, key: &Leaf<'_>) -> String {
     match key {
         Leaf::Int(number) if matches!(kind, Kind::Uint64 | Kind::Fixed64) => {
             (*number as u64).to_string()

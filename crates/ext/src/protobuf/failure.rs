@@ -1,0 +1,23 @@
+//! What the codec refuses.
+
+use std::fmt::Display;
+
+use ext_php_rs::exception::PhpException;
+
+use weft_core::protobuf::SchemaError;
+
+use crate::failure::Failure;
+
+/// A class or descriptor that cannot be used.
+pub fn schema(message: impl Into<String>) -> PhpException {
+    Failure::new("protobuf.schema", message).into()
+}
+
+pub fn unusable(error: &SchemaError) -> PhpException {
+    schema(error.to_string())
+}
+
+/// Bytes or JSON that are no such message.
+pub fn malformed(class: &str, error: &impl Display) -> PhpException {
+    Failure::new("protobuf.decode", format!("Cannot decode {class}: {error}")).into()
+}
