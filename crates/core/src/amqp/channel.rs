@@ -8,9 +8,10 @@ use tokio::time::Instant;
 
 use super::codec::frame::ContentHeader;
 use super::codec::method::MethodId;
-use super::confirms::Verdict;
-use super::link::{Answer, Role};
+use super::confirms::Confirmation;
+use super::consumer_state::ReceivedDelivery;
 use super::message::{Layout, properties_range};
+use super::session::{CallResult, Role};
 
 /// Bodies above this are refused: RabbitMQ's own limit is 512 MiB.
 const MAX_BODY: u64 = 1 << 30;
@@ -23,37 +24,29 @@ pub(super) struct Channel {
     pub(super) waiting: VecDeque<Call>,
     /// A `channel.close` was sent: everything but the answer is passed over.
     pub(super) closing: bool,
-    pub(super) partial: Option<Partial>,
+    pub(super) partial: Option<PartialContent>,
     /// What this read brought, to be handed over at once.
-    pub(super) deliveries: Vec<Arrived>,
-    pub(super) verdicts: Vec<Verdict>,
+    pub(super) deliveries: Vec<ReceivedDelivery>,
+    pub(super) confirmations: Vec<Confirmation>,
 }
 
 /// A method of this side that is not answered yet.
 pub(super) struct Call {
     /// The method that answers it.
     pub(super) expected: MethodId,
-    pub(super) reply: oneshot::Sender<Answer>,
+    pub(super) reply: oneshot::Sender<CallResult>,
     /// Since when the broker could have answered it.
     pub(super) since: Instant,
 }
 
 impl Call {
-    pub(super) fn new(expected: MethodId, reply: oneshot::Sender<Answer>) -> Self {
+    pub(super) fn new(expected: MethodId, reply: oneshot::Sender<CallResult>) -> Self {
         Self {
             expected,
             reply,
             since: Instant::now(),
         }
     }
-}
-
-/// A complete delivery that its consumer has not taken over yet.
-pub(super) struct Arrived {
-    pub(super) tag: u64,
-    pub(super) redelivered: bool,
-    pub(super) raw: Bytes,
-    pub(super) layout: Layout,
 }
 
 impl Channel {
@@ -64,18 +57,18 @@ impl Channel {
             closing: false,
             partial: None,
             deliveries: Vec::new(),
-            verdicts: Vec::new(),
+            confirmations: Vec::new(),
         }
     }
 
     pub(super) fn has_batch(&self) -> bool {
-        !self.deliveries.is_empty() || !self.verdicts.is_empty()
+        !self.deliveries.is_empty() || !self.confirmations.is_empty()
     }
 }
 
 /// What a content header and body belong to.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Opening {
+pub(super) enum ContentKind {
     Deliver {
         tag: u64,
         redelivered: bool,
@@ -85,8 +78,8 @@ pub(super) enum Opening {
 }
 
 /// A message whose frames have not all arrived, copied together: method payload, header payload, body.
-pub(super) struct Partial {
-    pub(super) opening: Opening,
+pub(super) struct PartialContent {
+    pub(super) kind: ContentKind,
     data: Vec<u8>,
     method_len: usize,
     /// Set by the header frame.
@@ -101,32 +94,32 @@ struct Content {
 
 /// Why a frame does not fit where it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Misfit {
+pub(super) enum ContentError {
     Unexpected,
     Malformed,
     TooLarge,
 }
 
-impl Partial {
-    pub(super) fn new(opening: Opening, method: &[u8]) -> Self {
+impl PartialContent {
+    pub(super) fn new(kind: ContentKind, method: &[u8]) -> Self {
         Self {
-            opening,
+            kind,
             data: method.to_vec(),
             method_len: method.len(),
             content: None,
         }
     }
 
-    pub(super) fn header(&mut self, payload: &[u8]) -> Result<(), Misfit> {
+    pub(super) fn header(&mut self, payload: &[u8]) -> Result<(), ContentError> {
         if self.content.is_some() {
-            return Err(Misfit::Unexpected);
+            return Err(ContentError::Unexpected);
         }
-        let header = ContentHeader::decode(payload).map_err(|_| Misfit::Malformed)?;
+        let header = ContentHeader::decode(payload).map_err(|_| ContentError::Malformed)?;
         if payload.len() < ContentHeader::LEN + 2 {
-            return Err(Misfit::Malformed);
+            return Err(ContentError::Malformed);
         }
         if header.body_size > MAX_BODY {
-            return Err(Misfit::TooLarge);
+            return Err(ContentError::TooLarge);
         }
         self.data.extend_from_slice(payload);
         self.content = Some(Content {
@@ -138,10 +131,10 @@ impl Partial {
         Ok(())
     }
 
-    pub(super) fn body(&mut self, payload: &[u8]) -> Result<(), Misfit> {
-        let content = self.content.ok_or(Misfit::Unexpected)?;
+    pub(super) fn body(&mut self, payload: &[u8]) -> Result<(), ContentError> {
+        let content = self.content.ok_or(ContentError::Unexpected)?;
         if self.data.len() - content.body_at + payload.len() > content.body_size {
-            return Err(Misfit::Malformed);
+            return Err(ContentError::Malformed);
         }
         self.data.extend_from_slice(payload);
         Ok(())
@@ -157,9 +150,9 @@ impl Partial {
         let body_at = self
             .content
             .map_or(self.data.len(), |content| content.body_at);
-        let exchange_at = match self.opening {
-            Opening::Deliver { exchange_at, .. } => exchange_at,
-            Opening::Return => 0,
+        let exchange_at = match self.kind {
+            ContentKind::Deliver { exchange_at, .. } => exchange_at,
+            ContentKind::Return => 0,
         };
         let layout = Layout {
             exchange_at: exchange_at as u32,

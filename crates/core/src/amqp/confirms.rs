@@ -36,7 +36,7 @@ struct Entry {
 
 /// One `basic.ack` or `basic.nack` from the broker.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Verdict {
+pub(super) struct Confirmation {
     pub(super) tag: u64,
     pub(super) multiple: bool,
     pub(super) accepted: bool,
@@ -149,12 +149,12 @@ impl Unconfirmed {
         self.entries.get_mut(index)
     }
 
-    /// Applies a verdict to the messages it covers; their wakers go to `woken`. False if the tag was never used.
-    pub(super) fn settle(&mut self, verdict: Verdict, woken: &mut Vec<Waker>) -> bool {
+    /// Applies a confirmation to the messages it covers; their wakers go to `woken`. False if the tag was never used.
+    pub(super) fn settle(&mut self, confirmation: Confirmation, woken: &mut Vec<Waker>) -> bool {
         // Tag 0 with `multiple` means all so far.
-        let end = if verdict.tag == 0 && verdict.multiple {
+        let end = if confirmation.tag == 0 && confirmation.multiple {
             self.entries.len()
-        } else if let Some(index) = verdict.tag.checked_sub(self.first_tag) {
+        } else if let Some(index) = confirmation.tag.checked_sub(self.first_tag) {
             // Saturating: the tag is the broker's and may be any number.
             usize::try_from(index).map_or(usize::MAX, |index| index.saturating_add(1))
         } else {
@@ -163,9 +163,9 @@ impl Unconfirmed {
         if end > self.entries.len() {
             return false;
         }
-        let start = if verdict.multiple { 0 } else { end - 1 };
+        let start = if confirmation.multiple { 0 } else { end - 1 };
         for index in start..end {
-            self.settle_at(index, verdict.accepted, woken);
+            self.settle_at(index, confirmation.accepted, woken);
         }
         self.drop_settled_front();
         true
@@ -334,12 +334,12 @@ mod tests {
     }
 
     fn settle(unconfirmed: &mut Unconfirmed, tag: u64, multiple: bool, accepted: bool) -> bool {
-        let verdict = Verdict {
+        let confirmation = Confirmation {
             tag,
             multiple,
             accepted,
         };
-        unconfirmed.settle(verdict, &mut Vec::new())
+        unconfirmed.settle(confirmation, &mut Vec::new())
     }
 
     fn outcome(unconfirmed: &mut Unconfirmed, id: MessageId) -> Option<Result<(), Error>> {

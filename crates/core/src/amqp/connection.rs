@@ -3,12 +3,14 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::config::Config;
-use super::consumer::{ConsumeOptions, Consumer, ConsumerShared};
+use super::consumer::Consumer;
+use super::consumer_state::{ConsumeOptions, ConsumerShared};
 use super::handle::{Handle, joined};
 use super::handshake::Server;
-use super::link::Link;
 use super::message::check_short;
-use super::publisher::{Publisher, PublisherOptions, PublisherShared};
+use super::publisher::Publisher;
+use super::publisher_state::{PublisherOptions, PublisherShared};
+use super::session::Session;
 use super::shared::{Phase, Shared};
 use super::status::{Event, Status};
 use super::topology::{Queue, QueueState, Topology};
@@ -64,9 +66,9 @@ impl Connection {
         check_topology(&topology)?;
         let topology = Arc::new(topology);
         self.handle
-            .on_control_channel(move |shared, link, channel| {
+            .on_control_channel(move |shared, session, channel| {
                 let topology = Arc::clone(&topology);
-                async move { declare_all(&shared, &link, channel, &topology).await }
+                async move { declare_all(&shared, &session, channel, &topology).await }
             })
             .await
     }
@@ -78,10 +80,10 @@ impl Connection {
         let task = self.handle.runtime.spawn(async move {
             let shared = &handle.shared;
             let channel = shared.take_channel().await?;
-            let outbox = Arc::clone(&shared.outbox);
-            let publisher = Arc::new(PublisherShared::new(channel, options, outbox));
+            let write_buffer = Arc::clone(&shared.write_buffer);
+            let publisher = Arc::new(PublisherShared::new(channel, options, write_buffer));
             let started = shared
-                .on_link(|link| shared.start_publisher(link, Arc::clone(&publisher)))
+                .on_session(|session| shared.start_publisher(session, Arc::clone(&publisher)))
                 .await;
             if let Err(error) = started {
                 shared.registry().release_channel(channel);
@@ -105,10 +107,10 @@ impl Connection {
         let task = self.handle.runtime.spawn(async move {
             let shared = &handle.shared;
             let channel = shared.take_channel().await?;
-            let signal = Arc::clone(&shared.signal);
-            let consumer = Arc::new(ConsumerShared::new(channel, queue, options, signal));
+            let io_waker = Arc::clone(&shared.io_waker);
+            let consumer = Arc::new(ConsumerShared::new(channel, queue, options, io_waker));
             let started = shared
-                .on_link(|link| shared.start_consumer(link, Arc::clone(&consumer)))
+                .on_session(|session| shared.start_consumer(session, Arc::clone(&consumer)))
                 .await;
             if let Err(error) = started {
                 shared.registry().release_channel(channel);
@@ -130,9 +132,9 @@ impl Connection {
             ..Queue::new(name)
         });
         self.handle
-            .on_control_channel(move |_, link, channel| {
+            .on_control_channel(move |_, session, channel| {
                 let queue = Arc::clone(&queue);
-                async move { declare::queue(&link, channel, &queue).await }
+                async move { declare::queue(&session, channel, &queue).await }
             })
             .await
     }
@@ -142,9 +144,9 @@ impl Connection {
         check_short("queue", name)?;
         let name: Arc<str> = name.into();
         self.handle
-            .on_control_channel(move |_, link, channel| {
+            .on_control_channel(move |_, session, channel| {
                 let name = Arc::clone(&name);
-                async move { declare::purge_queue(&link, channel, &name).await }
+                async move { declare::purge_queue(&session, channel, &name).await }
             })
             .await
     }
@@ -154,10 +156,10 @@ impl Connection {
         check_short("queue", name)?;
         let name: Arc<str> = name.into();
         self.handle
-            .on_control_channel(move |shared, link, channel| {
+            .on_control_channel(move |shared, session, channel| {
                 let name = Arc::clone(&name);
                 async move {
-                    let count = declare::delete_queue(&link, channel, &name).await?;
+                    let count = declare::delete_queue(&session, channel, &name).await?;
                     shared.registry().forget_queue(&name);
                     Ok(count)
                 }
@@ -170,10 +172,10 @@ impl Connection {
         check_short("exchange", name)?;
         let name: Arc<str> = name.into();
         self.handle
-            .on_control_channel(move |shared, link, channel| {
+            .on_control_channel(move |shared, session, channel| {
                 let name = Arc::clone(&name);
                 async move {
-                    declare::delete_exchange(&link, channel, &name).await?;
+                    declare::delete_exchange(&session, channel, &name).await?;
                     shared.registry().forget_exchange(&name);
                     Ok(())
                 }
@@ -224,26 +226,26 @@ fn check_topology(topology: &Topology) -> Result<(), Error> {
 
 async fn declare_all(
     shared: &Shared,
-    link: &Link,
+    session: &Session,
     channel: u16,
     topology: &Topology,
 ) -> Result<Vec<QueueState>, Error> {
     for exchange in &topology.exchanges {
-        declare::exchange(link, channel, exchange).await?;
+        declare::exchange(session, channel, exchange).await?;
         if !exchange.passive {
             shared.registry().remember_exchange(exchange);
         }
     }
     let mut states = Vec::with_capacity(topology.queues.len());
     for queue in &topology.queues {
-        let state = declare::queue(link, channel, queue).await?;
+        let state = declare::queue(session, channel, queue).await?;
         if !queue.passive {
             shared.registry().remember_queue(queue, &state.name);
         }
         states.push(state);
     }
     for binding in &topology.bindings {
-        declare::binding(link, channel, binding).await?;
+        declare::binding(session, channel, binding).await?;
         shared.registry().remember_binding(binding);
     }
     Ok(states)

@@ -2,10 +2,14 @@
 
 use super::Error;
 use super::codec::method::{self, ExchangeFlags, QueueFlags, Reply};
-use super::link::Link;
+use super::session::Session;
 use super::topology::{Binding, Destination, Exchange, Queue, QueueState};
 
-pub(super) async fn exchange(link: &Link, channel: u16, exchange: &Exchange) -> Result<(), Error> {
+pub(super) async fn exchange(
+    session: &Session,
+    channel: u16,
+    exchange: &Exchange,
+) -> Result<(), Error> {
     let Exchange {
         name,
         kind,
@@ -20,12 +24,17 @@ pub(super) async fn exchange(link: &Link, channel: u16, exchange: &Exchange) -> 
     };
     let frame = method::exchange_declare(channel, name, kind, flags, arguments);
     let object = || format!("declare exchange \"{name}\"");
-    link.call(channel, frame, method::EXCHANGE_DECLARE_OK, object)
+    session
+        .call(channel, frame, method::EXCHANGE_DECLARE_OK, object)
         .await
         .map(drop)
 }
 
-pub(super) async fn queue(link: &Link, channel: u16, queue: &Queue) -> Result<QueueState, Error> {
+pub(super) async fn queue(
+    session: &Session,
+    channel: u16,
+    queue: &Queue,
+) -> Result<QueueState, Error> {
     let flags = QueueFlags {
         passive: queue.passive,
         durable: queue.durable,
@@ -34,7 +43,7 @@ pub(super) async fn queue(link: &Link, channel: u16, queue: &Queue) -> Result<Qu
     };
     let object = || format!("declare queue \"{}\"", queue.name);
     let frame = method::queue_declare(channel, &queue.name, flags, &queue.arguments);
-    let reply = link
+    let reply = session
         .call(channel, frame, method::QUEUE_DECLARE_OK, object)
         .await?;
     match reply {
@@ -51,7 +60,11 @@ pub(super) async fn queue(link: &Link, channel: u16, queue: &Queue) -> Result<Qu
     }
 }
 
-pub(super) async fn binding(link: &Link, channel: u16, binding: &Binding) -> Result<(), Error> {
+pub(super) async fn binding(
+    session: &Session,
+    channel: u16,
+    binding: &Binding,
+) -> Result<(), Error> {
     let (method, expected, what, destination) = match &binding.destination {
         Destination::Queue(queue) => (method::QUEUE_BIND, method::QUEUE_BIND_OK, "queue", queue),
         Destination::Exchange(exchange) => (
@@ -71,29 +84,41 @@ pub(super) async fn binding(link: &Link, channel: u16, binding: &Binding) -> Res
     let object = || {
         format!("bind {what} \"{destination}\" to exchange \"{source}\" with key \"{routing_key}\"")
     };
-    link.call(channel, frame, expected, object).await.map(drop)
+    session
+        .call(channel, frame, expected, object)
+        .await
+        .map(drop)
 }
 
 /// How many messages were dropped.
-pub(super) async fn purge_queue(link: &Link, channel: u16, name: &str) -> Result<u32, Error> {
+pub(super) async fn purge_queue(session: &Session, channel: u16, name: &str) -> Result<u32, Error> {
     let frame = method::queue_purge(channel, name);
     let object = || format!("purge queue \"{name}\"");
-    let reply = link.call(channel, frame, method::QUEUE_PURGE_OK, object);
+    let reply = session.call(channel, frame, method::QUEUE_PURGE_OK, object);
     Ok(count(&reply.await?))
 }
 
 /// How many messages were dropped with it.
-pub(super) async fn delete_queue(link: &Link, channel: u16, name: &str) -> Result<u32, Error> {
+pub(super) async fn delete_queue(
+    session: &Session,
+    channel: u16,
+    name: &str,
+) -> Result<u32, Error> {
     let frame = method::queue_delete(channel, name, false, false);
     let object = || format!("delete queue \"{name}\"");
-    let reply = link.call(channel, frame, method::QUEUE_DELETE_OK, object);
+    let reply = session.call(channel, frame, method::QUEUE_DELETE_OK, object);
     Ok(count(&reply.await?))
 }
 
-pub(super) async fn delete_exchange(link: &Link, channel: u16, name: &str) -> Result<(), Error> {
+pub(super) async fn delete_exchange(
+    session: &Session,
+    channel: u16,
+    name: &str,
+) -> Result<(), Error> {
     let frame = method::exchange_delete(channel, name, false);
     let object = || format!("delete exchange \"{name}\"");
-    link.call(channel, frame, method::EXCHANGE_DELETE_OK, object)
+    session
+        .call(channel, frame, method::EXCHANGE_DELETE_OK, object)
         .await
         .map(drop)
 }

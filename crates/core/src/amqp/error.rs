@@ -107,8 +107,8 @@ pub enum ConnectFailure {
 }
 
 impl Error {
-    /// Whether the link it happened on is lost and the next one has to do it.
-    pub(super) fn ends_link(&self) -> bool {
+    /// Whether the session it happened on is lost and the next one has to do it.
+    pub(super) fn ends_session(&self) -> bool {
         matches!(self, Self::ConnectionLost { .. } | Self::Unanswered { .. })
     }
 

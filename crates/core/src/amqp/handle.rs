@@ -2,9 +2,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::Error;
-use super::consumer::ConsumerShared;
-use super::link::Link;
-use super::publisher::PublisherShared;
+use super::consumer_state::ConsumerShared;
+use super::publisher_state::PublisherShared;
+use super::session::Session;
 use super::shared::{Phase, Shared};
 
 /// What users hold; the connection closes when the last of them is gone.
@@ -20,27 +20,27 @@ impl Drop for Handle {
 }
 
 impl Handle {
-    /// Runs `attempt` on the current link, and again on the next one if that link was lost meanwhile.
-    pub(super) async fn on_link<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
+    /// Runs `attempt` on the current session, and again on the next one if that session was lost meanwhile.
+    pub(super) async fn on_session<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
     where
-        F: Fn(Link) -> Fut,
+        F: Fn(Session) -> Fut,
         Fut: Future<Output = Result<T, Error>>,
     {
-        self.shared.on_link(attempt).await
+        self.shared.on_session(attempt).await
     }
 
     /// Runs `attempt` with a channel for this one purpose; it ends even if the caller stops waiting.
     pub(super) async fn on_control_channel<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
     where
         T: Send + 'static,
-        F: Fn(Arc<Shared>, Link, u16) -> Fut + Send + Sync + 'static,
+        F: Fn(Arc<Shared>, Session, u16) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<T, Error>> + Send,
     {
         let shared = Arc::clone(&self.shared);
         let task = self.runtime.spawn(async move {
             let channel = shared.take_channel().await?;
             let result = shared
-                .on_link(|link| control(&shared, link, channel, &attempt))
+                .on_session(|session| control(&shared, session, channel, &attempt))
                 .await;
             shared.registry().release_channel(channel);
             result
@@ -63,10 +63,10 @@ impl Handle {
             .spawn(async move { shared.end_consumer(&consumer).await });
     }
 
-    /// The link, unless the connection is being restored or closed.
-    pub(super) fn current_link(&self) -> Option<Link> {
+    /// The session, unless the connection is being restored or closed.
+    pub(super) fn current_session(&self) -> Option<Session> {
         match &*self.shared.phase.borrow() {
-            Phase::Up(link) => Some(link.clone()),
+            Phase::Up(session) => Some(session.clone()),
             _ => None,
         }
     }
@@ -81,20 +81,20 @@ impl Handle {
 
 async fn control<T, F, Fut>(
     shared: &Arc<Shared>,
-    link: Link,
+    session: Session,
     channel: u16,
     attempt: &F,
 ) -> Result<T, Error>
 where
-    F: Fn(Arc<Shared>, Link, u16) -> Fut,
+    F: Fn(Arc<Shared>, Session, u16) -> Fut,
     Fut: Future<Output = Result<T, Error>>,
 {
-    link.open_control(channel).await?;
-    let result = attempt(Arc::clone(shared), link.clone(), channel).await;
-    if result.as_ref().is_err_and(Error::ends_link) {
+    session.open_control(channel).await?;
+    let result = attempt(Arc::clone(shared), session.clone(), channel).await;
+    if result.as_ref().is_err_and(Error::ends_session) {
         return result;
     }
-    link.close_channel(channel).await?;
+    session.close_channel(channel).await?;
     result
 }
 

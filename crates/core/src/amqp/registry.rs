@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Error;
-use super::consumer::ConsumerShared;
-use super::publisher::PublisherShared;
+use super::consumer_state::ConsumerShared;
+use super::publisher_state::PublisherShared;
 use super::topology::{Binding, Destination, Exchange, Queue};
 
 #[derive(Default)]

@@ -7,26 +7,27 @@ use tokio::sync::{Notify, watch};
 use super::Error;
 use super::config::Config;
 use super::handshake::Server;
-use super::link::Link;
+use super::io_waker::IoWaker;
 use super::lock::lock;
-use super::outbox::Outbox;
 use super::registry::Registry;
-use super::signal::Signal;
+use super::session::Session;
 use super::status::{Events, Status};
+use super::write_buffer::WriteBuffer;
+use crate::panics;
 
 /// Where a connection is in its life.
 #[derive(Clone)]
 pub(super) enum Phase {
     Connecting,
-    Up(Link),
+    Up(Session),
     Closed(Error),
 }
 
 /// What the I/O thread and all handles of one connection share.
 pub(super) struct Shared {
     pub(super) config: Config,
-    pub(super) signal: Arc<Signal>,
-    pub(super) outbox: Arc<Outbox>,
+    pub(super) io_waker: Arc<IoWaker>,
+    pub(super) write_buffer: Arc<WriteBuffer>,
     pub(super) phase: watch::Sender<Phase>,
     pub(super) events: Events,
     status: Mutex<Status>,
@@ -40,11 +41,11 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(config: Config) -> Self {
-        let signal = Arc::new(Signal::default());
+        let io_waker = Arc::new(IoWaker::default());
         Self {
             config,
-            outbox: Arc::new(Outbox::new(Arc::clone(&signal))),
-            signal,
+            write_buffer: Arc::new(WriteBuffer::new(Arc::clone(&io_waker))),
+            io_waker,
             phase: watch::Sender::new(Phase::Connecting),
             events: Events::default(),
             status: Mutex::new(Status::Connecting {
@@ -119,31 +120,31 @@ impl Shared {
         }
     }
 
-    /// A link younger than `generation`, as soon as there is one.
-    async fn link_after(&self, generation: u64) -> Result<Link, Error> {
+    /// A session younger than `generation`, as soon as there is one.
+    async fn session_after(&self, generation: u64) -> Result<Session, Error> {
         let mut phase = self.phase.subscribe();
         let usable = |phase: &Phase| match phase {
             Phase::Connecting => false,
-            Phase::Up(link) => link.generation() > generation,
+            Phase::Up(session) => session.generation() > generation,
             Phase::Closed(_) => true,
         };
         match phase.wait_for(usable).await.as_deref() {
-            Ok(Phase::Up(link)) => Ok(link.clone()),
+            Ok(Phase::Up(session)) => Ok(session.clone()),
             Ok(Phase::Closed(error)) => Err(error.clone()),
             _ => Err(self.end_error()),
         }
     }
 
-    pub(super) async fn on_link<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
+    pub(super) async fn on_session<T, F, Fut>(&self, attempt: F) -> Result<T, Error>
     where
-        F: Fn(Link) -> Fut,
+        F: Fn(Session) -> Fut,
         Fut: Future<Output = Result<T, Error>>,
     {
         let mut generation = 0;
         loop {
-            let link = self.link_after(generation).await?;
-            generation = link.generation();
-            match attempt(link).await {
+            let session = self.session_after(generation).await?;
+            generation = session.generation();
+            match attempt(session).await {
                 Err(Error::ConnectionLost { .. }) => {}
                 other => return other,
             }
@@ -151,18 +152,18 @@ impl Shared {
     }
 
     pub(super) async fn take_channel(&self) -> Result<u16, Error> {
-        let link = self.link_after(0).await?;
-        self.registry().take_channel(link.limits().channel_max)
+        let session = self.session_after(0).await?;
+        self.registry().take_channel(session.limits().channel_max)
     }
 
-    /// Enters `register` into the registry if `link` is still the newest; otherwise the next link has to be used.
+    /// Enters `register` into the registry if `session` is still the newest; otherwise the next session has to be used.
     pub(super) fn commit(
         &self,
-        link: &Link,
+        session: &Session,
         register: impl FnOnce(&mut Registry),
     ) -> Result<(), Error> {
         let mut registry = self.registry();
-        if registry.generation == link.generation() {
+        if registry.generation == session.generation() {
             register(&mut registry);
             return Ok(());
         }
@@ -170,5 +171,42 @@ impl Shared {
             target: self.config.target(),
             message: "it ended while a channel was opened".into(),
         })
+    }
+
+    /// Tells everyone that the connection will not come back. Only the first reason counts.
+    pub(super) fn end(&self, error: &Error) {
+        if matches!(&*self.phase.borrow(), Phase::Closed(_)) {
+            return;
+        }
+        let (publishers, consumers) = {
+            let registry = self.registry();
+            (registry.publishers.clone(), registry.consumers.clone())
+        };
+        publishers
+            .iter()
+            .for_each(|publisher| publisher.close(error));
+        consumers
+            .iter()
+            .for_each(|consumer| consumer.fail(error.clone()));
+        self.set_status(Status::Closed {
+            error: error.clone(),
+        });
+        self.advance(Phase::Closed(error.clone()));
+        self.events.close();
+    }
+
+    /// Runs a part of the connection. Its panic closes the connection: everybody who waits gets an error that names it.
+    pub(super) async fn supervised(&self, part: impl Future<Output = ()>) {
+        if let Err(message) = panics::caught(part).await {
+            let target = self.config.target();
+            self.end(&Error::Crashed { target, message });
+            self.request_close();
+        }
+    }
+
+    /// Runs a part of the connection in the background.
+    pub(super) fn spawn(self: &Arc<Self>, part: impl Future<Output = ()> + Send + 'static) {
+        let shared = Arc::clone(self);
+        tokio::spawn(async move { shared.supervised(part).await });
     }
 }

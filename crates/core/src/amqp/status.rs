@@ -70,12 +70,12 @@ struct EventState {
     closed: bool,
 }
 
-const KEPT: usize = 256;
+const MAX_UNREAD_EVENTS: usize = 256;
 
 impl Events {
     pub(super) fn push(&self, event: Event) {
         let mut state = lock(&self.state);
-        if state.queue.len() == KEPT {
+        if state.queue.len() == MAX_UNREAD_EVENTS {
             state.queue.pop_front();
         }
         state.queue.push_back(event);

@@ -1,13 +1,15 @@
 //! Frames (specification §4.2.3): type, channel, size, payload, end octet.
 
+use super::Properties;
 use super::wire::{Malformed, Reader, put_u16, put_u32, put_u64};
-use super::{Properties, method};
 
 pub(crate) const METHOD: u8 = 1;
 pub(crate) const HEADER: u8 = 2;
 pub(crate) const BODY: u8 = 3;
 pub(crate) const HEARTBEAT: u8 = 8;
 const END: u8 = 0xCE;
+/// The class of everything that has content: published, delivered and returned messages.
+const BASIC: u16 = 60;
 
 pub(crate) const HEADER_LEN: usize = 7;
 /// Header and end octet.
@@ -75,7 +77,7 @@ pub(crate) fn put_header(
     body_size: usize,
 ) {
     put(out, HEADER, channel, |out| {
-        put_u16(out, method::BASIC);
+        put_u16(out, BASIC);
         put_u16(out, 0);
         put_u64(out, body_size as u64);
         properties.encode(out);
@@ -101,7 +103,7 @@ impl ContentHeader {
 
     pub(crate) fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(payload);
-        if reader.u16()? != method::BASIC {
+        if reader.u16()? != BASIC {
             return Err(Malformed("content class"));
         }
         reader.u16()?;

@@ -9,8 +9,6 @@ use super::wire::{Malformed, Reader, put_long, put_short, put_u16, put_u32, put_
 /// Class id in the upper half, method id in the lower.
 pub(crate) type MethodId = u32;
 
-pub(crate) const BASIC: u16 = 60;
-
 const fn id(class: u16, method: u16) -> MethodId {
     ((class as u32) << 16) | method as u32
 }

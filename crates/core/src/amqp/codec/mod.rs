@@ -8,7 +8,7 @@ mod properties;
 pub(crate) mod wire;
 
 #[cfg(test)]
-mod hostile;
+mod malformed_input_tests;
 #[cfg(test)]
 mod tests;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::super::channel::{Call, Channel};
 use super::super::codec::method::{self, CloseReason, MethodId, Reply};
-use super::super::link::{Answer, Command, NoReply, Role, refused};
-use super::Driver;
+use super::super::session::{CallFailure, CallResult, Command, Role, refused};
+use super::io_loop::Driver;
 use super::violation::{CHANNEL_ERROR, COMMAND_INVALID, Violation, violation};
 
 impl Driver {
@@ -52,7 +52,7 @@ impl Driver {
         number: u16,
         frame: &[u8],
         expected: MethodId,
-        reply: tokio::sync::oneshot::Sender<Answer>,
+        reply: tokio::sync::oneshot::Sender<CallResult>,
     ) {
         let Some(Some(channel)) = self.channels.get_mut(usize::from(number)) else {
             // Closed by the broker meanwhile; closing it once more is done, anything else is refused.
@@ -118,9 +118,9 @@ impl Driver {
         };
         let was_closing = channel.closing;
         for call in channel.waiting {
-            let answer: Answer = match call.expected {
+            let answer: CallResult = match call.expected {
                 method::CHANNEL_CLOSE_OK => Ok(Reply::Done),
-                _ => Err(NoReply::Refused(reason.clone())),
+                _ => Err(CallFailure::Refused(reason.clone())),
             };
             let _ = call.reply.send(answer);
         }
@@ -137,17 +137,18 @@ impl Driver {
             Role::Publisher(publisher) if publisher.go_offline() => {
                 let error = refused(format!("publish on channel {}", publisher.channel), reason);
                 // What is not written yet would be passed over by the broker.
-                publisher.put_back(self.shared.outbox.extract(publisher.channel));
+                publisher.put_back(self.shared.write_buffer.extract(publisher.channel));
                 publisher.refuse(&error, &reason.text);
-                self.shared.restart_publisher(&self.link, publisher, error);
+                self.shared
+                    .restart_publisher(&self.session, publisher, error);
             }
             Role::Consumer(consumer) if consumer.is_online() => {
                 let error = refused(format!("consume queue \"{}\"", consumer.queue()), reason);
                 if consumer.go_offline() {
-                    self.shared.restart_consumer(&self.link, consumer, error);
+                    self.shared.restart_consumer(&self.session, consumer, error);
                 }
             }
-            // Whoever is opening the channel was told by its call.
+            // The task that opens the channel learns of it from its call.
             _ => {}
         }
     }
@@ -157,13 +158,13 @@ impl Driver {
             && let Role::Consumer(consumer) = &channel.role
         {
             self.shared
-                .resume_cancelled_consumer(&self.link, Arc::clone(consumer));
+                .resume_cancelled_consumer(&self.session, Arc::clone(consumer));
         }
     }
 }
 
-fn channel_closed(text: &str) -> NoReply {
-    NoReply::Refused(CloseReason {
+fn channel_closed(text: &str) -> CallFailure {
+    CallFailure::Refused(CloseReason {
         code: CHANNEL_ERROR,
         text: text.into(),
         method: 0,

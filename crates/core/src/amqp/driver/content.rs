@@ -1,13 +1,16 @@
 //! Messages that arrive, put together from their frames and handed over a read's worth at a time.
 
-use super::super::channel::{Arrived, Opening, Partial};
+use super::super::channel::{ContentKind, PartialContent};
 use super::super::codec::frame::{self, Frame};
 use super::super::codec::method::Incoming;
 use super::super::confirms::Returned;
-use super::super::link::Role;
+use super::super::consumer_state::ReceivedDelivery;
 use super::super::message::Layout;
-use super::Driver;
-use super::violation::{COMMAND_INVALID, UNEXPECTED_FRAME, Violation, misfit_violation, violation};
+use super::super::session::Role;
+use super::io_loop::Driver;
+use super::violation::{
+    COMMAND_INVALID, UNEXPECTED_FRAME, Violation, content_violation, violation,
+};
 
 impl Driver {
     pub(super) fn take_content(&mut self, frame: Frame<'_>) -> Result<(), Violation> {
@@ -25,7 +28,7 @@ impl Driver {
         } else {
             partial.body(frame.payload)
         };
-        fitted.map_err(|misfit| misfit_violation(number, misfit))?;
+        fitted.map_err(|error| content_violation(number, error))?;
         if partial.is_complete()
             && let Some(partial) = channel.partial.take()
         {
@@ -34,16 +37,16 @@ impl Driver {
         Ok(())
     }
 
-    fn take_message(&mut self, number: u16, partial: Partial) -> Result<(), Violation> {
-        let opening = partial.opening;
+    fn take_message(&mut self, number: u16, partial: PartialContent) -> Result<(), Violation> {
+        let kind = partial.kind;
         let (raw, layout) = partial.finish();
-        match opening {
-            Opening::Deliver {
+        match kind {
+            ContentKind::Deliver {
                 tag, redelivered, ..
             } => {
                 let channel = self.open_channel(number)?;
                 let first = !channel.has_batch();
-                channel.deliveries.push(Arrived {
+                channel.deliveries.push(ReceivedDelivery {
                     tag,
                     redelivered,
                     raw,
@@ -53,7 +56,7 @@ impl Driver {
                     self.batched.push(number);
                 }
             }
-            Opening::Return => {
+            ContentKind::Return => {
                 // Confirms of earlier messages first: what is returned must be found among the unconfirmed.
                 self.hand_over(number)?;
                 self.take_returned(number, &raw, &layout)?;
@@ -104,10 +107,10 @@ impl Driver {
             Role::Consumer(consumer) if !channel.deliveries.is_empty() => {
                 consumer.deliver(&mut channel.deliveries)
             }
-            Role::Publisher(publisher) if !channel.verdicts.is_empty() => {
-                let known = publisher.settle(&channel.verdicts);
-                channel.verdicts.clear();
-                self.shared.outbox.hurry();
+            Role::Publisher(publisher) if !channel.confirmations.is_empty() => {
+                let known = publisher.settle(&channel.confirmations);
+                channel.confirmations.clear();
+                self.shared.write_buffer.mark_urgent();
                 known
             }
             _ => true,

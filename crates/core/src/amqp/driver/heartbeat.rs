@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use super::super::codec::frame;
-use super::{Driver, Ended};
-
 pub(super) struct Heartbeat {
     interval: Duration,
     check: Interval,
@@ -30,24 +27,22 @@ impl Heartbeat {
             last_write: now,
         })
     }
-}
 
-impl Driver {
-    pub(super) fn poll_heartbeat(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
-        let Some(heartbeat) = &mut self.heartbeat else {
-            return Ok(());
-        };
-        while heartbeat.check.poll_tick(cx).is_ready() {
+    /// Whether this side has been silent for long enough to send a heartbeat.
+    ///
+    /// # Errors
+    /// How long the peer has been silent, where that ends the connection.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Result<bool, Duration> {
+        let mut is_due = false;
+        while self.check.poll_tick(cx).is_ready() {
             let now = Instant::now();
-            let silence = now - heartbeat.last_read;
-            if silence > heartbeat.interval * 2 {
-                return Err(self.lost(format!("nothing heard for {silence:.1?} (heartbeat)")));
+            let silence = now - self.last_read;
+            if silence > self.interval * 2 {
+                return Err(silence);
             }
             // Checked four times in an interval, so never silent for more than half of it.
-            if now - heartbeat.last_write >= heartbeat.interval / 5 && self.writing.is_empty() {
-                self.control.extend_from_slice(&frame::HEARTBEAT_FRAME);
-            }
+            is_due = now - self.last_write >= self.interval / 5;
         }
-        Ok(())
+        Ok(is_due)
     }
 }

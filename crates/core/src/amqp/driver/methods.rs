@@ -5,13 +5,13 @@ use std::task::Context;
 
 use tokio::io::AsyncWrite;
 
-use super::super::channel::{Channel, Opening, Partial};
+use super::super::channel::{Channel, ContentKind, PartialContent};
 use super::super::codec::method::{self, CloseReason, Incoming};
-use super::super::confirms::Verdict;
-use super::super::link::Role;
+use super::super::confirms::Confirmation;
+use super::super::session::Role;
 use super::super::status::{Event, Status};
+use super::io_loop::{Driver, Ended};
 use super::violation::{CHANNEL_ERROR, COMMAND_INVALID, UNEXPECTED_FRAME, Violation, violation};
-use super::{Driver, Ended};
 
 impl Driver {
     pub(super) fn take_connection_method(
@@ -85,23 +85,25 @@ impl Driver {
             return Err(violation(UNEXPECTED_FRAME, text));
         }
         match incoming {
-            Incoming::Ack { tag, multiple } => self.take_verdict(number, tag, multiple, true),
-            Incoming::Nack { tag, multiple } => self.take_verdict(number, tag, multiple, false),
+            Incoming::Ack { tag, multiple } => self.take_confirmation(number, tag, multiple, true),
+            Incoming::Nack { tag, multiple } => {
+                self.take_confirmation(number, tag, multiple, false)
+            }
             Incoming::Deliver {
                 tag,
                 redelivered,
                 exchange_at,
             } if matches!(channel.role, Role::Consumer(_)) => {
-                let opening = Opening::Deliver {
+                let kind = ContentKind::Deliver {
                     tag,
                     redelivered,
                     exchange_at,
                 };
-                channel.partial = Some(Partial::new(opening, payload));
+                channel.partial = Some(PartialContent::new(kind, payload));
                 Ok(())
             }
             Incoming::Return { .. } if matches!(channel.role, Role::Publisher(_)) => {
-                channel.partial = Some(Partial::new(Opening::Return, payload));
+                channel.partial = Some(PartialContent::new(ContentKind::Return, payload));
                 Ok(())
             }
             Incoming::Flow { active } => {
@@ -128,7 +130,7 @@ impl Driver {
         }
     }
 
-    fn take_verdict(
+    fn take_confirmation(
         &mut self,
         number: u16,
         tag: u64,
@@ -141,7 +143,7 @@ impl Driver {
             return Err(violation(COMMAND_INVALID, text));
         }
         let first = !channel.has_batch();
-        channel.verdicts.push(Verdict {
+        channel.confirmations.push(Confirmation {
             tag,
             multiple,
             accepted,

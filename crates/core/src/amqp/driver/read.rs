@@ -7,13 +7,13 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::time::Instant;
 
-use super::super::channel::Arrived;
 use super::super::codec::frame::{self, Frame};
 use super::super::codec::method::{self, Incoming};
-use super::super::link::Role;
+use super::super::consumer_state::ReceivedDelivery;
+use super::super::session::Role;
+use super::io_loop::{Driver, Ended};
 use super::violation::{FRAME_ERROR, SYNTAX_ERROR, UNEXPECTED_FRAME, Violation, violation};
 use super::whole_delivery::whole_delivery;
-use super::{Driver, Ended};
 
 /// Free space offered to each read.
 const READ_SIZE: usize = 64 << 10;
@@ -48,12 +48,12 @@ impl Driver {
         match (taken, handed_over) {
             (Ok(None), Ok(())) => Ok(()),
             (Ok(Some(ended)), _) => Err(ended),
-            (Err(violation), _) | (_, Err(violation)) => Err(self.protest(cx, &violation)),
+            (Err(violation), _) | (_, Err(violation)) => Err(self.close_with(cx, &violation)),
         }
     }
 
     /// Tells the peer what it did wrong, as far as one write goes, and gives up.
-    fn protest(&mut self, cx: &mut Context<'_>, violation: &Violation) -> Ended {
+    fn close_with(&mut self, cx: &mut Context<'_>, violation: &Violation) -> Ended {
         if self.written == self.writing.len() {
             let close = method::close(0, violation.code, &violation.text);
             let _ = Pin::new(&mut self.stream).poll_write(cx, &close);
@@ -107,7 +107,7 @@ impl Driver {
         if !channel.has_batch() {
             self.batched.push(whole.channel);
         }
-        channel.deliveries.push(Arrived {
+        channel.deliveries.push(ReceivedDelivery {
             tag: whole.tag,
             redelivered: whole.redelivered,
             raw: self.read.split_to(whole.len).freeze(),

@@ -1,6 +1,6 @@
 //! What a peer does that the protocol forbids.
 
-use super::super::channel::Misfit;
+use super::super::channel::ContentError;
 
 /// The peer broke the protocol; the code is the one it is told (specification §1.2).
 #[derive(Debug)]
@@ -22,17 +22,17 @@ pub(super) fn violation(code: u16, text: impl Into<String>) -> Violation {
     }
 }
 
-pub(super) fn misfit_violation(number: u16, misfit: Misfit) -> Violation {
-    match misfit {
-        Misfit::Unexpected => violation(
+pub(super) fn content_violation(number: u16, error: ContentError) -> Violation {
+    match error {
+        ContentError::Unexpected => violation(
             UNEXPECTED_FRAME,
             format!("content frames out of order on channel {number}"),
         ),
-        Misfit::Malformed => violation(
+        ContentError::Malformed => violation(
             FRAME_ERROR,
             format!("malformed content on channel {number}"),
         ),
-        Misfit::TooLarge => violation(
+        ContentError::TooLarge => violation(
             FRAME_ERROR,
             format!("a body larger than 1 GiB on channel {number}"),
         ),

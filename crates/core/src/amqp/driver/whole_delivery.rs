@@ -1,4 +1,4 @@
-//! The usual delivery: its frames have all arrived and follow each other.
+//! The common case of a delivery: all of its frames are in the buffer, one after the other.
 
 use super::super::codec::frame::{self, ContentHeader, Frame};
 use super::super::codec::method::{self, Incoming};

@@ -7,15 +7,16 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
-use super::super::link::Role;
-use super::super::outbox::{HIGH_WATER, Urgency};
-use super::{Driver, Ended, armed};
+use super::super::session::Role;
+use super::super::write_buffer::{HIGH_WATER, Urgency};
+use super::io_loop::{Driver, Ended};
+use super::timer::armed;
 
 /// How long a finished delivery may wait for others to share an ack with.
-const ACK_TICK: Duration = Duration::from_millis(2);
+const COALESCE_ACKS_FOR: Duration = Duration::from_millis(2);
 
 /// How long published messages may wait for others to share a write with.
-const OUTBOX_TICK: Duration = Duration::from_millis(1);
+const COALESCE_WRITES_FOR: Duration = Duration::from_millis(1);
 
 impl Driver {
     pub(super) fn write_all(&mut self, cx: &mut Context<'_>, mut tick: bool) -> Result<(), Ended> {
@@ -36,7 +37,7 @@ impl Driver {
                 Poll::Ready(Err(error)) => return Err(self.lost(error.to_string())),
                 Poll::Pending => {
                     if tick {
-                        self.ack_tick = Some(armed(ACK_TICK, cx));
+                        self.ack_timer = Some(armed(COALESCE_ACKS_FOR, cx));
                     }
                     return Ok(());
                 }
@@ -65,23 +66,23 @@ impl Driver {
         self.writing.shrink_to(HIGH_WATER * 2);
         self.written = 0;
         self.collect_acks(cx, tick);
-        for command in self.link.take_commands() {
+        for command in self.session.take_commands() {
             self.execute(command);
         }
-        self.refill_from_outbox(cx);
+        self.refill_from_write_buffer(cx);
         self.writing.append(&mut self.control);
     }
 
-    fn refill_from_outbox(&mut self, cx: &mut Context<'_>) {
-        match self.shared.outbox.urgency() {
+    fn refill_from_write_buffer(&mut self, cx: &mut Context<'_>) {
+        match self.shared.write_buffer.urgency() {
             Some(Urgency::Soon) if self.control.is_empty() => {
-                if self.outbox_tick.is_none() {
-                    self.outbox_tick = Some(armed(OUTBOX_TICK, cx));
+                if self.write_timer.is_none() {
+                    self.write_timer = Some(armed(COALESCE_WRITES_FOR, cx));
                 }
             }
             _ => {
-                self.outbox_tick = None;
-                self.shared.outbox.swap(&mut self.writing);
+                self.write_timer = None;
+                self.shared.write_buffer.swap(&mut self.writing);
             }
         }
     }
@@ -95,8 +96,8 @@ impl Driver {
                 waiting |= consumer.collect_due(&mut self.control, tick);
             }
         }
-        if waiting && self.ack_tick.is_none() {
-            self.ack_tick = Some(armed(ACK_TICK, cx));
+        if waiting && self.ack_timer.is_none() {
+            self.ack_timer = Some(armed(COALESCE_ACKS_FOR, cx));
         }
     }
 }

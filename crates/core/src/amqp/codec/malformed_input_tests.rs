@@ -10,7 +10,7 @@ use super::wire::Reader;
 use super::{FieldTable, Properties, outgoing};
 
 proptest! {
-    #![proptest_config(crate::properties::at_least(4_000))]
+    #![proptest_config(crate::proptest_config::with_at_least(4_000))]
 
     #[test]
     fn any_bytes_are_frames_or_refused(bytes in vec(any::<u8>(), 0..96)) {

@@ -6,16 +6,16 @@ use super::lock::lock;
 
 /// Wakes the I/O task, at most once until it has looked.
 ///
-/// Both sides use read-modify-write operations, so whoever finds the flag raised also finds what was written before it.
+/// Both sides use read-modify-write operations, so the side that finds the flag set also sees what was written before it.
 #[derive(Debug, Default)]
-pub(super) struct Signal {
-    raised: AtomicBool,
+pub(super) struct IoWaker {
+    woken: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
-impl Signal {
-    pub(super) fn raise(&self) {
-        if !self.raised.swap(true, Ordering::AcqRel)
+impl IoWaker {
+    pub(super) fn wake(&self) {
+        if !self.woken.swap(true, Ordering::AcqRel)
             && let Some(waker) = &*lock(&self.waker)
         {
             waker.wake_by_ref();
@@ -23,12 +23,12 @@ impl Signal {
     }
 
     /// Called by the I/O task before it looks for work.
-    pub(super) fn rearm(&self, waker: &Waker) {
+    pub(super) fn register(&self, waker: &Waker) {
         let mut current = lock(&self.waker);
         if !current.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *current = Some(waker.clone());
         }
         drop(current);
-        self.raised.swap(false, Ordering::AcqRel);
+        self.woken.swap(false, Ordering::AcqRel);
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that the broker does not answer in time, although its heartbeats come.
+//! Calls that the broker does not answer in time although its heartbeats arrive.
 
 use std::task::Context;
 use std::time::Duration;
@@ -7,28 +7,29 @@ use tokio::time::Instant;
 
 use super::super::channel::Call;
 use super::super::codec::method;
-use super::super::link::NoReply;
-use super::{Driver, Ended, armed, is_over};
+use super::super::session::CallFailure;
+use super::io_loop::{Driver, Ended};
+use super::timer::{armed, is_over};
 
 impl Driver {
     /// Ends the connection once a call has waited for `rpc_timeout`: the answers of a channel come in order, so nothing on it
     /// would be answered any more.
-    pub(super) fn poll_calls(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+    pub(super) fn poll_call_timeouts(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
         let limit = self.shared.config.rpc_timeout;
         // RabbitMQ reads nothing from a connection that it has blocked.
         if limit.is_zero() || self.blocked {
             return Ok(());
         }
-        while self.has_calls && (self.call_tick.is_none() || is_over(&mut self.call_tick, cx)) {
+        while self.has_calls && (self.call_timer.is_none() || is_over(&mut self.call_timer, cx)) {
             let Some(oldest) = self.calls().map(|call| call.since).min() else {
                 self.has_calls = false;
                 break;
             };
             let left = limit.saturating_sub(oldest.elapsed());
             if left.is_zero() {
-                return Err(self.overdue(limit));
+                return Err(self.timed_out(limit));
             }
-            self.call_tick = Some(armed(left, cx));
+            self.call_timer = Some(armed(left, cx));
         }
         Ok(())
     }
@@ -51,8 +52,8 @@ impl Driver {
             .flat_map(|channel| &channel.waiting)
     }
 
-    /// Tells each overdue call; the others learn that the connection is lost.
-    fn overdue(&mut self, limit: Duration) -> Ended {
+    /// Fails each call that has timed out; the others learn that the connection is lost.
+    fn timed_out(&mut self, limit: Duration) -> Ended {
         let mut first = None;
         for (number, channel) in self.channels.iter_mut().enumerate() {
             let Some(channel) = channel else { continue };
@@ -61,7 +62,7 @@ impl Driver {
             {
                 first.get_or_insert((number, call.expected));
                 if let Some(call) = channel.waiting.pop_front() {
-                    let _ = call.reply.send(Err(NoReply::Overdue(limit)));
+                    let _ = call.reply.send(Err(CallFailure::TimedOut(limit)));
                 }
             }
         }

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::codec::outgoing;
+use super::io_waker::IoWaker;
 use super::lock::lock;
-use super::signal::Signal;
 
 /// Publishing waits above this many bytes; one message may pass it.
 pub(super) const HIGH_WATER: usize = 1 << 20;
 
 /// More than this goes out at once: waiting for company saves nothing.
-pub(super) const HASTE: usize = 32 << 10;
+pub(super) const FLUSH_THRESHOLD: usize = 32 << 10;
 
 /// When what was appended should leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,15 +23,15 @@ pub(super) enum Urgency {
 }
 
 /// Whole messages on their way to the I/O thread, encoded by the threads that publish.
-pub(super) struct Outbox {
+pub(super) struct WriteBuffer {
     pending: Mutex<Pending>,
-    signal: Arc<Signal>,
+    io_waker: Arc<IoWaker>,
     /// Notified whenever the buffer was emptied.
     pub(super) room: Notify,
     /// Somebody wants it out now.
     urgent: AtomicBool,
     /// The I/O thread knows, or will, that something is here.
-    noted: AtomicBool,
+    announced: AtomicBool,
 }
 
 #[derive(Default)]
@@ -47,14 +47,14 @@ impl Pending {
     }
 }
 
-impl Outbox {
-    pub(super) fn new(signal: Arc<Signal>) -> Self {
+impl WriteBuffer {
+    pub(super) fn new(io_waker: Arc<IoWaker>) -> Self {
         Self {
             pending: Mutex::default(),
-            signal,
+            io_waker,
             room: Notify::new(),
             urgent: AtomicBool::new(false),
-            noted: AtomicBool::new(false),
+            announced: AtomicBool::new(false),
         }
     }
 
@@ -66,15 +66,15 @@ impl Outbox {
     pub(super) fn announce(&self, urgency: Urgency) {
         let is_news = match urgency {
             Urgency::Now => !self.urgent.swap(true, Ordering::AcqRel),
-            Urgency::Soon => !self.noted.swap(true, Ordering::AcqRel),
+            Urgency::Soon => !self.announced.swap(true, Ordering::AcqRel),
         };
         if is_news {
-            self.signal.raise();
+            self.io_waker.wake();
         }
     }
 
     /// Lets what is here go out with the next write.
-    pub(super) fn hurry(&self) {
+    pub(super) fn mark_urgent(&self) {
         self.urgent.store(true, Ordering::Release);
     }
 
@@ -83,7 +83,9 @@ impl Outbox {
         if self.urgent.load(Ordering::Acquire) {
             Some(Urgency::Now)
         } else {
-            self.noted.load(Ordering::Acquire).then_some(Urgency::Soon)
+            self.announced
+                .load(Ordering::Acquire)
+                .then_some(Urgency::Soon)
         }
     }
 
@@ -91,7 +93,7 @@ impl Outbox {
     pub(super) fn swap(&self, empty: &mut Vec<u8>) {
         // Before looking: what is appended after this look is announced again.
         self.urgent.swap(false, Ordering::AcqRel);
-        self.noted.swap(false, Ordering::AcqRel);
+        self.announced.swap(false, Ordering::AcqRel);
         let mut pending = self.lock();
         if pending.bytes.is_empty() {
             return;

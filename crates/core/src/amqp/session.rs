@@ -5,15 +5,15 @@ use tokio::sync::oneshot;
 
 use super::Error;
 use super::codec::method::{self, CloseReason, MethodId, Reply};
-use super::consumer::ConsumerShared;
+use super::consumer_state::ConsumerShared;
 use super::handshake::{Limits, Server};
+use super::io_waker::IoWaker;
 use super::lock::lock;
-use super::publisher::PublisherShared;
-use super::signal::Signal;
+use super::publisher_state::PublisherShared;
 
 /// One AMQP connection from its handshake to its end, as those who call methods on it see it.
 #[derive(Clone)]
-pub(super) struct Link {
+pub(super) struct Session {
     inner: Arc<Inner>,
 }
 
@@ -23,7 +23,7 @@ struct Inner {
     limits: Limits,
     server: Server,
     target: String,
-    signal: Arc<Signal>,
+    io_waker: Arc<IoWaker>,
     /// `None` once the connection ended.
     commands: Mutex<Option<Vec<Command>>>,
 }
@@ -37,14 +37,14 @@ pub(super) enum Role {
     Consumer(Arc<ConsumerShared>),
 }
 
-pub(super) type Answer = Result<Reply, NoReply>;
+pub(super) type CallResult = Result<Reply, CallFailure>;
 
 /// Why a method has no reply.
-pub(super) enum NoReply {
+pub(super) enum CallFailure {
     /// The broker closed the channel instead.
     Refused(CloseReason),
     /// The broker sent nothing for this long.
-    Overdue(Duration),
+    TimedOut(Duration),
 }
 
 /// What callers ask of the driver.
@@ -53,25 +53,25 @@ pub(super) enum Command {
     Open {
         channel: u16,
         role: Role,
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<CallResult>,
     },
     /// Sends a method and waits for the one that answers it.
     Call {
         channel: u16,
         frame: Vec<u8>,
         expected: MethodId,
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<CallResult>,
     },
     CloseConnection,
 }
 
-impl Link {
+impl Session {
     pub(super) fn new(
         generation: u64,
         limits: Limits,
         server: Server,
         target: String,
-        signal: Arc<Signal>,
+        io_waker: Arc<IoWaker>,
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -79,7 +79,7 @@ impl Link {
                 limits,
                 server,
                 target,
-                signal,
+                io_waker,
                 commands: Mutex::new(Some(Vec::new())),
             }),
         }
@@ -109,7 +109,7 @@ impl Link {
             Some(commands) => commands.push(command),
             None => return Err(self.lost()),
         }
-        self.inner.signal.raise();
+        self.inner.io_waker.wake();
         Ok(())
     }
 
@@ -149,14 +149,14 @@ impl Link {
 
     async fn answered(
         &self,
-        answer: oneshot::Receiver<Answer>,
+        answer: oneshot::Receiver<CallResult>,
         expected: MethodId,
         object: impl FnOnce() -> String,
     ) -> Result<Reply, Error> {
         match answer.await {
             Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(NoReply::Refused(reason))) => Err(refused(object(), &reason)),
-            Ok(Err(NoReply::Overdue(after))) => Err(Error::Unanswered {
+            Ok(Err(CallFailure::Refused(reason))) => Err(refused(object(), &reason)),
+            Ok(Err(CallFailure::TimedOut(after))) => Err(Error::Unanswered {
                 object: object(),
                 target: self.inner.server.address.clone(),
                 method: method::question(expected),
@@ -166,7 +166,8 @@ impl Link {
         }
     }
 
-    async fn open(
+    /// Opens a channel.
+    pub(super) async fn open(
         &self,
         channel: u16,
         role: Role,
@@ -186,24 +187,6 @@ impl Link {
     pub(super) async fn open_control(&self, channel: u16) -> Result<(), Error> {
         let object = || format!("open channel {channel}");
         self.open(channel, Role::Control, object).await
-    }
-
-    pub(super) async fn open_publisher(
-        &self,
-        publisher: &Arc<PublisherShared>,
-        object: impl FnOnce() -> String,
-    ) -> Result<(), Error> {
-        let role = Role::Publisher(Arc::clone(publisher));
-        self.open(publisher.channel, role, object).await
-    }
-
-    pub(super) async fn open_consumer(
-        &self,
-        consumer: &Arc<ConsumerShared>,
-        object: impl FnOnce() -> String,
-    ) -> Result<(), Error> {
-        let role = Role::Consumer(Arc::clone(consumer));
-        self.open(consumer.channel, role, object).await
     }
 
     pub(super) async fn close_channel(&self, channel: u16) -> Result<(), Error> {

@@ -1,0 +1,224 @@
+//! Opens, starts again and ends the channels of publishers and consumers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::Error;
+use super::codec::method;
+use super::consumer_state::{ConsumeOptions, ConsumerShared};
+use super::publisher_state::PublisherShared;
+use super::session::{Role, Session};
+use super::shared::Shared;
+use super::status::Event;
+
+/// Between two starts of a consumer or publisher on one connection.
+const CHANNEL_RESTART_DELAY: Duration = Duration::from_millis(500);
+
+/// Opens a publisher's channel on a new session, or again on the same one; nothing is sent on it yet.
+pub(super) async fn open_publisher(
+    session: &Session,
+    publisher: &Arc<PublisherShared>,
+) -> Result<(), Error> {
+    let channel = publisher.channel;
+    let object = || format!("open publisher channel {channel}");
+    let role = Role::Publisher(Arc::clone(publisher));
+    session.open(channel, role, object).await?;
+    if publisher.confirm {
+        let frame = method::bare(channel, method::CONFIRM_SELECT);
+        session
+            .call(channel, frame, method::CONFIRM_SELECT_OK, object)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Opens a consumer's channel and starts consuming, on a new session or again on the same one.
+pub(super) async fn open_consumer(
+    session: &Session,
+    consumer: &Arc<ConsumerShared>,
+) -> Result<(), Error> {
+    let queue = consumer.renew();
+    let object = || format!("consume queue \"{queue}\"");
+    let channel = consumer.channel;
+    let role = Role::Consumer(Arc::clone(consumer));
+    session.open(channel, role, object).await?;
+    let qos = method::qos(channel, consumer.options.prefetch);
+    session.call(channel, qos, method::QOS_OK, object).await?;
+    consume(session, consumer).await
+}
+
+/// Starts consuming on the open channel.
+async fn consume(session: &Session, consumer: &ConsumerShared) -> Result<(), Error> {
+    let queue = consumer.queue();
+    let ConsumeOptions {
+        exclusive,
+        arguments,
+        ..
+    } = &consumer.options;
+    let tag = &consumer.consumer_tag;
+    let frame = method::consume(consumer.channel, &queue, tag, *exclusive, arguments);
+    let object = || format!("consume queue \"{queue}\"");
+    session
+        .call(consumer.channel, frame, method::CONSUME_OK, object)
+        .await?;
+    consumer.go_online();
+    // Cancelled while it was being started: the broker may have had the cancel before the consume, or none.
+    if consumer.is_wanted() {
+        Ok(())
+    } else {
+        cancel_consumer(session, consumer).await
+    }
+}
+
+/// Stops deliveries; the channel stays open.
+pub(super) async fn cancel_consumer(
+    session: &Session,
+    consumer: &ConsumerShared,
+) -> Result<(), Error> {
+    let tag = &consumer.consumer_tag;
+    let frame = method::cancel(consumer.channel, tag);
+    let object = || format!("cancel consumer \"{tag}\"");
+    session
+        .call(consumer.channel, frame, method::CANCEL_OK, object)
+        .await
+        .map(drop)
+}
+
+/// Waits for the answer to a method without effect: the broker works off a channel's methods in order, messages and acks included.
+pub(super) async fn flush_channel(
+    session: &Session,
+    channel: u16,
+    prefetch: u16,
+    object: impl FnOnce() -> String,
+) -> Result<(), Error> {
+    let frame = method::qos(channel, prefetch);
+    session
+        .call(channel, frame, method::QOS_OK, object)
+        .await
+        .map(drop)
+}
+
+/// Why a consumer that the broker refused to start again has ended.
+pub(super) fn consumer_cancelled(consumer: &ConsumerShared, error: &Error) -> Error {
+    let reason = match error {
+        Error::Refused { text, .. } => text.clone(),
+        other => other.to_string(),
+    };
+    Error::ConsumerCancelled {
+        queue: consumer.queue(),
+        reason,
+    }
+}
+
+impl Shared {
+    /// Opens a new publisher and enters it for recovery.
+    pub(super) async fn start_publisher(
+        self: &Arc<Self>,
+        session: Session,
+        publisher: Arc<PublisherShared>,
+    ) -> Result<(), Error> {
+        open_publisher(&session, &publisher).await?;
+        self.commit(&session, |registry| {
+            registry.publishers.push(Arc::clone(&publisher));
+            publisher.go_online();
+        })
+    }
+
+    /// Starts a new consumer and enters it for recovery.
+    pub(super) async fn start_consumer(
+        self: &Arc<Self>,
+        session: Session,
+        consumer: Arc<ConsumerShared>,
+    ) -> Result<(), Error> {
+        open_consumer(&session, &consumer).await?;
+        self.commit(&session, |registry| {
+            registry.consumers.push(Arc::clone(&consumer));
+        })
+    }
+
+    /// The broker closed a publisher's channel; opens it again on the same session.
+    pub(super) fn restart_publisher(
+        self: &Arc<Self>,
+        session: &Session,
+        publisher: Arc<PublisherShared>,
+        error: Error,
+    ) {
+        self.events.push(Event::ChannelClosed { error });
+        let (shared, session) = (Arc::clone(self), session.clone());
+        self.spawn(async move {
+            match open_publisher(&session, &publisher).await {
+                Ok(()) => {
+                    let _ = shared.commit(&session, |_| publisher.go_online());
+                }
+                // The next session opens it.
+                Err(error) if error.ends_session() => {}
+                Err(error) => publisher.close(&error),
+            }
+        });
+    }
+
+    /// The broker closed a consumer's channel; starts it again on the same session.
+    pub(super) fn restart_consumer(
+        self: &Arc<Self>,
+        session: &Session,
+        consumer: Arc<ConsumerShared>,
+        error: Error,
+    ) {
+        self.events.push(Event::ChannelClosed { error });
+        let session = session.clone();
+        self.spawn(async move {
+            // A channel that is refused again and again must not keep both sides busy.
+            sleep(CHANNEL_RESTART_DELAY).await;
+            if !consumer.is_wanted() {
+                return;
+            }
+            match open_consumer(&session, &consumer).await {
+                Ok(()) => {}
+                Err(error) if error.ends_session() => {}
+                Err(error) => consumer.fail(consumer_cancelled(&consumer, &error)),
+            }
+        });
+    }
+
+    /// The broker cancelled a consumer. Its channel and its deliveries stay; if the queue is gone for good, the attempt to
+    /// consume again closes the channel, and the restart above tells the user.
+    pub(super) fn resume_cancelled_consumer(
+        self: &Arc<Self>,
+        session: &Session,
+        consumer: Arc<ConsumerShared>,
+    ) {
+        if !consumer.begin_resuming() {
+            return;
+        }
+        self.events.push(Event::ConsumerCancelled {
+            queue: consumer.queue(),
+        });
+        let session = session.clone();
+        self.spawn(async move {
+            sleep(CHANNEL_RESTART_DELAY / 5).await;
+            consumer.end_resuming();
+            if consumer.is_wanted() {
+                let _ = consume(&session, &consumer).await;
+            }
+        });
+    }
+
+    pub(super) async fn end_publisher(self: Arc<Self>, publisher: Arc<PublisherShared>) {
+        let _ = publisher.confirmed().await;
+        let number = publisher.channel;
+        let _ = self
+            .on_session(|session| async move { session.close_channel(number).await })
+            .await;
+        self.registry().forget_publisher(&publisher);
+    }
+
+    pub(super) async fn end_consumer(self: Arc<Self>, consumer: &Arc<ConsumerShared>) {
+        let number = consumer.channel;
+        let _ = self
+            .on_session(|session| async move { session.close_channel(number).await })
+            .await;
+        self.registry().forget_consumer(consumer);
+    }
+}
