@@ -23,7 +23,7 @@ pub mod net;
 mod panics;
 pub mod pool;
 #[cfg(test)]
-mod properties;
+mod proptest_config;
 pub mod protobuf;
 pub mod reactor;
 mod server;

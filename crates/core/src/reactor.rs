@@ -14,7 +14,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::net::idle_hook;
-use crate::workers::pulse;
+use crate::workers::loop_watchdog;
 use crate::{blocking, panics};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{AbortHandle, LocalSet};
@@ -145,9 +145,9 @@ impl<T: 'static> Reactor<T> {
     ///
     /// `Some(ZERO)` makes one pass without waiting, `None` waits until something finishes.
     pub fn poll(&self, timeout: Option<Duration>) -> Vec<OpId> {
-        pulse::park();
+        loop_watchdog::park();
         self.runtime.block_on(self.turn(timeout));
-        pulse::unpark();
+        loop_watchdog::unpark();
         std::mem::take(&mut self.shared.state.borrow_mut().unannounced)
     }
 

@@ -15,8 +15,9 @@ use weft_core::amqp::{
 use crate::amqp_table::{self, Reading};
 use crate::convert::array_zval;
 use crate::failure::{Detail, Failure};
+use crate::outcome::Payload;
 use crate::process::Process;
-use crate::runtime::{Payload, start};
+use crate::runtime::start;
 use crate::text::{NotUtf8, Text};
 
 /// What `publish` returns when there is no room.

@@ -20,9 +20,10 @@ use crate::array::values;
 use crate::convert::array_zval;
 use crate::failure::{Detail, Failure};
 use crate::http::HttpServer;
+use crate::outcome::Payload;
 use crate::process::Process;
 use crate::protobuf;
-use crate::runtime::{Payload, expect, seconds, start};
+use crate::runtime::{expect, seconds, start};
 
 /// The class of the library that extends ours: calls are made as instances of it.
 const CALL: &str = "Weft\\Grpc\\Call";

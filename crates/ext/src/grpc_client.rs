@@ -13,8 +13,9 @@ use crate::amqp_table::binary;
 use crate::array::values;
 use crate::failure::Failure;
 use crate::grpc::{bytes_of, closed, ended, fields, header_map, message_or_null};
+use crate::outcome::Payload;
 use crate::process::Process;
-use crate::runtime::{Payload, seconds, start};
+use crate::runtime::{seconds, start};
 
 #[php_class]
 #[php(name = "Weft\\Native\\GrpcChannel")]

@@ -6,7 +6,7 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::ZendHashTable;
 
 use weft_core::metrics;
-use weft_core::workers::{Endpoint, pulse};
+use weft_core::workers::{MetricsServer, loop_watchdog};
 
 use crate::failure::Failure;
 use crate::runtime::seconds;
@@ -44,18 +44,18 @@ impl Histogram {
 #[php_class]
 #[php(name = "Weft\\Native\\MetricsEndpoint")]
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
-pub struct MetricsEndpoint(Endpoint);
+pub struct MetricsEndpoint(MetricsServer);
 
 #[php_impl]
 impl MetricsEndpoint {
     pub fn open(address: &str) -> PhpResult<Self> {
-        let endpoint = Endpoint::of_this_process(address).map_err(|error| {
+        let server = MetricsServer::of_this_process(address).map_err(|error| {
             Failure::new(
                 "http.listen",
                 format!("cannot serve metrics on {address}: {error}"),
             )
         })?;
-        Ok(Self(endpoint))
+        Ok(Self(server))
     }
 
     pub fn address(&self) -> String {
@@ -70,7 +70,7 @@ impl MetricsEndpoint {
 #[php_function]
 #[php(name = "Weft\\Native\\measured")]
 pub fn measured() -> bool {
-    pulse::is_measured()
+    loop_watchdog::is_measured()
 }
 
 #[php_function]

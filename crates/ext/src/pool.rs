@@ -13,8 +13,9 @@ use weft_core::pool::{self, Condition, Histogram, Holder, Lease, Manage, PoolOpt
 use crate::caller::borrower;
 use crate::convert;
 use crate::failure::{Detail, Failure};
+use crate::outcome::Payload;
 use crate::process::Process;
-use crate::runtime::{Payload, expect, seconds, start};
+use crate::runtime::{expect, seconds, start};
 use crate::text::Text;
 
 /// The options as `Weft\Pool\PoolOptions` hands them over; what is missing has the core's default.

@@ -8,17 +8,15 @@ use std::time::Duration;
 use weft_core::reactor::Reactor;
 use weft_core::signal::{self, Signals};
 use weft_core::sql::sqlite;
-use weft_core::workers::Link;
+use weft_core::workers::SupervisorClient;
 
 use crate::failure::{Detail, Failure};
 use crate::fork;
-use crate::runtime::Payload;
+use crate::outcome::Outcome;
 use crate::stack;
 
 /// How long a process waits for its SQLite threads when it ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-
-pub type Outcome = Result<Payload, Failure>;
 
 /// What every native object of this process shares.
 pub struct Process {
@@ -135,7 +133,7 @@ pub extern "C" fn startup(_type: i32, _module: i32) -> i32 {
     std::panic::set_hook(Box::new(report_panic));
     // SAFETY: the handler only writes memory that no other thread changes and makes system calls that are safe after a fork.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
-    Link::connect(stack::reader());
+    SupervisorClient::connect(stack::reader());
     crate::output::observe_fibers();
     0
 }

@@ -8,34 +8,11 @@ use ext_php_rs::types::{ZendHashTable, Zval};
 use ext_php_rs::zend::ModuleEntry;
 
 use weft_core::reactor::{OpId, Promise};
-use weft_core::workers::pulse;
+use weft_core::workers::loop_watchdog;
 
 use crate::failure::Failure;
-use crate::process::{Outcome, Process};
-
-/// What a finished operation leaves behind for PHP. No PHP values: they are made when PHP takes it.
-pub enum Payload {
-    Null,
-    Int(i64),
-    /// Anything richer: built on the PHP thread when the outcome is taken.
-    Build(Box<dyn FnOnce() -> PhpResult<Zval>>),
-}
-
-impl Payload {
-    pub fn build(build: impl FnOnce() -> PhpResult<Zval> + 'static) -> Self {
-        Self::Build(Box::new(build))
-    }
-
-    fn into_zval(self) -> PhpResult<Zval> {
-        let mut zval = Zval::new();
-        match self {
-            Self::Null => zval.set_null(),
-            Self::Int(number) => zval.set_long(number),
-            Self::Build(build) => return build(),
-        }
-        Ok(zval)
-    }
-}
+use crate::outcome::{Outcome, Payload};
+use crate::process::Process;
 
 /// Starts `future` as an operation and returns its id to PHP.
 pub fn start(future: impl Future<Output = Outcome> + 'static) -> PhpResult<i64> {
@@ -67,7 +44,7 @@ pub fn seconds(value: f64) -> Duration {
 #[php(name = "Weft\\Native\\poll")]
 pub fn poll(timeout: Option<f64>, tasks: Option<i64>, fibers: Option<i64>) -> PhpResult<Zval> {
     if let (Some(tasks), Some(fibers)) = (tasks, fibers) {
-        pulse::count(tasks.max(0) as u64, fibers.max(0) as u64);
+        loop_watchdog::record_counts(tasks.max(0) as u64, fibers.max(0) as u64);
     }
     let finished = Process::current()?.reactor.poll(timeout.map(seconds));
     let mut ids = ZendHashTable::with_capacity(finished.len() as u32);

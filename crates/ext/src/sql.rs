@@ -8,20 +8,23 @@ use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, ZendObject, Zval};
 
 use weft_core::sql::{
-    Call, Calls, ConnectFailure, Database, Error, Hooks, Moment, Params, ParseCache, Pending,
-    PoolChange, RowStream, Statement, Transaction, Value,
+    Call, Calls, Database, Error, Hooks, Moment, Params, ParseCache, Pending, PoolChange,
+    RowStream, Statement, Transaction, Value,
 };
 
 use crate::array::values;
 use crate::caller::{Place, borrower};
 use crate::convert;
-use crate::failure::{Detail, Failure};
+use crate::failure::Failure;
+use crate::outcome::Payload;
 use crate::pool;
 use crate::process::Process;
-use crate::runtime::{Payload, seconds, start};
+use crate::runtime::{seconds, start};
 use crate::sql_copy::{SqlCopyIn, SqlCopyOut};
+use crate::sql_failure::{failure, item_failure};
 use crate::sql_listener::SqlListener;
 use crate::sql_places::StatementPlaces;
+use crate::sql_values;
 use crate::text::{NotUtf8, Text};
 
 /// Parsed statements remembered per database.
@@ -78,7 +81,7 @@ impl SqlDatabase {
             .execute(statement(&self.parsed, sql, params)?);
         start(async move {
             let result = running.await.map_err(failure)?;
-            Ok(Payload::build(move || convert::result_set(result)))
+            Ok(Payload::build(move || sql_values::result_set(result)))
         })
     }
 
@@ -182,7 +185,7 @@ impl SqlDatabase {
         let running = self.database.execute_in_hook(visit as u64, statement);
         start(async move {
             let result = running.await.map_err(failure)?;
-            Ok(Payload::build(move || convert::result_set(result)))
+            Ok(Payload::build(move || sql_values::result_set(result)))
         })
     }
 
@@ -388,7 +391,7 @@ impl SqlTransaction {
         match result {
             Some(result) => {
                 let failed = |error| self.places.failure(error, &self.transaction);
-                convert::result_set(result.map_err(failed)?)
+                sql_values::result_set(result.map_err(failed)?)
             }
             None => Ok(Zval::null()),
         }
@@ -463,7 +466,7 @@ impl SqlCursor {
                 None => None,
             };
             Ok(Payload::build(move || {
-                convert::rows(chunk.unwrap_or_default())
+                sql_values::rows(chunk.unwrap_or_default())
             }))
         })
     }
@@ -489,7 +492,7 @@ fn statement_of_item(
     item: Option<i64>,
 ) -> PhpResult<Statement> {
     let sql = readable(sql)?;
-    let params = convert::params(params, sql, item)?;
+    let params = sql_values::params(params, sql, item)?;
     // Making an exception runs autoloaders, which may use the database: the cache is not borrowed any more by then.
     let bound = bound(&mut parsed.borrow_mut(), sql, params, item);
     Ok(bound?)
@@ -531,59 +534,6 @@ fn readable(sql: Text<'_>) -> PhpResult<&str> {
 fn unreadable_dsn(wrong: NotUtf8) -> Failure {
     let message = format!("invalid database DSN: it is {wrong}; percent-encode it");
     Failure::new("dsn", message)
-}
-
-/// The failure of one item of a batch, counted from 0. A lost connection and the like are no item's failure.
-pub fn item_failure(error: Error, item: i64) -> Failure {
-    if !matches!(error, Error::Server(_) | Error::Parameter { .. }) {
-        return failure(error);
-    }
-    let mut failure = failure(error).with("item", Detail::Int(item));
-    failure.message = format!("item {item}: {}", failure.message);
-    failure
-}
-
-/// The one mapping of SQL errors onto kinds; `Weft\Internal\Failures` turns a kind into an exception.
-pub fn failure(error: Error) -> Failure {
-    let message = error.to_string();
-    match error {
-        Error::Dsn { .. } => Failure::new("dsn", message),
-        Error::Connect { failure, .. } => Failure::new(connect_kind(failure), message),
-        Error::ConnectionLost { .. } => Failure::new("sql.connection_lost", message),
-        Error::OutcomeUnknown { .. } => Failure::new("sql.outcome_unknown", message),
-        Error::Server(server) => Failure::new("sql.server", message)
-            .with("sqlState", Detail::Text(Some(server.sqlstate)))
-            .with("statement", Detail::Text(Some(server.statement)))
-            .with("constraint", Detail::Text(server.constraint)),
-        Error::Parameter { statement, .. } => {
-            Failure::new("sql.parameter", message).with("statement", Detail::Text(Some(statement)))
-        }
-        Error::PoolExhausted { .. } => Failure::new("pool.exhausted", message),
-        Error::PoolSlow { .. } => Failure::new("sql.pool_slow", message),
-        Error::PoolBlocked { .. } => Failure::new("pool.blocked", message),
-        Error::ServerDown { .. } => Failure::new("sql.server_down", message),
-        Error::Hook { thrown, .. } => {
-            Failure::new("sql.hook", message).with("error", Detail::Int(thrown))
-        }
-        Error::PoolClosed { .. } => Failure::new("pool.closed", message),
-        Error::Cancelled { statement } => {
-            Failure::new("sql.cancelled", message).with("statement", Detail::Text(Some(statement)))
-        }
-        Error::Usage { .. } => Failure::new("usage", message),
-    }
-}
-
-fn connect_kind(failure: ConnectFailure) -> &'static str {
-    match failure {
-        ConnectFailure::Refused => "sql.connect.refused",
-        ConnectFailure::Timeout => "sql.connect.timeout",
-        ConnectFailure::Authentication => "sql.connect.authentication",
-        ConnectFailure::Database => "sql.connect.database",
-        ConnectFailure::File => "sql.connect.file",
-        ConnectFailure::Tls => "sql.connect.tls",
-        ConnectFailure::Dns => "sql.connect.dns",
-        ConnectFailure::Protocol => "sql.connect.protocol",
-    }
 }
 
 pub fn register(module: ModuleBuilder) -> ModuleBuilder {

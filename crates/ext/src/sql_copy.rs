@@ -10,10 +10,11 @@ use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
 use weft_core::sql::postgres::write_copy_row;
 use weft_core::sql::{CopyIn, CopyOut, Error};
 
-use crate::convert;
+use crate::outcome::Payload;
 use crate::process::Process;
-use crate::runtime::{Payload, start};
-use crate::sql::failure;
+use crate::runtime::start;
+use crate::sql_failure::failure;
+use crate::sql_values;
 
 /// Data collected before it is sent.
 const PIECE: usize = 64 * 1024;
@@ -56,7 +57,7 @@ impl SqlCopyIn {
     }
 
     pub fn row(&self, values: &ZendHashTable, row: i64) -> PhpResult<bool> {
-        let values = convert::row(values, &self.sql, row)?;
+        let values = sql_values::row(values, &self.sql, row)?;
         let written = write_copy_row(&values, &mut self.collected.borrow_mut());
         written.map_err(|reason| {
             failure(Error::parameter(&self.sql, format!("row {row}: {reason}")))

@@ -12,9 +12,10 @@ use weft_core::sql::postgres::{Listener, News};
 
 use crate::convert::array_zval;
 use crate::failure::Failure;
+use crate::outcome::Payload;
 use crate::process::Process;
-use crate::runtime::{Payload, start};
-use crate::sql::failure;
+use crate::runtime::start;
+use crate::sql_failure::failure;
 
 #[php_class]
 #[php(name = "Weft\\Native\\SqlListener")]

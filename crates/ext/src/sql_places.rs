@@ -7,7 +7,7 @@ use weft_core::sql::{Error, Transaction};
 
 use crate::caller::Place;
 use crate::failure::{Detail, Failure};
-use crate::sql::failure;
+use crate::sql_failure::failure;
 
 /// The place of each statement that was not answered yet, by its index in the transaction.
 #[derive(Default)]

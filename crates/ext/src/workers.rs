@@ -8,7 +8,9 @@ use ext_php_rs::convert::IntoZval;
 use ext_php_rs::prelude::*;
 use ext_php_rs::types::{ZendHashTable, Zval};
 
-use weft_core::workers::{Endpoint, Event, Link, Supervisor as CoreSupervisor, work_done};
+use weft_core::workers::{
+    Event, MetricsServer, Supervisor as CoreSupervisor, SupervisorClient, work_done,
+};
 
 use crate::failure::Failure;
 use crate::runtime::seconds;
@@ -19,7 +21,7 @@ use crate::text::pairs;
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
 pub struct Supervisor {
     supervisor: RefCell<CoreSupervisor>,
-    endpoint: RefCell<Option<Endpoint>>,
+    metrics: RefCell<Option<MetricsServer>>,
 }
 
 #[php_impl]
@@ -29,7 +31,7 @@ impl Supervisor {
         let supervisor = CoreSupervisor::new(workers).map_err(failed("cannot supervise"))?;
         Ok(Self {
             supervisor: RefCell::new(supervisor),
-            endpoint: RefCell::new(None),
+            metrics: RefCell::new(None),
         })
     }
 
@@ -68,34 +70,33 @@ impl Supervisor {
         let (Ok(pid), Ok(signal)) = (i32::try_from(pid), i32::try_from(signal)) else {
             return false;
         };
-        // SAFETY: a plain system call; groups (0 and below) are never addressed.
-        pid > 0 && unsafe { libc::kill(pid, signal) } == 0
+        self.supervisor.borrow().kill(pid, signal)
     }
 
-    pub fn watch(&self, folder: &str) -> PhpResult<()> {
+    pub fn watch(&self, directory: &str) -> PhpResult<()> {
         let watched = self
             .supervisor
             .borrow_mut()
-            .watch(Path::new(folder))
-            .map_err(failed(&format!("cannot watch {folder}")));
+            .watch(Path::new(directory))
+            .map_err(failed(&format!("cannot watch {directory}")));
         Ok(watched?)
     }
 
     pub fn serve(&self, address: &str) -> PhpResult<String> {
-        let endpoint = Endpoint::open(address, &self.supervisor.borrow())
+        let server = MetricsServer::open(address, &self.supervisor.borrow())
             .map_err(failed(&format!("cannot serve metrics on {address}")));
-        let endpoint = endpoint?;
-        let address = endpoint.address().to_string();
-        *self.endpoint.borrow_mut() = Some(endpoint);
+        let server = server?;
+        let address = server.address().to_string();
+        *self.metrics.borrow_mut() = Some(server);
         Ok(address)
     }
 
     pub fn update(&self, ready: i64, wanted: i64, stopping: bool) -> Option<String> {
-        let endpoint = self.endpoint.borrow();
-        let endpoint = endpoint.as_ref()?;
+        let server = self.metrics.borrow();
+        let server = server.as_ref()?;
         let count = |value| u64::try_from(value).unwrap_or(0);
-        endpoint.update(count(ready), count(wanted), stopping);
-        endpoint.take_warning()
+        server.update(count(ready), count(wanted), stopping);
+        server.take_warning()
     }
 }
 
@@ -134,14 +135,14 @@ fn failed(what: &str) -> impl Fn(io::Error) -> Failure {
 #[php_function]
 #[php(name = "Weft\\Native\\supervised")]
 pub fn supervised() -> bool {
-    Link::existing().is_some()
+    SupervisorClient::current().is_some()
 }
 
 #[php_function]
 #[php(name = "Weft\\Native\\tellSupervisor")]
 pub fn tell_supervisor(message: &str) {
-    if let Some(link) = Link::existing() {
-        link.say(message);
+    if let Some(client) = SupervisorClient::current() {
+        client.send(message);
     }
 }
 

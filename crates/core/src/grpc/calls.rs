@@ -12,7 +12,7 @@ use crate::http::{CallStats, Peer};
 use crate::server::{
     self, Capacity, ConcurrencyLimits, ConnectionGuard, LaneLimits, RefusalReport,
 };
-use crate::workers::pulse;
+use crate::workers::loop_watchdog;
 
 /// A method of a service.
 #[derive(Debug, Clone)]
@@ -253,7 +253,7 @@ impl Shared {
     }
 
     pub(super) fn timer(&self, method: usize) -> Option<CallTimer> {
-        if !pulse::is_measured() {
+        if !loop_watchdog::is_measured() {
             return None;
         }
         let method = &self.served[method];

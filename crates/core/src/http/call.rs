@@ -54,7 +54,7 @@ impl Call {
             head,
             body,
             peer,
-            began: workers::pulse::is_measured().then(Instant::now),
+            began: workers::loop_watchdog::is_measured().then(Instant::now),
             timer: RefCell::default(),
             admission: Rc::clone(admission),
             is_answered: Cell::default(),

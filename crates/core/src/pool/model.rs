@@ -556,7 +556,7 @@ fn no_schedule_of_a_million_leaks_a_permit_loses_a_wake_up_or_lends_twice() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..crate::properties::at_least(512) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..crate::proptest_config::with_at_least(512) })]
 
     /// The same with rows of events that proptest shortens when they fail.
     #[test]

@@ -1,110 +1,109 @@
-//! Messages between supervisor and worker, with descriptors now and then.
+//! The messages between supervisor and worker, with file descriptors attached to some.
 
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use socket2::SockRef;
+use rustix::cmsg_space;
+use rustix::io::retry_on_intr;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    sendmsg, socketpair,
+};
 
-/// The longest message in bytes; more is cut by the kernel.
-const LONGEST: usize = 128 * 1024;
-/// Descriptors of one message, at most.
-pub(super) const MOST_DESCRIPTORS: usize = 8;
-/// Room for the header and the descriptors of a message, aligned as `cmsghdr` wants it.
-type Control = [u64; 6];
+/// The kernel truncates a longer message.
+const MAX_MESSAGE_BYTES: usize = 128 * 1024;
+/// Descriptors attached to one message.
+pub(super) const MAX_DESCRIPTORS: usize = 8;
+const ANCILLARY_BYTES: usize = cmsg_space!(ScmRights(MAX_DESCRIPTORS));
 
-/// One end of a socket pair that keeps message boundaries.
+/// One end of a Unix socket pair that preserves message boundaries (`SOCK_SEQPACKET`).
 pub(super) struct Channel(OwnedFd);
 
 pub(super) struct Received {
     pub text: Vec<u8>,
     pub descriptors: Vec<OwnedFd>,
-    /// Descriptors were sent that this process had no room for (its limit of open files).
+    /// The sender attached descriptors that this process has no room for (its limit of open files).
     pub lost_descriptors: bool,
 }
 
 impl Channel {
-    /// Both ends close on exec.
+    /// Both ends are closed on exec.
     pub fn pair() -> io::Result<(Self, Self)> {
-        let mut ends: [RawFd; 2] = [-1; 2];
-        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-        // SAFETY: the kernel writes two descriptors into the array.
-        if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the call succeeded, so both are open and nobody else owns them.
-        Ok(unsafe {
-            (
-                Self(OwnedFd::from_raw_fd(ends[0])),
-                Self(OwnedFd::from_raw_fd(ends[1])),
-            )
-        })
+        let (one, other) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        Ok((Self(one), Self(other)))
     }
 
     pub fn from_descriptor(descriptor: OwnedFd) -> Self {
         Self(descriptor)
     }
 
-    /// Lets a send that waits for room fail with `WouldBlock` after `timeout`.
+    /// Makes a send that waits for room fail with `WouldBlock` after `timeout`.
     pub fn limit_sends(&self, timeout: Duration) -> io::Result<()> {
-        SockRef::from(&self.0).set_write_timeout(Some(timeout))
+        Ok(set_socket_timeout(&self.0, Timeout::Send, Some(timeout))?)
     }
 
-    /// Sends `text` whole or not at all, with [`MOST_DESCRIPTORS`] at most. Waits for room only where `wait` says so.
+    /// Sends `text` whole or not at all, with at most [`MAX_DESCRIPTORS`] attached. Waits for room only if `wait` is set.
     ///
     /// # Errors
-    /// `InvalidInput` for a text the other side would receive cut off.
+    /// `InvalidInput` for a text that the other end would receive truncated.
     pub fn send(&self, text: &str, descriptors: &[BorrowedFd<'_>], wait: bool) -> io::Result<()> {
-        if text.len() > LONGEST {
-            let message = format!("a message of {} bytes is longer than {LONGEST}", text.len());
+        if text.len() > MAX_MESSAGE_BYTES {
+            let message = format!(
+                "a message of {} bytes is longer than {MAX_MESSAGE_BYTES}",
+                text.len()
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let mut part = libc::iovec {
-            iov_base: text.as_ptr().cast_mut().cast(),
-            iov_len: text.len(),
-        };
-        let mut control = Control::default();
-        // SAFETY: all-zero is a valid msghdr.
-        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-        header.msg_iov = &raw mut part;
-        header.msg_iovlen = 1;
-        if !descriptors.is_empty() {
-            attach(&mut header, &mut control, descriptors)?;
+        let mut space = [MaybeUninit::uninit(); ANCILLARY_BYTES];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors))
+        {
+            return Err(io::Error::other("too many descriptors for one message"));
         }
-        let flags = libc::MSG_NOSIGNAL | if wait { 0 } else { libc::MSG_DONTWAIT };
-        // SAFETY: the header points at buffers that live until the call returns.
-        uninterrupted(|| unsafe { libc::sendmsg(self.0.as_raw_fd(), &header, flags) }).map(drop)
+        let mut flags = SendFlags::NOSIGNAL;
+        flags.set(SendFlags::DONTWAIT, !wait);
+        let parts = [IoSlice::new(text.as_bytes())];
+        retry_on_intr(|| sendmsg(&self.0, &parts, &mut ancillary, flags))?;
+        Ok(())
     }
 
-    /// The next message, `None` when the other end is closed.
+    /// The next message; `None` when the other end is closed.
     ///
     /// # Errors
-    /// `WouldBlock` when there is none and `wait` is false.
+    /// `WouldBlock` when there is none and `wait` is not set.
     pub fn receive(&self, wait: bool) -> io::Result<Option<Received>> {
-        let mut text = vec![0_u8; LONGEST];
-        let mut part = libc::iovec {
-            iov_base: text.as_mut_ptr().cast(),
-            iov_len: text.len(),
-        };
-        let mut control = Control::default();
-        // SAFETY: all-zero is a valid msghdr.
-        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-        header.msg_iov = &raw mut part;
-        header.msg_iovlen = 1;
-        header.msg_control = control.as_mut_ptr().cast();
-        header.msg_controllen = size_of::<Control>() as _;
-        let flags = libc::MSG_CMSG_CLOEXEC | if wait { 0 } else { libc::MSG_DONTWAIT };
-        // SAFETY: the header points at buffers that live until the call returns.
-        let length =
-            uninterrupted(|| unsafe { libc::recvmsg(self.0.as_raw_fd(), &mut header, flags) })?;
-        if length == 0 {
+        let mut text = vec![0_u8; MAX_MESSAGE_BYTES];
+        let mut space = [MaybeUninit::uninit(); ANCILLARY_BYTES];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut flags = RecvFlags::CMSG_CLOEXEC;
+        flags.set(RecvFlags::DONTWAIT, !wait);
+        let received = retry_on_intr(|| {
+            let mut parts = [IoSliceMut::new(&mut text)];
+            recvmsg(&self.0, &mut parts, &mut ancillary, flags)
+        })?;
+        if received.bytes == 0 {
             return Ok(None);
         }
-        text.truncate(length);
+        text.truncate(received.bytes);
+        let mut descriptors = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(attached) = message {
+                descriptors.extend(attached);
+            }
+        }
         Ok(Some(Received {
             text,
-            descriptors: attached(&header),
-            lost_descriptors: header.msg_flags & libc::MSG_CTRUNC != 0,
+            descriptors,
+            lost_descriptors: received.flags.contains(ReturnFlags::CTRUNC),
         }))
     }
 }
@@ -112,63 +111,6 @@ impl Channel {
 impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
-    }
-}
-
-/// A system call that a signal has ended is made again.
-fn uninterrupted(mut call: impl FnMut() -> isize) -> io::Result<usize> {
-    loop {
-        if let Ok(length) = usize::try_from(call()) {
-            return Ok(length);
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-}
-
-fn attach(
-    header: &mut libc::msghdr,
-    control: &mut Control,
-    descriptors: &[BorrowedFd<'_>],
-) -> io::Result<()> {
-    if descriptors.len() > MOST_DESCRIPTORS {
-        return Err(io::Error::other("too many descriptors for one message"));
-    }
-    let length = size_of_val(descriptors) as u32;
-    header.msg_control = control.as_mut_ptr().cast();
-    // SAFETY: so many descriptors need 48 bytes at most, as there are in `control`, which is aligned for `cmsghdr`.
-    unsafe {
-        header.msg_controllen = libc::CMSG_SPACE(length) as _;
-        let message = libc::CMSG_FIRSTHDR(header);
-        (*message).cmsg_level = libc::SOL_SOCKET;
-        (*message).cmsg_type = libc::SCM_RIGHTS;
-        (*message).cmsg_len = libc::CMSG_LEN(length) as _;
-        let data: *mut RawFd = libc::CMSG_DATA(message).cast();
-        for (at, descriptor) in descriptors.iter().enumerate() {
-            data.add(at).write_unaligned(descriptor.as_raw_fd());
-        }
-    }
-    Ok(())
-}
-
-fn attached(header: &libc::msghdr) -> Vec<OwnedFd> {
-    // SAFETY: the kernel has filled the control buffer in; CMSG_FIRSTHDR is null when it is empty. Each number in it is a
-    // descriptor that was opened for us.
-    unsafe {
-        let message = libc::CMSG_FIRSTHDR(header);
-        if message.is_null()
-            || (*message).cmsg_level != libc::SOL_SOCKET
-            || (*message).cmsg_type != libc::SCM_RIGHTS
-        {
-            return Vec::new();
-        }
-        let bytes = (*message).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
-        let data: *const RawFd = libc::CMSG_DATA(message).cast();
-        (0..bytes / size_of::<RawFd>())
-            .map(|at| OwnedFd::from_raw_fd(data.add(at).read_unaligned()))
-            .collect()
     }
 }
 
@@ -204,28 +146,34 @@ mod tests {
     #[test]
     fn as_many_descriptors_arrive_as_a_message_may_have_and_more_are_refused() {
         let (one, other) = Channel::pair().unwrap();
-        let descriptors = [other.as_fd(); MOST_DESCRIPTORS + 1];
+        let descriptors = [other.as_fd(); MAX_DESCRIPTORS + 1];
         one.send("all", &descriptors[1..], true).unwrap();
         let received = other.receive(true).unwrap().unwrap();
-        assert_eq!(received.descriptors.len(), MOST_DESCRIPTORS);
+        assert_eq!(received.descriptors.len(), MAX_DESCRIPTORS);
         assert!(one.send("more", &descriptors, true).is_err());
     }
 
     #[test]
     fn a_message_that_would_arrive_cut_off_is_refused() {
         let (one, other) = Channel::pair().unwrap();
-        let error = one.send(&"x".repeat(LONGEST + 1), &[], false).unwrap_err();
+        let error = one
+            .send(&"x".repeat(MAX_MESSAGE_BYTES + 1), &[], false)
+            .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-        one.send(&"x".repeat(LONGEST), &[], false).unwrap();
-        assert_eq!(other.receive(false).unwrap().unwrap().text.len(), LONGEST);
+        one.send(&"x".repeat(MAX_MESSAGE_BYTES), &[], false)
+            .unwrap();
+        assert_eq!(
+            other.receive(false).unwrap().unwrap().text.len(),
+            MAX_MESSAGE_BYTES
+        );
     }
 
     #[test]
-    fn a_send_to_one_who_does_not_read_ends_after_its_timeout() {
+    fn a_send_to_an_end_that_does_not_read_ends_after_its_timeout() {
         let (one, _other) = Channel::pair().unwrap();
         one.limit_sends(Duration::from_millis(10)).unwrap();
         let error = loop {
-            if let Err(error) = one.send(&"x".repeat(LONGEST / 2), &[], true) {
+            if let Err(error) = one.send(&"x".repeat(MAX_MESSAGE_BYTES / 2), &[], true) {
                 break error;
             }
         };

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::channel::MOST_DESCRIPTORS;
+use super::channel::MAX_DESCRIPTORS;
 use crate::net::{self, Address, ListenError};
 
-/// Every address that a worker ever asked for: what is in a socket's queue waits for the next worker.
+/// The sockets of every address that a worker has asked for. Connections in an accept queue wait for the next worker.
 ///
-/// On TCP each place of a worker has a socket of its own, and the kernel spreads connections over them: one queue for all
-/// goes to whoever is faster, which is whoever has just accepted. On a Unix socket there is only that one.
+/// On TCP each worker slot has a socket of its own, and the kernel spreads connections over them (`SO_REUSEPORT`): with one
+/// shared queue, the worker that has just accepted would accept again. A Unix socket has one queue.
 ///
-/// A worker that asks twice for one address means two ports, as port 0 allows; so each is known by its turn as well.
+/// A worker that asks twice for one address means two ports, which port 0 allows; so the number of the request is part of the key.
 pub(super) struct Listeners {
     workers: usize,
     open: HashMap<(String, usize), Vec<OwnedFd>>,
@@ -28,8 +28,8 @@ impl Listeners {
         }
     }
 
-    /// The next sockets of that address for the worker `pid` at the place `index`, from 1: its own, then those of the places
-    /// that come after it, as many as one message takes.
+    /// The next sockets of that address for the worker `pid` in the slot `index`, counted from 1: its own, then those of the slots
+    /// after it, as many as fit one message.
     pub fn get(
         &mut self,
         pid: u32,
@@ -47,11 +47,11 @@ impl Listeners {
         *turn += 1;
         let own = index.saturating_sub(1) % sockets.len();
         let from_own = sockets.iter().cycle().skip(own);
-        let given = from_own.take(sockets.len().min(MOST_DESCRIPTORS));
+        let given = from_own.take(sockets.len().min(MAX_DESCRIPTORS));
         Ok(given.map(AsFd::as_fd).collect())
     }
 
-    /// The worker has ended and asks no more.
+    /// The worker has ended.
     pub fn forget(&mut self, pid: u32) {
         self.asked.remove(&pid);
     }
@@ -66,7 +66,7 @@ fn open(address: &str, workers: usize) -> Result<Vec<OwnedFd>, ListenError> {
         .collect())
 }
 
-/// The worker names the address itself.
+/// Without the address, which the worker adds.
 fn reason(error: &ListenError) -> String {
     match error {
         ListenError::Refused { reason, .. } => reason.clone(),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn another_worker_at_the_same_place_gets_the_same_socket() {
+    fn a_successor_in_the_same_slot_gets_the_same_socket() {
         let mut listeners = Listeners::new(1);
         let first = address(listeners.get(1, 1, "127.0.0.1:0").unwrap()[0]);
         let second = address(listeners.get(1, 1, "127.0.0.1:0").unwrap()[0]);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_has_a_socket_of_its_own_on_one_port_and_knows_those_after_it() {
+    fn every_slot_has_a_socket_of_its_own_on_one_port_and_knows_those_after_it() {
         let mut listeners = Listeners::new(3);
         let first = numbers(&listeners.get(1, 1, "127.0.0.1:0").unwrap());
         let second = numbers(&listeners.get(2, 2, "127.0.0.1:0").unwrap());
@@ -119,10 +119,10 @@ mod tests {
     }
 
     #[test]
-    fn of_many_places_a_worker_knows_some() {
-        let mut listeners = Listeners::new(MOST_DESCRIPTORS + 5);
-        let sockets = listeners.get(1, MOST_DESCRIPTORS + 4, "127.0.0.1:0");
-        assert_eq!(sockets.unwrap().len(), MOST_DESCRIPTORS);
+    fn a_worker_knows_as_many_sockets_as_fit_one_message() {
+        let mut listeners = Listeners::new(MAX_DESCRIPTORS + 5);
+        let sockets = listeners.get(1, MAX_DESCRIPTORS + 4, "127.0.0.1:0");
+        assert_eq!(sockets.unwrap().len(), MAX_DESCRIPTORS);
     }
 
     #[test]

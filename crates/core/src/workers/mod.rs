@@ -1,19 +1,19 @@
 //! One program in several processes.
 //!
-//! A [`Supervisor`] starts workers by exec, holds their listening sockets and hears of their end; it has no Tokio in it.
-//! A worker's [`Link`] asks for sockets, says when it is ready, and watches with a thread of its own whether the loop
-//! still turns. Between them is one Unix socket per worker; a message is a JSON object, a descriptor may come with it.
+//! A [`Supervisor`] starts worker processes with exec, holds their listening sockets and waits for their end; no Tokio runs in it.
+//! A worker's [`SupervisorClient`] asks for sockets, reports when the worker is ready, and watches from a thread of its own whether the
+//! event loop is blocked. They exchange JSON objects over one Unix socket per worker, some with file descriptors attached.
 
 mod channel;
-mod endpoint;
-mod files;
-mod link;
+mod file_watcher;
 mod listeners;
-pub mod pulse;
+pub mod loop_watchdog;
+mod metrics_server;
 mod signals;
 mod spawn;
 mod supervisor;
+mod supervisor_client;
 
-pub use endpoint::Endpoint;
-pub use link::{Link, listeners, work_done};
+pub use metrics_server::MetricsServer;
 pub use supervisor::{Event, Supervisor};
+pub use supervisor_client::{SupervisorClient, listeners, work_done};

@@ -1,16 +1,19 @@
-//! A worker's process.
+//! Starts a worker's process.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+
 use super::channel::Channel;
 
-/// Starts `command` in a process group of its own, so that a Ctrl-C reaches the supervisor only, and returns its pid.
+/// Starts `command` in a process group of its own, so that Ctrl-C reaches the supervisor only, and returns its pid.
 ///
-/// Of the descriptors it inherits its output, and `channel` as `WEFT_SUPERVISOR`. It gets a SIGTERM when the supervisor
-/// dies.
+/// The process inherits the supervisor's standard output and error, and `channel` under the number in `WEFT_SUPERVISOR`. The
+/// kernel sends it SIGTERM when the supervisor dies.
 pub(super) fn spawn(
     command: &[String],
     environment: &[(String, String)],
@@ -20,7 +23,7 @@ pub(super) fn spawn(
         .split_first()
         .ok_or_else(|| io::Error::other("the command is empty"))?;
     let descriptor = channel.as_fd().as_raw_fd();
-    let supervisor = std::process::id();
+    let supervisor = getpid();
     let mut process = Command::new(program);
     process
         .args(arguments)
@@ -30,30 +33,30 @@ pub(super) fn spawn(
         .process_group(0);
     // SAFETY: between fork and exec the closure only makes system calls that are async-signal-safe.
     unsafe { process.pre_exec(move || prepare(descriptor, supervisor)) };
-    // The pid is all that is needed: whoever waits for children reaps it.
+    // Supervisor::wait() reaps all children, so the pid is all that is needed.
     Ok(process.spawn()?.id())
 }
 
-fn prepare(descriptor: RawFd, supervisor: u32) -> io::Result<()> {
-    // SAFETY: plain system calls on values of our own.
+/// Runs in the child between fork and exec.
+fn prepare(descriptor: RawFd, supervisor: Pid) -> io::Result<()> {
+    // SAFETY: plain system calls on values of this function.
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
-        if libc::getppid() as u32 != supervisor {
-            return Err(io::Error::other("the supervisor has died"));
-        }
-        // Older kernels do not know it; what PHP opens without the flag is then inherited.
+        // Kernels before 5.11 do not know it; the worker then inherits what PHP opened without O_CLOEXEC.
         libc::syscall(
             libc::SYS_close_range,
             3_u32,
             u32::MAX,
             libc::CLOSE_RANGE_CLOEXEC,
         );
-        if libc::fcntl(descriptor, libc::F_SETFD, 0) != 0 {
-            return Err(io::Error::last_os_error());
-        }
     }
-    Ok(())
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    if getppid() != Some(supervisor) {
+        return Err(io::Error::other("the supervisor has died"));
+    }
+    // SAFETY: the child has inherited the channel, which nothing closes before exec.
+    let channel = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    Ok(fcntl_setfd(channel, FdFlags::empty())?)
 }

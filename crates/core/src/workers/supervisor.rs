@@ -1,19 +1,24 @@
+//! The supervisor's end: worker processes, their sockets, signals and file changes.
+
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::{Value, json};
 
 use super::channel::Channel;
-use super::files::Files;
+use super::file_watcher::FileWatcher;
 use super::listeners::Listeners;
 use super::signals::SignalQueue;
 use super::spawn::spawn;
 
-/// Of these the supervisor hears; all others act as ever.
+/// The signals that the supervisor handles; all others keep their default action.
 const SIGNALS: [i32; 6] = [
     libc::SIGCHLD,
     libc::SIGHUP,
@@ -33,46 +38,46 @@ pub enum Event {
         code: Option<i32>,
         signal: Option<i32>,
     },
-    /// What a worker says, a JSON object.
+    /// A message of a worker, a JSON object.
     Message {
         pid: u32,
         text: String,
     },
-    /// A file in a watched folder was written, made, moved or removed.
+    /// A file in a watched directory was written, created, moved or removed.
     Changed(PathBuf),
 }
 
-/// The workers that run, by name, for the thread that collects metrics.
-pub(super) type Roster = Arc<Mutex<HashMap<u32, (String, Arc<Channel>)>>>;
+/// The running workers by pid, each with its label in metrics; the metrics server collects from them.
+pub(super) type WorkerChannels = Arc<Mutex<HashMap<u32, (String, Arc<Channel>)>>>;
 
-/// A process that runs, and whose place it has.
+/// A worker process and the slot it fills.
 struct Worker {
     index: usize,
     channel: Arc<Channel>,
 }
 
-/// Starts workers and waits for what happens to them. Dropping it ends nobody.
+/// Starts workers and waits for what happens to them. Dropping it ends no worker.
 pub struct Supervisor {
     signals: SignalQueue,
     listeners: Listeners,
-    files: Option<Files>,
+    files: Option<FileWatcher>,
     workers: HashMap<u32, Worker>,
-    pub(super) roster: Roster,
+    pub(super) channels: WorkerChannels,
 }
 
 impl Supervisor {
-    /// For that many workers, not counting those that take over from others.
+    /// A supervisor of that many workers, successors during a reload not counted.
     pub fn new(workers: usize) -> io::Result<Self> {
         Ok(Self {
             signals: SignalQueue::new(&SIGNALS)?,
             listeners: Listeners::new(workers),
             files: None,
             workers: HashMap::new(),
-            roster: Roster::default(),
+            channels: WorkerChannels::default(),
         })
     }
 
-    /// Starts a process for the place `index`, from 1, which is its label in metrics as well, and returns its pid.
+    /// Starts a process for the slot `index`, counted from 1, which is also its label in metrics, and returns its pid.
     pub fn spawn(
         &mut self,
         index: usize,
@@ -83,26 +88,37 @@ impl Supervisor {
         let pid = spawn(command, environment, &worker)?;
         let channel = Arc::new(own);
         let name = index.to_string();
-        self.lock_roster().insert(pid, (name, Arc::clone(&channel)));
+        self.lock_channels()
+            .insert(pid, (name, Arc::clone(&channel)));
         self.workers.insert(pid, Worker { index, channel });
         Ok(pid)
     }
 
-    /// Adds a folder whose files are watched, without the folders in it.
-    pub fn watch(&mut self, folder: &Path) -> io::Result<()> {
+    /// Watches the files of a directory, without its subdirectories.
+    pub fn watch(&mut self, directory: &Path) -> io::Result<()> {
         match &mut self.files {
-            Some(files) => files.watch(folder),
-            none => none.insert(Files::new()?).watch(folder),
+            Some(files) => files.watch(directory),
+            none => none.insert(FileWatcher::new()?).watch(directory),
         }
     }
 
-    /// Waits until something happens, or for `timeout`. What a worker said before it ended comes before its end.
+    /// Sends a signal to a process; false if there is no such process or no such signal.
+    pub fn kill(&self, pid: i32, signal: i32) -> bool {
+        // A pid of 0 or below would address a process group.
+        let process = (pid > 0).then(|| Pid::from_raw(pid)).flatten();
+        let (Some(process), Some(signal)) = (process, Signal::from_named_raw(signal)) else {
+            return false;
+        };
+        kill_process(process, signal).is_ok()
+    }
+
+    /// Waits until something happens, at most for `timeout`. What a worker sent before it ended precedes its end.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Vec<Event>> {
         self.park(timeout)?;
         let mut events = Vec::new();
         let pids: Vec<u32> = self.workers.keys().copied().collect();
         for pid in pids {
-            self.hear(pid, &mut events);
+            self.receive_from(pid, &mut events);
         }
         while let Some(signal) = self.signals.take() {
             if signal != libc::SIGCHLD {
@@ -118,29 +134,20 @@ impl Supervisor {
 
     fn park(&self, timeout: Duration) -> io::Result<()> {
         let channels = self.workers.values().map(|worker| worker.channel.as_fd());
-        let mut waited: Vec<libc::pollfd> = channels
+        let mut waited: Vec<PollFd<'_>> = channels
             .chain([self.signals.as_fd()])
             .chain(self.files.as_ref().map(AsFd::as_fd))
-            .map(|fd| libc::pollfd {
-                fd: fd.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            })
+            .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
             .collect();
-        let milliseconds = i32::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
-        // SAFETY: the array lives until the call returns, and the descriptors are open as long as `self` is borrowed.
-        let ready = unsafe { libc::poll(waited.as_mut_ptr(), waited.len() as _, milliseconds) };
-        match ready {
-            -1 => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-                error => Err(error),
-            },
-            _ => Ok(()),
+        let timeout = Timespec::try_from(timeout).ok();
+        match poll(&mut waited, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
-    /// Reads everything the worker has said and answers what it asked for.
-    fn hear(&mut self, pid: u32, events: &mut Vec<Event>) {
+    /// Reads what the worker has sent and answers its requests.
+    fn receive_from(&mut self, pid: u32, events: &mut Vec<Event>) {
         let Some(worker) = self.workers.get(&pid) else {
             return;
         };
@@ -155,9 +162,9 @@ impl Supervisor {
                     }
                 }
                 Ok(None) => {
-                    // It has closed its end; its process may still run for a moment.
+                    // The worker has closed its end; its process may still run for a moment.
                     self.workers.remove(&pid);
-                    self.lock_roster().remove(&pid);
+                    self.lock_channels().remove(&pid);
                     return;
                 }
                 Err(_) => return,
@@ -177,39 +184,34 @@ impl Supervisor {
                 channel.send(&text, &[], false)
             }
         };
-        // A worker that has died meanwhile needs no answer.
+        // The worker may have died meanwhile.
         drop(answer);
     }
 
+    /// Takes the exit status of every child: workers are the only children of this process.
     fn reap(&mut self, events: &mut Vec<Event>) {
-        loop {
-            let mut status = 0;
-            // SAFETY: the kernel writes the status; as the only one who waits for children we take them all.
-            let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
-            let Ok(pid @ 1..) = u32::try_from(pid) else {
-                return;
-            };
-            self.hear(pid, events);
+        while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
+            let pid = pid.as_raw_nonzero().get().unsigned_abs();
+            self.receive_from(pid, events);
             self.listeners.forget(pid);
             self.workers.remove(&pid);
-            self.lock_roster().remove(&pid);
-            let signalled = libc::WIFSIGNALED(status);
+            self.lock_channels().remove(&pid);
             events.push(Event::Exited {
                 pid,
-                code: (!signalled).then(|| libc::WEXITSTATUS(status)),
-                signal: signalled.then(|| libc::WTERMSIG(status)),
+                code: status.exit_status(),
+                signal: status.terminating_signal(),
             });
         }
     }
 
-    fn lock_roster(&self) -> std::sync::MutexGuard<'_, HashMap<u32, (String, Arc<Channel>)>> {
-        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_channels(&self) -> std::sync::MutexGuard<'_, HashMap<u32, (String, Arc<Channel>)>> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A worker's request for the listening sockets of an address.
 struct Request {
-    /// Comes back in the answer, so that a late one is told from that of the next request.
+    /// Repeated in the answer, so that the worker can tell a late one from that of its next request.
     id: Option<u64>,
     address: String,
 }

@@ -12,7 +12,8 @@ use super::long;
 use crate::amqp_table::binary;
 use crate::array::values;
 use crate::failure::Failure;
-use crate::runtime::{Payload, start};
+use crate::outcome::Payload;
+use crate::runtime::start;
 
 /// Larger bodies are compressed by a thread of their own: here they would keep everything else waiting for a millisecond.
 const LARGE: usize = 64 << 10;

@@ -14,7 +14,8 @@ use super::request::body_failure;
 use crate::amqp_table::binary;
 use crate::convert::array_zval;
 use crate::failure::Failure;
-use crate::runtime::{Payload, start};
+use crate::outcome::Payload;
+use crate::runtime::start;
 
 /// A file of a form, on disk until it is dropped.
 #[php_class]

@@ -18,8 +18,9 @@ use super::{form, long, text};
 use crate::amqp_table::binary;
 use crate::failure::Failure;
 use crate::metrics::Histogram;
+use crate::outcome::Payload;
 use crate::process::Process;
-use crate::runtime::{Payload, seconds, start};
+use crate::runtime::{seconds, start};
 
 /// A comment, which clients of events ignore.
 const HEARTBEAT: &[u8] = b":\n\n";

@@ -17,8 +17,9 @@ use crate::array::values;
 use crate::convert::array_zval;
 use crate::failure::Failure;
 use crate::grpc::push_call_stats;
+use crate::outcome::Payload;
 use crate::process::Process;
-use crate::runtime::{Payload, expect, seconds, start};
+use crate::runtime::{expect, seconds, start};
 
 /// The class of the library that extends ours: requests are made as instances of it.
 const REQUEST: &str = "Weft\\Http\\Request";

@@ -10,8 +10,9 @@ use super::stream::gone;
 use crate::amqp_table::binary;
 use crate::convert::array_zval;
 use crate::failure::{Detail, Failure};
+use crate::outcome::Payload;
 use crate::process::Process;
-use crate::runtime::{Payload, start};
+use crate::runtime::start;
 
 /// A conversation over WebSocket.
 #[php_class]

@@ -10,8 +10,9 @@ use weft_core::http::{BodyAborted, BodyWriter};
 
 use super::fields::header_map;
 use crate::failure::Failure;
+use crate::outcome::Payload;
 use crate::process::Process;
-use crate::runtime::{Payload, start};
+use crate::runtime::start;
 
 /// A response body on its way.
 #[php_class]

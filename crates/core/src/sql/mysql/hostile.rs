@@ -105,7 +105,7 @@ fn an_answer_that_is_sound_is_read() {
 }
 
 proptest! {
-    #![proptest_config(crate::properties::at_least(4_000))]
+    #![proptest_config(crate::proptest_config::with_at_least(4_000))]
 
     #[test]
     fn any_bytes_are_framed_without_reading_beyond_them(input in vec(any::<u8>(), 0..64)) {

@@ -104,7 +104,7 @@ fn written() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(crate::properties::at_least(4_000))]
+    #![proptest_config(crate::proptest_config::with_at_least(4_000))]
 
     #[test]
     fn any_messages_are_an_answer_or_malformed(

@@ -1,50 +1,56 @@
-//! A worker's connection to its supervisor.
+//! A worker's end of the connection to its supervisor.
 
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::SocketType;
+use rustix::net::sockopt::{socket_peercred, socket_type};
+use rustix::process::getppid;
 use serde_json::{Value, json};
 
 use super::channel::{Channel, Received};
-use super::pulse::{self, Watch};
+use super::loop_watchdog::{self, LoopWatchdog};
 use crate::metrics;
 
-/// How long a worker waits for the answer to a request, and for room to send one; the supervisor does nothing that takes long.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(250);
+/// How long a worker waits for the answer to a request, and for room to send one. The supervisor never blocks for long.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest interval between two looks at the loop.
+const MAX_OBSERVE_INTERVAL: Duration = Duration::from_millis(250);
 
-static LINK: OnceLock<Option<Link>> = OnceLock::new();
-static DONE: AtomicU64 = AtomicU64::new(0);
+static CLIENT: OnceLock<Option<SupervisorClient>> = OnceLock::new();
+static WORK_DONE: AtomicU64 = AtomicU64::new(0);
 
-/// Counts finished units of work, such as requests: workers are recycled by it.
+/// Counts finished units of work, such as requests, for `--max-requests`.
 pub fn work_done(units: u64) {
-    DONE.fetch_add(units, Ordering::Relaxed);
+    WORK_DONE.fetch_add(units, Ordering::Relaxed);
 }
 
 /// The listening sockets that the supervisor holds for `address`; `None` in a process without supervisor.
 ///
-/// The first is this worker's own. The others are those of workers beside it, which it helps where they do not accept what
-/// waits in them. A Unix socket is one for all. None of them blocks.
+/// The first is this worker's own. The others belong to the other workers: this worker accepts connections that wait too long in
+/// them. A Unix socket is shared by all. All of them are non-blocking.
 ///
 /// # Errors
-/// Why it could not be opened.
+/// The reason why the address could not be opened.
 pub fn listeners(address: &str) -> Option<Result<Vec<OwnedFd>, String>> {
-    Link::existing().map(|link| link.listeners(address))
+    SupervisorClient::current().map(|client| client.listeners(address))
 }
 
-/// A worker's end. There is one per process.
-pub struct Link {
-    /// The process it belongs to: a forked child has neither its thread nor a supervisor.
+/// The connection to the supervisor; one per process.
+pub struct SupervisorClient {
+    /// The process it belongs to: a forked child has neither the thread nor a supervisor.
     process: u32,
     channel: Arc<Channel>,
     answers: Mutex<Receiver<Answer>>,
     requests: AtomicU64,
-    answer_timeout: Duration,
+    request_timeout: Duration,
 }
 
 /// The supervisor's answer to a request for listening sockets.
@@ -54,63 +60,62 @@ struct Answer {
     lost_sockets: bool,
 }
 
-/// Tells the supervisor, once for each time, that the loop stands still for so long.
-struct Alarm {
+/// A duration after which the supervisor is told that the loop is blocked, once each time it happens.
+struct BlockAlert {
     after: Duration,
     /// The type of the message.
-    name: &'static str,
-    raised: bool,
+    message_type: &'static str,
+    sent: bool,
 }
 
-/// What the watching thread needs to know.
+/// The thread that watches the loop and answers the supervisor.
 struct Observer {
     channel: Arc<Channel>,
     answers: Sender<Answer>,
-    alarms: Vec<Alarm>,
+    alerts: Vec<BlockAlert>,
     trace: Box<dyn Fn() -> Vec<String> + Send>,
 }
 
-impl Link {
-    /// Connects to the supervisor, where `WEFT_SUPERVISOR` names one that started this very process, and begins to watch
-    /// the loop. `trace` says what PHP is doing; it is called on the watching thread.
+impl SupervisorClient {
+    /// Connects to the supervisor if `WEFT_SUPERVISOR` names one that started this very process, and starts to watch the
+    /// loop. `trace` returns the PHP stack; the watching thread calls it.
     pub fn connect(trace: impl Fn() -> Vec<String> + Send + 'static) {
-        LINK.get_or_init(|| {
+        CLIENT.get_or_init(|| {
             let number = std::env::var("WEFT_SUPERVISOR").ok()?.parse().ok()?;
             Self::open(number, Box::new(trace)).ok()
         });
     }
 
-    pub fn existing() -> Option<&'static Self> {
-        let link = LINK.get().and_then(Option::as_ref);
-        link.filter(|link| link.process == std::process::id())
+    /// The connection of this process; `None` without supervisor and in a forked child.
+    pub fn current() -> Option<&'static Self> {
+        let client = CLIENT.get().and_then(Option::as_ref);
+        client.filter(|client| client.process == std::process::id())
     }
 
     fn open(number: RawFd, trace: Box<dyn Fn() -> Vec<String> + Send>) -> io::Result<Self> {
         if !is_supervisor(number) {
             return Err(io::Error::other("not the socket of a supervisor"));
         }
-        // SAFETY: it is open and was given to this process alone; nobody else here owns it.
-        let descriptor = unsafe {
-            libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC);
-            OwnedFd::from_raw_fd(number)
-        };
+        // SAFETY: the supervisor has opened it for this process, and nothing else here owns it.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
+        fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;
         let channel = Channel::from_descriptor(descriptor);
-        channel.limit_sends(ANSWER_TIMEOUT)?;
-        pulse::measure();
-        Self::over(channel, trace, ANSWER_TIMEOUT)
+        channel.limit_sends(REQUEST_TIMEOUT)?;
+        loop_watchdog::measure();
+        Self::over(channel, trace, REQUEST_TIMEOUT)
     }
 
     fn over(
         channel: Channel,
         trace: Box<dyn Fn() -> Vec<String> + Send>,
-        answer_timeout: Duration,
+        request_timeout: Duration,
     ) -> io::Result<Self> {
         let channel = Arc::new(channel);
         let (answers, receiver) = self::channel();
         let observer = Observer {
             channel: Arc::clone(&channel),
             answers,
-            alarms: alarms(),
+            alerts: alerts(),
             trace,
         };
         crate::thread::spawn("weft-worker", move || observer.run())?;
@@ -119,12 +124,12 @@ impl Link {
             channel,
             answers: Mutex::new(receiver),
             requests: AtomicU64::new(0),
-            answer_timeout,
+            request_timeout,
         })
     }
 
-    /// Tells the supervisor something, a JSON object. A supervisor that is gone hears nothing, which is no failure.
-    pub fn say(&self, text: &str) {
+    /// Sends the supervisor a message, a JSON object. Does nothing if the supervisor is gone.
+    pub fn send(&self, text: &str) {
         let _ = self.channel.send(text, &[], true);
     }
 
@@ -138,9 +143,9 @@ impl Link {
         self.answer_to(id, &answers)?.into_sockets()
     }
 
-    /// An answer to an earlier request, which was given up, is passed over: its sockets are of another address.
+    /// Skips a late answer to a request that has timed out: its sockets belong to another address.
     fn answer_to(&self, id: u64, answers: &Receiver<Answer>) -> Result<Answer, String> {
-        let deadline = Instant::now() + self.answer_timeout;
+        let deadline = Instant::now() + self.request_timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = answers
@@ -168,43 +173,37 @@ impl Answer {
 }
 
 impl Observer {
-    /// Ends with the supervisor.
+    /// Returns when the supervisor ends.
     fn run(mut self) {
-        let shortest = self.alarms.iter().map(|alarm| alarm.after).min();
-        let pause = shortest.map_or(LOOK, |limit| {
-            (limit / 8).clamp(Duration::from_millis(10), LOOK)
+        let shortest = self.alerts.iter().map(|alert| alert.after).min();
+        let interval = shortest.map_or(MAX_OBSERVE_INTERVAL, |limit| {
+            (limit / 8).clamp(Duration::from_millis(10), MAX_OBSERVE_INTERVAL)
         });
-        let mut watch = Watch::new();
+        let mut watchdog = LoopWatchdog::new();
         let mut done = 0;
         loop {
-            match self.wait(pause) {
+            match self.wait(interval) {
                 Ok(true) => match self.channel.receive(false) {
-                    Ok(Some(message)) => self.obey(message),
+                    Ok(Some(message)) => self.handle(message),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     _ => return,
                 },
                 Ok(false) => {}
                 Err(_) => return,
             }
-            self.tell_progress(&mut done);
-            self.look(&mut watch);
+            self.report_progress(&mut done);
+            self.check_loop(&mut watchdog);
         }
     }
 
-    fn wait(&self, pause: Duration) -> io::Result<bool> {
-        let mut waited = libc::pollfd {
-            fd: self.channel.as_fd().as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one entry that lives until the call returns.
-        match unsafe { libc::poll(&mut waited, 1, pause.as_millis() as i32) } {
-            -1 => Err(io::Error::last_os_error()),
-            ready => Ok(ready > 0),
-        }
+    /// Whether there is a message, or the supervisor has ended.
+    fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        let timeout = Timespec::try_from(timeout).ok();
+        let mut waited = [PollFd::new(&*self.channel, PollFlags::IN)];
+        Ok(poll(&mut waited, timeout.as_ref())? > 0)
     }
 
-    fn obey(&self, message: Received) {
+    fn handle(&self, message: Received) {
         let Ok(value) = serde_json::from_slice::<Value>(&message.text) else {
             return;
         };
@@ -230,10 +229,10 @@ impl Observer {
         }
     }
 
-    fn tell_progress(&self, told: &mut u64) {
-        let done = DONE.load(Ordering::Relaxed);
-        if done != *told {
-            *told = done;
+    fn report_progress(&self, reported: &mut u64) {
+        let done = WORK_DONE.load(Ordering::Relaxed);
+        if done != *reported {
+            *reported = done;
             let _ = self.channel.send(
                 &json!({"type": "status", "done": done}).to_string(),
                 &[],
@@ -242,75 +241,56 @@ impl Observer {
         }
     }
 
-    fn look(&mut self, watch: &mut Watch) {
-        let stuck = watch.stuck_for();
-        for alarm in &mut self.alarms {
-            if stuck < alarm.after {
-                alarm.raised = false;
-            } else if !alarm.raised {
-                alarm.raised = true;
-                let report = json!({"type": alarm.name, "seconds": stuck.as_secs_f64(), "trace": (self.trace)()});
+    fn check_loop(&mut self, watchdog: &mut LoopWatchdog) {
+        let blocked = watchdog.blocked_for();
+        for alert in &mut self.alerts {
+            if blocked < alert.after {
+                alert.sent = false;
+            } else if !alert.sent {
+                alert.sent = true;
+                let report = json!({"type": alert.message_type, "seconds": blocked.as_secs_f64(), "trace": (self.trace)()});
                 let _ = self.channel.send(&report.to_string(), &[], false);
             }
         }
     }
 }
 
-fn alarms() -> Vec<Alarm> {
+fn alerts() -> Vec<BlockAlert> {
     [
         ("blocked", "WEFT_BLOCK_WARNING"),
         ("hang", "WEFT_HANG_TIMEOUT"),
     ]
     .into_iter()
-    .filter_map(|(name, variable)| {
+    .filter_map(|(message_type, variable)| {
         let seconds: f64 = std::env::var(variable).ok()?.parse().ok()?;
         let after = Duration::try_from_secs_f64(seconds).ok()?;
-        (!after.is_zero()).then_some(Alarm {
+        (!after.is_zero()).then_some(BlockAlert {
             after,
-            name,
-            raised: false,
+            message_type,
+            sent: false,
         })
     })
     .collect()
 }
 
-/// The variable may have been inherited by a grandchild that has another file, or none, under this number.
+/// Whether the descriptor is a socket whose other end belongs to the parent process. A grandchild may have inherited the variable while
+/// it has another file, or none, under this number.
 fn is_supervisor(number: RawFd) -> bool {
-    // SAFETY: the kernel writes at most as many bytes as the values have, and refuses a number that is no socket.
-    unsafe {
-        let mut peer: libc::ucred = std::mem::zeroed();
-        let mut kind: i32 = 0;
-        let mut size = size_of::<libc::ucred>() as libc::socklen_t;
-        let mut kind_size = size_of::<i32>() as libc::socklen_t;
-        let peer_pointer = (&raw mut peer).cast();
-        let kind_pointer = (&raw mut kind).cast();
-        libc::getsockopt(
-            number,
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            peer_pointer,
-            &mut size,
-        ) == 0
-            && libc::getsockopt(
-                number,
-                libc::SOL_SOCKET,
-                libc::SO_TYPE,
-                kind_pointer,
-                &mut kind_size,
-            ) == 0
-            && kind == libc::SOCK_SEQPACKET
-            && peer.pid == libc::getppid()
-    }
+    // SAFETY: the number is only handed to system calls, which refuse one that is no open socket.
+    let socket = unsafe { BorrowedFd::borrow_raw(number) };
+    socket_type(socket).is_ok_and(|kind| kind == SocketType::SEQPACKET)
+        && socket_peercred(socket).is_ok_and(|peer| Some(peer.pid) == getppid())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
-    fn link(answer_timeout: Duration) -> (Link, Channel) {
+    fn client(request_timeout: Duration) -> (SupervisorClient, Channel) {
         let (worker, supervisor) = Channel::pair().unwrap();
-        let link = Link::over(worker, Box::new(Vec::new), answer_timeout).unwrap();
-        (link, supervisor)
+        let client = SupervisorClient::over(worker, Box::new(Vec::new), request_timeout).unwrap();
+        (client, supervisor)
     }
 
     fn request(supervisor: &Channel) -> u64 {
@@ -326,14 +306,14 @@ mod tests {
 
     #[test]
     fn an_answer_that_comes_too_late_is_not_taken_for_that_of_the_next_request() {
-        let (link, supervisor) = link(Duration::from_millis(20));
+        let (client, supervisor) = client(Duration::from_millis(20));
         assert_eq!(
-            link.listeners("first").unwrap_err(),
+            client.listeners("first").unwrap_err(),
             "the supervisor does not answer"
         );
-        let link = Link {
-            answer_timeout: Duration::from_secs(30),
-            ..link
+        let client = SupervisorClient {
+            request_timeout: Duration::from_secs(30),
+            ..client
         };
         let ((first, mut of_first), (second, mut of_second)) =
             (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
@@ -344,7 +324,7 @@ mod tests {
             answer(&supervisor, next, &second);
             supervisor
         });
-        let socket = link.listeners("second").unwrap().remove(0);
+        let socket = client.listeners("second").unwrap().remove(0);
         UnixStream::from(socket).write_all(b"mine").unwrap();
         drop(supervising.join());
         let mut heard = String::new();
@@ -356,14 +336,14 @@ mod tests {
 
     #[test]
     fn an_answer_says_why_there_is_no_socket() {
-        let (link, supervisor) = link(Duration::from_secs(30));
+        let (client, supervisor) = client(Duration::from_secs(30));
         let supervising = std::thread::spawn(move || {
             let id = request(&supervisor);
             let text = json!({"type": "listener", "id": id, "error": "in use"}).to_string();
             supervisor.send(&text, &[], true).unwrap();
             supervisor
         });
-        assert_eq!(link.listeners("taken").unwrap_err(), "in use");
+        assert_eq!(client.listeners("taken").unwrap_err(), "in use");
         drop(supervising.join());
     }
 }

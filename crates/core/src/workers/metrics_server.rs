@@ -1,10 +1,10 @@
-//! Metrics, readiness and liveness of a supervisor, or of a process that has none, over HTTP, answered by a thread of its own.
+//! Metrics, readiness and liveness over HTTP: of a supervisor and its workers, or of a process without supervisor.
 //!
-//! The thread serves all its clients at the same time and each for a few seconds at most, so clients that connect and say nothing do not
-//! keep an orchestrator from its answer.
+//! A thread of its own serves them, so that they are answered while PHP computes. It serves all clients concurrently and each for a few
+//! seconds at most, so clients that connect and send nothing do not delay an orchestrator's probe.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
+use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::os::fd::AsFd;
@@ -13,66 +13,73 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::channel::Channel;
-use super::pulse;
-use super::supervisor::{Roster, Supervisor};
+use super::loop_watchdog;
+use super::supervisor::{Supervisor, WorkerChannels};
 use crate::metrics;
 
-/// One connection, from its first byte to the last one of the answer.
+/// From the acceptance of a connection to the last byte of the response.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
-/// For all workers together to send their metrics.
+/// Workers that have not sent their metrics by then are left out.
 const WORKERS_TIMEOUT: Duration = Duration::from_secs(2);
-/// A process whose loop has not turned for so long is not alive.
-const STALE: Duration = Duration::from_secs(10);
-const LONGEST_REQUEST: usize = 8 * 1024;
-/// Connections at the same time. One more ends the oldest.
-const MOST_CONNECTIONS: usize = 64;
-/// After a failure to accept, such as EMFILE, which lasts until a descriptor is free: twice as long each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// `/live` fails once the loop has not turned for this long.
+const LOOP_BLOCKED_AFTER: Duration = Duration::from_secs(10);
+/// Of a request line and its headers.
+const MAX_REQUEST_BYTES: usize = 8 * 1024;
+/// Concurrent connections; one more closes the oldest.
+const MAX_CONNECTIONS: usize = 64;
+/// Delay after a failure to accept, doubled each time: a lack of descriptors (EMFILE) lasts until one is free.
+const MIN_ACCEPT_DELAY: Duration = Duration::from_millis(10);
+const MAX_ACCEPT_DELAY: Duration = Duration::from_secs(1);
 
-/// What the thread answers from.
-pub struct Endpoint {
+/// A listening socket and the thread behind it.
+pub struct MetricsServer {
     state: Arc<State>,
     address: SocketAddr,
 }
 
 struct State {
-    /// None in a process that is its own worker.
-    roster: Option<Roster>,
+    /// `None` in a process without supervisor.
+    workers: Option<WorkerChannels>,
     started: Instant,
     /// Milliseconds after `started` at which the supervisor's loop last turned.
     turned: AtomicU64,
     ready: AtomicU64,
     wanted: AtomicU64,
     stopping: AtomicBool,
-    /// Why connections cannot be accepted, until somebody logs it.
+    /// Why connections cannot be accepted, until it is logged.
     warning: Mutex<Option<String>>,
 }
 
-impl Endpoint {
+impl MetricsServer {
     /// Listens on `address`, such as `127.0.0.1:9464`, and serves `/metrics`, `/ready` and `/live`.
     pub fn open(address: &str, supervisor: &Supervisor) -> io::Result<Self> {
-        Self::serve(address, Some(Arc::clone(&supervisor.roster)))
+        Self::serve(address, Some(Arc::clone(&supervisor.channels)))
     }
 
-    /// The same for this process alone, which is ready from the first [`update`](Self::update) with a worker on.
+    /// Serves the same for this process alone. It is ready from the first [`update`](Self::update) that reports a ready worker.
     pub fn of_this_process(address: &str) -> io::Result<Self> {
-        pulse::measure();
+        loop_watchdog::measure();
         Self::serve(address, None)
     }
 
-    fn serve(address: &str, roster: Option<Roster>) -> io::Result<Self> {
+    fn serve(address: &str, workers: Option<WorkerChannels>) -> io::Result<Self> {
         let listener = StdTcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let state = Arc::new(State {
-            roster,
+            workers,
             started: Instant::now(),
             turned: AtomicU64::new(0),
             ready: AtomicU64::new(0),
@@ -88,7 +95,7 @@ impl Endpoint {
             TcpListener::from_std(listener)?
         };
         let shared = Arc::clone(&state);
-        crate::thread::spawn("weft-endpoint", move || {
+        crate::thread::spawn("weft-metrics", move || {
             runtime.block_on(accept_all(&listener, &shared));
         })?;
         Ok(Self { state, address })
@@ -98,7 +105,7 @@ impl Endpoint {
         self.address
     }
 
-    /// To be called with each turn of the supervisor's loop.
+    /// Reports the state of the workers. Call it in each turn of the supervisor's loop: `/live` fails when it stops.
     pub fn update(&self, ready: u64, wanted: u64, stopping: bool) {
         let now = self.state.started.elapsed().as_millis() as u64;
         self.state.turned.store(now, Ordering::Relaxed);
@@ -117,119 +124,110 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Never ends: the listener stays open for the life of the process.
+/// Never returns: the listener stays open for the life of the process.
 async fn accept_all(listener: &TcpListener, state: &Arc<State>) {
     let mut open: VecDeque<AbortHandle> = VecDeque::new();
-    let mut pause = FIRST_PAUSE;
+    let mut delay = MIN_ACCEPT_DELAY;
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                pause = FIRST_PAUSE;
+                delay = MIN_ACCEPT_DELAY;
                 admit(&mut open, stream, state);
             }
             Err(error) => {
                 state.accept_failed(&error);
-                sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                sleep(delay).await;
+                delay = (delay * 2).min(MAX_ACCEPT_DELAY);
             }
         }
     }
 }
 
-/// Serves one more connection, in the place of the oldest if there are too many.
+/// Serves one more connection, and closes the oldest if there are too many.
 fn admit(open: &mut VecDeque<AbortHandle>, stream: TcpStream, state: &Arc<State>) {
     open.retain(|connection| !connection.is_finished());
-    if open.len() >= MOST_CONNECTIONS
+    if open.len() >= MAX_CONNECTIONS
         && let Some(oldest) = open.pop_front()
     {
         oldest.abort();
     }
     let state = Arc::clone(state);
     let serving = tokio::spawn(async move {
-        let _ = timeout(CONNECTION_TIMEOUT, state.serve(stream)).await;
+        let _ = timeout(CONNECTION_TIMEOUT, serve(state, stream)).await;
     });
     open.push_back(serving.abort_handle());
 }
 
 impl State {
-    /// Counts and keeps for the log what most likely is a lack of descriptors (EMFILE, ENFILE).
+    /// Counts a failure, most likely a lack of descriptors (EMFILE, ENFILE), and keeps it for the log.
     fn accept_failed(&self, error: &io::Error) {
-        let name = "weft_endpoint_accept_failures_total";
+        let name = "weft_metrics_accept_failures_total";
         let help = "Failures to accept a connection to /metrics, /ready and /live.";
         metrics::counter(name, help, &[]).add(1);
         *lock(&self.warning) = Some(format!("{error}; trying again"));
     }
 
-    async fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
-        let head = read_head(&mut stream).await?;
-        let mut words = head.split(' ');
-        let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-        let path = target.split('?').next().unwrap_or("");
-        let (status, kind, body) = match (method, path) {
-            ("GET" | "HEAD", "/metrics") => {
-                ("200 OK", "text/plain; version=0.0.4", self.metrics().await)
+    async fn respond(&self, request: &Request<Incoming>) -> Response<String> {
+        let text = "text/plain; charset=utf-8";
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut response = response(
+                StatusCode::METHOD_NOT_ALLOWED,
+                text,
+                "Only GET and HEAD.\n".to_owned(),
+            );
+            response
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        match request.uri().path() {
+            "/metrics" => {
+                let format = "text/plain; version=0.0.4; charset=utf-8";
+                response(StatusCode::OK, format, self.metrics().await)
             }
-            ("GET" | "HEAD", "/ready") => self.readiness(),
-            ("GET" | "HEAD", "/live") => self.liveness(),
-            ("GET" | "HEAD", _) => (
-                "404 Not Found",
-                "text/plain",
+            "/ready" => {
+                let (is_ready, body) = self.readiness();
+                response(available(is_ready), text, body)
+            }
+            "/live" => {
+                let (is_live, body) = self.liveness();
+                response(available(is_live), text, body)
+            }
+            _ => response(
+                StatusCode::NOT_FOUND,
+                text,
                 "There is /metrics, /ready and /live.\n".to_owned(),
             ),
-            _ => (
-                "405 Method Not Allowed",
-                "text/plain",
-                "Only GET and HEAD.\n".to_owned(),
-            ),
-        };
-        let mut answer = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-            body.len()
-        );
-        if method != "HEAD" {
-            answer.push_str(&body);
         }
-        stream.write_all(answer.as_bytes()).await
     }
 
-    fn readiness(&self) -> (&'static str, &'static str, String) {
+    fn readiness(&self) -> (bool, String) {
         let ready = self.ready.load(Ordering::Relaxed);
-        let mut body = String::new();
         let wanted = self.wanted.load(Ordering::Relaxed);
-        let _ = write!(body, "{ready} of {wanted} workers are ready");
         let stopping = self.stopping.load(Ordering::Relaxed);
-        body.push_str(if stopping { ", stopping\n" } else { "\n" });
-        let status = if ready > 0 && !stopping {
-            "200 OK"
-        } else {
-            "503 Service Unavailable"
-        };
-        (status, "text/plain", body)
+        let suffix = if stopping { ", stopping" } else { "" };
+        let body = format!("{ready} of {wanted} workers are ready{suffix}\n");
+        (ready > 0 && !stopping, body)
     }
 
-    fn liveness(&self) -> (&'static str, &'static str, String) {
-        let (whose, age) = if self.roster.is_some() {
+    fn liveness(&self) -> (bool, String) {
+        let (whose, age) = if self.workers.is_some() {
             let turned = Duration::from_millis(self.turned.load(Ordering::Relaxed));
             let age = self.started.elapsed().saturating_sub(turned);
             ("the supervisor's", age)
         } else {
-            ("the event", pulse::running_for())
-        };
-        let status = if age < STALE {
-            "200 OK"
-        } else {
-            "503 Service Unavailable"
+            ("the event", loop_watchdog::busy_for())
         };
         let body = format!("{whose} loop turned {:.1} s ago\n", age.as_secs_f64());
-        (status, "text/plain", body)
+        (age < LOOP_BLOCKED_AFTER, body)
     }
 
-    /// Those of this process and of every worker that answers in time, all asked at once.
+    /// The metrics of this process and of every worker that answers in time; all workers are asked at once.
     async fn metrics(&self) -> String {
-        let Some(roster) = &self.roster else {
+        let Some(workers) = &self.workers else {
             return metrics::render();
         };
-        let asked: Vec<(String, io::Result<UnixStream>)> = lock(roster)
+        let asked: Vec<(String, io::Result<UnixStream>)> = lock(workers)
             .values()
             .map(|(name, channel)| (name.clone(), ask(channel)))
             .collect();
@@ -252,7 +250,7 @@ impl State {
     }
 }
 
-/// Gives the worker a socket to write its metrics to, so that they may be long and nobody has to wait for room.
+/// Sends the worker a socket to write its metrics to: however long they are, they do not fill the channel.
 fn ask(channel: &Channel) -> io::Result<UnixStream> {
     let (own, worker) = StdUnixStream::pair()?;
     own.set_nonblocking(true)?;
@@ -260,27 +258,51 @@ fn ask(channel: &Channel) -> io::Result<UnixStream> {
     UnixStream::from_std(own)
 }
 
-/// The request line and whatever came with it; RFC 9112 §3.
-async fn read_head(stream: &mut TcpStream) -> io::Result<String> {
-    let mut head = Vec::new();
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        if stream.read_buf(&mut head).await? == 0 || head.len() > LONGEST_REQUEST {
-            return Err(io::Error::from(io::ErrorKind::InvalidData));
-        }
+/// Answers one request.
+async fn serve(state: Arc<State>, stream: TcpStream) -> hyper::Result<()> {
+    let service = service_fn(|request: Request<Incoming>| {
+        let state = Arc::clone(&state);
+        async move { Ok::<_, Infallible>(state.respond(&request).await) }
+    });
+    http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(MAX_REQUEST_BYTES)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+}
+
+fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<String> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+fn available(yes: bool) -> StatusCode {
+    if yes {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
     }
-    Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::AsyncWriteExt;
 
     async fn get(address: SocketAddr, path: &str) -> String {
+        request(address, "GET", path).await
+    }
+
+    async fn request(address: SocketAddr, method: &str, path: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n");
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
-        let read = timeout(Duration::from_secs(30), stream.read_to_string(&mut answer));
+        let read = timeout(Duration::from_secs(60), stream.read_to_string(&mut answer));
         read.await.unwrap().unwrap();
         answer
     }
@@ -288,21 +310,21 @@ mod tests {
     /// Bytes read until the other side has closed.
     async fn closed(stream: &mut TcpStream) -> bool {
         let mut bytes = Vec::new();
-        let read = timeout(Duration::from_secs(30), stream.read_to_end(&mut bytes));
+        let read = timeout(Duration::from_secs(60), stream.read_to_end(&mut bytes));
         read.await.is_ok()
     }
 
     #[tokio::test]
     async fn silent_clients_delay_nobody_and_the_oldest_of_too_many_is_closed() {
-        let endpoint = Endpoint::of_this_process("127.0.0.1:0").unwrap();
-        endpoint.update(1, 1, false);
+        let server = MetricsServer::of_this_process("127.0.0.1:0").unwrap();
+        server.update(1, 1, false);
         let mut silent = Vec::new();
-        for _ in 0..MOST_CONNECTIONS {
-            silent.push(TcpStream::connect(endpoint.address()).await.unwrap());
+        for _ in 0..MAX_CONNECTIONS {
+            silent.push(TcpStream::connect(server.address()).await.unwrap());
         }
         // Were they served one after the other, each with its own time limit, this would take minutes.
         assert!(
-            get(endpoint.address(), "/live")
+            get(server.address(), "/live")
                 .await
                 .starts_with("HTTP/1.1 200 OK")
         );
@@ -318,18 +340,31 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_is_too_long_is_cut_off() {
-        let endpoint = Endpoint::of_this_process("127.0.0.1:0").unwrap();
-        let mut stream = TcpStream::connect(endpoint.address()).await.unwrap();
-        let _ = stream.write_all(&[b'x'; 2 * LONGEST_REQUEST]).await;
+    async fn a_request_that_is_too_long_is_refused() {
+        let server = MetricsServer::of_this_process("127.0.0.1:0").unwrap();
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        let _ = stream.write_all(&[b'x'; 2 * MAX_REQUEST_BYTES]).await;
         assert!(closed(&mut stream).await);
+    }
+
+    #[tokio::test]
+    async fn other_paths_and_methods_are_refused_and_head_has_no_body() {
+        let server = MetricsServer::of_this_process("127.0.0.1:0").unwrap();
+        let missing = get(server.address(), "/").await;
+        assert!(missing.starts_with("HTTP/1.1 404 "), "{missing}");
+        let posted = request(server.address(), "POST", "/live").await;
+        assert!(posted.starts_with("HTTP/1.1 405 "), "{posted}");
+        assert!(posted.contains("\r\nallow: GET, HEAD\r\n"), "{posted}");
+        let head = request(server.address(), "HEAD", "/live").await;
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert!(head.ends_with("\r\n\r\n"), "{head}");
     }
 
     /// A listening socket whose accept fails at once and always, as with EMFILE: it is none.
     #[tokio::test(start_paused = true)]
     async fn failures_to_accept_are_counted_and_tried_again_after_growing_pauses() {
         let state = Arc::new(State {
-            roster: None,
+            workers: None,
             started: Instant::now(),
             turned: AtomicU64::new(0),
             ready: AtomicU64::new(0),
@@ -338,7 +373,7 @@ mod tests {
             warning: Mutex::default(),
         });
         let counter = metrics::counter(
-            "weft_endpoint_accept_failures_total",
+            "weft_metrics_accept_failures_total",
             "Failures to accept a connection to /metrics, /ready and /live.",
             &[],
         );
