@@ -88,7 +88,7 @@ test-server-model: ## explore a million random schedules of the server core
 
 .PHONY: test-properties
 test-properties: ## feed the readers of MySQL, PostgreSQL and AMQP with millions of inputs that are wrong (CASES=100000 of each kind)
-	@PROPTEST_CASES='$(CASES)' cargo test --locked --package weft-core --lib -- hostile
+	@PROPTEST_CASES='$(CASES)' cargo test --locked --package weft-core --lib -- hostile malformed_input
 
 .PHONY: fuzz
 fuzz: ## feed the decoders of gRPC and Protocol Buffers damage for an hour each, or FOR=SECONDS; a failure names its seed

@@ -17,7 +17,7 @@ use Weft\Cli\Internal\Interpreter;
 use Weft\Cli\Internal\Quantity;
 use Weft\Log\Format;
 use Weft\Log\StreamLogger;
-use Weft\Workers\Internal\Plan;
+use Weft\Workers\Internal\RunOptions;
 use Weft\Workers\Internal\Supervisor;
 use Weft\Workers\SupervisorException;
 
@@ -53,13 +53,13 @@ final class RunCommand extends Command
             $format = Format::tryFrom((string) $input->getOption('log'))
                 ?? throw new InvalidOptionException("--log is \"{$input->getOption('log')}\": it must be text or json");
             $level = $output->isQuiet() ? LogLevel::WARNING : ($output->isVerbose() ? LogLevel::DEBUG : LogLevel::INFO);
-            $plan = $this->plan($input, ['WEFT_LOG' => $format->value, 'WEFT_LOG_LEVEL' => $level]);
+            $runOptions = $this->runOptions($input, ['WEFT_LOG' => $format->value, 'WEFT_LOG_LEVEL' => $level]);
         } catch (InvalidOptionException $refused) {
             self::complain($output, $refused->getMessage());
             return self::INVALID;
         }
         try {
-            return (new Supervisor($plan, new StreamLogger(\STDERR, $format, $level)))->run();
+            return (new Supervisor($runOptions, new StreamLogger(\STDERR, $format, $level)))->run();
         } catch (SupervisorException $failure) {
             self::complain($output, $failure->getMessage());
             return self::FAILURE;
@@ -67,7 +67,7 @@ final class RunCommand extends Command
     }
 
     /** @param array<string, string> $environment of the workers */
-    private function plan(InputInterface $input, array $environment): Plan
+    private function runOptions(InputInterface $input, array $environment): RunOptions
     {
         $file = (string) $input->getArgument('application');
         if (!\is_file($file)) {
@@ -81,7 +81,7 @@ final class RunCommand extends Command
         $hang = Quantity::seconds('hang-timeout', $option('hang-timeout'));
         $block = Quantity::seconds('block-warning', $option('block-warning')) ?? ($input->getOption('watch') ? 0.1 : 0.0);
 
-        return new Plan(
+        return new RunOptions(
             command: [\PHP_BINARY, ...Interpreter::options(), $file, ...$arguments],
             workers: $given('workers') === 'auto' ? Quantity::processors() : Quantity::positive('workers', $given('workers')),
             maxRequests: Quantity::positive('max-requests', $option('max-requests')),

@@ -7,21 +7,21 @@ namespace Weft\Workers;
 use Weft\Native;
 use Weft\Runtime\TaskInfo;
 
-/** This process as one of several that `weft run` has started. Without a supervisor its methods do nothing. */
+/** This process as one of the workers that `weft run` has started. Without a supervisor the methods do nothing. */
 final class Worker
 {
-    /** Seconds between two reports of a worker that drains. */
+    /** Seconds between two reports of a draining worker. */
     private const REPORT_EVERY = 1.0;
     private const SIGINT = 2;
     private const SIGTERM = 15;
 
-    /** Which one of the workers this is, from 1; 1 without a supervisor. */
+    /** The number of this worker, counted from 1; 1 without a supervisor. */
     public static function index(): int
     {
         return \max(1, (int) \getenv('WEFT_WORKER'));
     }
 
-    /** How many workers there are; 1 without a supervisor. */
+    /** The number of workers; 1 without a supervisor. */
     public static function count(): int
     {
         return \max(1, (int) \getenv('WEFT_WORKERS'));
@@ -33,8 +33,8 @@ final class Worker
     }
 
     /**
-     * Says that this worker is ready, waits until it is told to stop, and begins to drain. What is still running then is
-     * the caller's to finish; a second signal of the same kind ends the process. To be called inside `Weft\run()`.
+     * Reports that this worker is ready, waits for the signal to stop, and starts to drain. The caller finishes what still runs then;
+     * a second signal of the same kind ends the process. Call it inside `Weft\run()`.
      *
      * @return int the signal: SIGTERM from the supervisor, SIGINT from a terminal where there is none
      */
@@ -51,22 +51,22 @@ final class Worker
     }
 
     /**
-     * Says that everything is open: from now on this worker counts, and the one it replaces may go. It has to wait for
-     * SIGTERM by then, as {@see self::untilStopped()} does: the signal may come at once.
+     * Reports that everything is open: this worker counts as ready, and the worker it replaces is stopped. It must already wait for
+     * SIGTERM, as {@see self::untilStopped()} does: the signal may arrive immediately.
      */
     public static function ready(): void
     {
-        self::tell(['type' => 'ready']);
+        self::send(['type' => 'ready']);
     }
 
     /**
-     * Says which addresses are open; the supervisor logs each once. Where there is none, nothing happens.
+     * Reports the addresses that this worker listens on; the supervisor logs each of them once.
      *
      * @param list<string> $addresses
      */
     public static function listening(array $addresses): void
     {
-        self::tell(['type' => 'listening', 'addresses' => $addresses]);
+        self::send(['type' => 'listening', 'addresses' => $addresses]);
     }
 
     /** Counts finished units of work, such as requests, for `--max-requests`. */
@@ -76,8 +76,8 @@ final class Worker
     }
 
     /**
-     * Says that this worker takes no new work, and tells the supervisor every second what it still waits for. To be called
-     * inside `Weft\run()`, when SIGTERM has come.
+     * Reports that this worker accepts no new work, and then every second which tasks still run. Call it inside `Weft\run()` after
+     * SIGTERM.
      */
     public static function draining(): void
     {
@@ -89,14 +89,14 @@ final class Worker
             $ignored = [$own, \Weft\current()?->id()];
             while (true) {
                 $running = \array_filter(\Weft\tasks(), static fn(TaskInfo $task): bool => !\in_array($task->id, $ignored, true));
-                self::tell(['type' => 'draining', 'tasks' => \array_map(\strval(...), \array_slice(\array_values($running), 0, 20))]);
+                self::send(['type' => 'draining', 'tasks' => \array_map(\strval(...), \array_slice(\array_values($running), 0, 20))]);
                 \Weft\delay(self::REPORT_EVERY);
             }
         });
     }
 
     /** @param array<string, mixed> $message */
-    private static function tell(array $message): void
+    private static function send(array $message): void
     {
         Native\tellSupervisor(\json_encode($message, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE));
     }

@@ -30,7 +30,7 @@ final class RunTest extends TestCase
         \posix_kill($worker, \SIGKILL);
 
         $ended = $run->wait('ended');
-        self::assertStringContainsString('ended with SIGKILL (not by this supervisor', $ended['message']);
+        self::assertStringContainsString('ended with SIGKILL (not sent by this supervisor', $ended['message']);
         self::assertSame([$worker, null, 'SIGKILL'], [$ended['pid'], $ended['exit_code'], $ended['signal']]);
         self::assertNotSame($worker, $run->wait('is ready')['pid']);
     }
@@ -79,15 +79,15 @@ final class RunTest extends TestCase
         $run = new Supervised($app->file, [$option, '--hang-timeout=60']);
 
         // A busy machine may keep other calls waiting as well: those are named by themselves.
-        $warning = $run->waitForMatch('/ is blocked: .* because of usleep\(\)/');
+        $warning = $run->waitForMatch('/ is blocked: usleep\(\) /');
         self::assertSame('warning', $warning['level']);
         self::assertSame('usleep()', $warning['function']);
-        self::assertMatchesRegularExpression('/ is blocked: for \d+\.\d+ s nothing else could go on, because of usleep\(\)\n#0 usleep\(\)\n#1 \{closure\}\(\) at \S+app\.php:\d+/', $warning['message']);
+        self::assertMatchesRegularExpression('/ is blocked: usleep\(\) has held up the event loop for \d+\.\d+ s\n#0 usleep\(\)\n#1 \{closure\}\(\) at \S+app\.php:\d+/', $warning['message']);
         $run->waitForOutput('awake');
         $run->signal(\SIGTERM);
 
         self::assertSame(0, $run->end());
-        self::assertCount(1, $run->all('because of usleep()'), $run->messages());
+        self::assertCount(1, $run->all(' is blocked: usleep()'), $run->messages());
         self::assertSame([], $run->all('hangs'));
     }
 
@@ -146,7 +146,7 @@ final class RunTest extends TestCase
         $old = $run->wait('is ready')['pid'];
         $app->write('syntax error;');
         $run->signal(\SIGHUP);
-        $run->wait('did not start: the workers that run stay');
+        $run->wait('did not start; the running workers stay');
 
         self::assertTrue(\posix_kill($old, 0));
         $app->write('Worker::untilStopped();');
@@ -255,7 +255,7 @@ final class RunTest extends TestCase
         $old = $run->wait('is ready')['pid'];
         $delays = $times = [];
         for ($i = 0; $i < 6; $i++) {
-            $lost = $run->wait('did not start: the workers that run stay');
+            $lost = $run->wait('did not start; the running workers stay');
             $delays[] = $lost['not_again_within'];
             $times[] = (float) (new \DateTimeImmutable($lost['time']))->format('U.u');
         }

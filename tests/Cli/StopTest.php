@@ -84,7 +84,7 @@ final class StopTest extends TestCase
         $second = Weft::run(['run', "--pid-file=$file", $app->file]);
 
         self::assertSame(1, $second->exitCode);
-        self::assertSame("weft run: the PID file $file belongs to a supervisor that runs, with pid {$run->pid()}\n", $second->errors);
+        self::assertSame("weft run: PID file $file is in use by a running supervisor with pid {$run->pid()}\n", $second->errors);
         self::assertFileExists($file);
         $run->signal(\SIGTERM);
         $run->end();

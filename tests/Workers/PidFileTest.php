@@ -31,7 +31,7 @@ final class PidFileTest extends TestCase
         $file = PidFile::take("$this->folder/pid");
 
         self::assertSame(getmypid() . "\n", file_get_contents("$this->folder/pid"));
-        $this->assertRefused('belongs to a supervisor that runs, with pid ' . getmypid());
+        $this->assertRefused('is in use by a running supervisor with pid ' . getmypid());
         $file->remove();
         self::assertFileDoesNotExist("$this->folder/pid");
     }
@@ -68,7 +68,7 @@ final class PidFileTest extends TestCase
         file_put_contents("$this->folder/target", 'precious');
         link("$this->folder/target", "$this->folder/pid");
 
-        $this->assertRefused('is a file with several names');
+        $this->assertRefused('is a hard link');
         self::assertSame('precious', file_get_contents("$this->folder/target"));
     }
 
@@ -76,7 +76,7 @@ final class PidFileTest extends TestCase
     {
         mkdir("$this->folder/pid");
 
-        $this->assertRefused('is no regular file');
+        $this->assertRefused('is not a regular file');
     }
 
     public function testAFileOfAnotherUserIsNotWrittenTo(): void
@@ -86,14 +86,14 @@ final class PidFileTest extends TestCase
             self::markTestSkipped('only root can give a file away');
         }
 
-        $this->assertRefused('is a file of the user 12345');
+        $this->assertRefused('is owned by user 12345');
         self::assertSame('precious', file_get_contents("$this->folder/pid"));
     }
 
     public function testAFolderThatIsNotThereIsNamed(): void
     {
         $this->expectException(SupervisorException::class);
-        $this->expectExceptionMessage("cannot write the PID file $this->folder/nowhere/pid: ");
+        $this->expectExceptionMessage("cannot write PID file $this->folder/nowhere/pid: ");
 
         PidFile::take("$this->folder/nowhere/pid");
     }

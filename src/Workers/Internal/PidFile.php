@@ -7,35 +7,35 @@ namespace Weft\Workers\Internal;
 use Weft\Workers\SupervisorException;
 
 /**
- * A file with the pid of the supervisor. A lock on it, not the number in it, says whether that one still runs: a file that
- * was left behind by a killed one is taken over, whoever has got its pid meanwhile.
+ * A file with the pid of the supervisor. A lock on the file, not the number in it, tells whether a supervisor runs: the file of a
+ * killed supervisor is taken over, even if another process has its pid by now.
  *
- * Nothing is written to a file that somebody else could have put there: a link, a second name of another file, a file of
- * another user. While the lock is held, the path leads to the locked file, so that there is one supervisor.
+ * Weft does not write to a file that someone else could have placed there: a symbolic link, a hard link, a file of another user.
+ * While the lock is held, the path leads to the locked file, so that only one supervisor runs.
  *
  * @internal
  */
 final class PidFile
 {
-    /** How often the file may vanish or change while it is opened. */
-    private const ATTEMPTS = 10;
+    /** The file may be removed or replaced while it is opened. */
+    private const MAX_ATTEMPTS = 10;
 
     /** @param resource $file */
     private function __construct(private readonly string $path, private readonly mixed $file)
     {
     }
 
-    /** @throws SupervisorException it is another supervisor's, is no file of this user's alone, or cannot be written */
+    /** @throws SupervisorException another supervisor holds the file, it is not a plain file of this user, or it cannot be written */
     public static function take(string $path): self
     {
-        for ($attempt = 0; $attempt < self::ATTEMPTS; $attempt++) {
+        for ($attempt = 0; $attempt < self::MAX_ATTEMPTS; $attempt++) {
             $file = self::open($path);
             if ($file === null) {
                 continue;
             }
             if (!\flock($file, \LOCK_EX | \LOCK_NB)) {
                 $pid = \trim((string) \stream_get_contents($file)) ?: '(none written)';
-                throw new SupervisorException("the PID file $path belongs to a supervisor that runs, with pid $pid");
+                throw new SupervisorException("PID file $path is in use by a running supervisor with pid $pid");
             }
             if (self::isAt($path, $file)) {
                 \ftruncate($file, 0);
@@ -45,22 +45,22 @@ final class PidFile
                 return new self($path, $file);
             }
         }
-        throw new SupervisorException("the PID file $path is replaced by somebody else again and again");
+        throw new SupervisorException("PID file $path: another process keeps replacing it");
     }
 
-    /** While the lock is held: nobody can have taken the path over. */
+    /** Removes the file. The lock is held, so no other supervisor can own the path. */
     public function remove(): void
     {
         @\unlink($this->path);
         \fclose($this->file);
     }
 
-    /** @return resource|null null where another process was quicker to make it or to remove it */
+    /** @return resource|null null if another process has just created or removed the file */
     private static function open(string $path)
     {
         $found = self::found($path);
         $found === false || self::check($path, $found);
-        // r+ makes nothing and cuts nothing off, should there be a link by now; x+ (O_EXCL) follows none.
+        // r+ neither creates nor truncates, should the path be a link by now; x+ (O_EXCL) follows no link.
         $file = @\fopen($path, $found === false ? 'x+' : 'r+');
         if ($file !== false) {
             return $file;
@@ -68,7 +68,7 @@ final class PidFile
         $reason = \error_get_last()['message'] ?? 'unknown reason';
 
         return ($found === false) === (self::found($path) === false)
-            ? throw new SupervisorException("cannot write the PID file $path: $reason")
+            ? throw new SupervisorException("cannot write PID file $path: $reason")
             : null;
     }
 
@@ -77,13 +77,13 @@ final class PidFile
     {
         $wrong = match (true) {
             ($found['mode'] & 0o170000) === 0o120000 => 'a symbolic link',
-            ($found['mode'] & 0o170000) !== 0o100000 => 'no regular file',
-            $found['nlink'] > 1 => 'a file with several names',
-            $found['uid'] !== self::user() => "a file of the user {$found['uid']}",
+            ($found['mode'] & 0o170000) !== 0o100000 => 'not a regular file',
+            $found['nlink'] > 1 => 'a hard link',
+            $found['uid'] !== self::user() => "owned by user {$found['uid']}",
             default => null,
         };
         if ($wrong !== null) {
-            throw new SupervisorException("the PID file $path is $wrong, which is not written to: remove it or name another file");
+            throw new SupervisorException("PID file $path is $wrong; remove it or choose another path");
         }
     }
 
@@ -104,7 +104,7 @@ final class PidFile
         return true;
     }
 
-    /** @return array<int|string, int>|false what is at the path, links not followed */
+    /** @return array<int|string, int>|false the file at the path; links are not followed */
     private static function found(string $path): array|false
     {
         \clearstatcache(true, $path);
@@ -118,6 +118,6 @@ final class PidFile
         $self = @\stat('/proc/self');
         $user = $self === false ? \getmyuid() : $self['uid'];
 
-        return $user === false ? throw new SupervisorException('a PID file cannot be written: /proc does not say which user this process runs as') : $user;
+        return $user === false ? throw new SupervisorException('cannot write a PID file: /proc does not tell which user this process runs as') : $user;
     }
 }

@@ -5,37 +5,37 @@ declare(strict_types=1);
 namespace Weft\Workers\Internal;
 
 /**
- * One worker process, from its start to its end. Times are seconds of the monotonic clock.
+ * One worker process from start to end. Times are seconds of the monotonic clock.
  *
  * @internal
  */
 final class Process
 {
-    /** How log messages name it; {@see self::context()} has the values. */
+    /** How log messages name the process; {@see self::context()} has the values. */
     public const NAME = 'worker {worker} (pid {pid})';
 
     public State $state = State::Starting;
     public ?float $readyAt = null;
-    /** Units of work it says it has done. */
+    /** Units of work that the worker has reported. */
     public int $done = 0;
-    /** Why it was told to end, null where it was not. */
+    /** Why the process was asked to end; null if it was not. */
     public ?string $reason = null;
-    /** When it is killed if it has not ended. */
+    /** When the process is killed if it still runs. */
     public ?float $killAt = null;
     public bool $hung = false;
-    /** @var list<string>|null what it last said it still runs while it drains */
+    /** @var list<string>|null the tasks that it last reported while draining */
     public ?array $running = null;
 
     public function __construct(
         public readonly int $pid,
         public readonly Slot $slot,
         public readonly float $startedAt,
-        /** Seconds after which it is recycled, null for never. */
+        /** Seconds after which the process is recycled; null means never. */
         public readonly ?float $maxAge,
     ) {
     }
 
-    /** Bytes of memory that are resident; 0 when it has ended. */
+    /** Resident memory in bytes; 0 after the process has ended. */
     public function memory(): int
     {
         $status = (string) @\file_get_contents("/proc/$this->pid/status");

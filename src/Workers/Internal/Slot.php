@@ -5,63 +5,64 @@ declare(strict_types=1);
 namespace Weft\Workers\Internal;
 
 /**
- * The place of one worker: processes come and go, the index stays.
+ * One worker position. Processes replace each other in it; the index stays.
  *
  * @internal
  */
 final class Slot
 {
-    /** Seconds that a worker must live for its predecessors' failures to be forgotten. */
-    private const FORGET_AFTER = 10.0;
+    /** Seconds after which a ready worker counts as stable: earlier failures no longer delay a restart. */
+    private const STABLE_AFTER = 10.0;
     private const FIRST_DELAY = 0.1;
-    private const LONGEST_DELAY = 30.0;
+    private const MAX_DELAY = 30.0;
 
     public ?Process $current = null;
-    /** The one that takes over when it is ready. */
+    /** The successor, which takes over when it is ready. */
     public ?Process $next = null;
     /** Failures in a row. */
     public int $failures = 0;
-    /** When the next process is to be started, while there is none. */
+    /** When to start the next process while there is none. */
     public float $startAt = 0.0;
-    /** Successors in a row that have not started, and when another may be tried where nobody has asked for it. */
-    private int $stillborn = 0;
+    /** Consecutive successors that did not start. */
+    private int $failedSuccessors = 0;
+    /** Earliest time of the next successor, except in a requested reload. */
     public float $replaceAt = 0.0;
 
     public function __construct(public readonly int $index)
     {
     }
 
-    /** Remembers that its process has ended without being told to, and when to start another: at once the first time. */
+    /** Records an unexpected end of the process and schedules the next one: immediately after the first failure. */
     public function failed(Process $process, float $now): void
     {
         $lived = $process->readyAt === null ? 0.0 : $now - $process->readyAt;
-        $this->failures = $lived >= self::FORGET_AFTER ? 1 : $this->failures + 1;
+        $this->failures = $lived >= self::STABLE_AFTER ? 1 : $this->failures + 1;
         $this->startAt = $now + self::delay($this->failures);
     }
 
-    /** Remembers that the process that was to take over has ended before it was ready. @return float seconds until another may be tried */
-    public function lostSuccessor(float $now): float
+    /** Records a successor that ended before it was ready. @return float seconds until the next attempt */
+    public function successorFailed(float $now): float
     {
-        $delay = self::delay(++$this->stillborn + 1);
+        $delay = self::delay(++$this->failedSuccessors + 1);
         $this->replaceAt = $now + $delay;
 
         return $delay;
     }
 
-    /** A process has started, or there is new code that may. */
-    public function forgive(): void
+    /** Called when a process is ready, and when there is new code. */
+    public function resetBackOff(): void
     {
-        $this->stillborn = 0;
+        $this->failedSuccessors = 0;
         $this->replaceAt = 0.0;
     }
 
-    /** Seconds, doubling from the second failure on, plus or minus a tenth so that workers do not start in step. */
+    /** Seconds; doubles from the second failure on, with 10 % jitter so that workers do not start in step. */
     private static function delay(int $failures): float
     {
         if ($failures < 2) {
             return 0.0;
         }
-        $delay = \min(self::LONGEST_DELAY, self::FIRST_DELAY * 2 ** \min($failures - 2, 20));
+        $delay = \min(self::MAX_DELAY, self::FIRST_DELAY * 2 ** \min($failures - 2, 20));
 
         return $delay * \random_int(900, 1100) / 1000;
     }

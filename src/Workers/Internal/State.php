@@ -7,9 +7,9 @@ namespace Weft\Workers\Internal;
 /** @internal */
 enum State: string
 {
-    /** Has been started and has not said that it is ready. */
+    /** Started and not ready yet. */
     case Starting = 'starting';
     case Ready = 'ready';
-    /** Has been told to end. */
+    /** Asked to end. */
     case Draining = 'draining';
 }

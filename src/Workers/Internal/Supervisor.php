@@ -9,24 +9,24 @@ use Weft\Native;
 use Weft\Workers\SupervisorException;
 
 /**
- * The process that watches over workers. It has no event loop of Weft's and no code of the application in it.
+ * The supervisor process. It runs neither an event loop of Weft nor application code.
  *
  * @internal
  */
 final class Supervisor
 {
-    /** Seconds between two looks at limits. */
-    private const LOOK_EVERY = 0.5;
-    /** Seconds without another change before new workers are started: editors write in several steps. */
-    private const SETTLE = 0.02;
-    /** Seconds between two warnings of the metrics endpoint. */
-    private const WARN_EVERY = 60.0;
+    /** Seconds between two checks of memory, age and request limits. */
+    private const CHECK_INTERVAL = 0.5;
+    /** Seconds without further changes before a reload starts: editors write in several steps. */
+    private const DEBOUNCE = 0.02;
+    /** Minimum seconds between two warnings of the metrics endpoint. */
+    private const WARNING_INTERVAL = 60.0;
 
-    private readonly Fleet $fleet;
+    private readonly WorkerGroup $group;
     private readonly Native\Supervisor $native;
-    private readonly Notifier $notifier;
-    private ?Sources $sources = null;
-    private float $lookedAt = 0.0;
+    private readonly SystemdNotifier $notifier;
+    private ?SourceFiles $sources = null;
+    private float $checkedAt = 0.0;
     private float $warnAgainAt = 0.0;
     private ?float $changedAt = null;
     private string $changedFile = '';
@@ -34,15 +34,15 @@ final class Supervisor
     private bool $reloading = false;
     private int $exitCode = 0;
 
-    public function __construct(private readonly Plan $plan, private readonly LoggerInterface $log)
+    public function __construct(private readonly RunOptions $options, private readonly LoggerInterface $log)
     {
-        $this->native = new Native\Supervisor($plan->workers);
-        $this->notifier = new Notifier();
-        $this->fleet = new Fleet($plan, $this->native, $log);
+        $this->native = new Native\Supervisor($options->workers);
+        $this->notifier = new SystemdNotifier();
+        $this->group = new WorkerGroup($options, $this->native, $log);
     }
 
     /**
-     * Runs until a signal ends it, or the application cannot be kept running.
+     * Runs until a signal stops it, or until it gives up because no worker stays alive.
      *
      * @return int 0 after an orderly end, 1 otherwise
      *
@@ -50,12 +50,12 @@ final class Supervisor
      */
     public function run(): int
     {
-        $pidFile = $this->plan->pidFile === null ? null : PidFile::take($this->plan->pidFile);
+        $pidFile = $this->options->pidFile === null ? null : PidFile::take($this->options->pidFile);
         try {
             $this->open();
             $this->loop();
         } finally {
-            $this->fleet->kill('the supervisor ends');
+            $this->group->kill('the supervisor ends');
             $pidFile?->remove();
         }
         $this->log->notice('all workers have ended', ['exit_code' => $this->exitCode]);
@@ -65,16 +65,16 @@ final class Supervisor
 
     private function open(): void
     {
-        if ($this->plan->watch !== []) {
-            $this->sources = new Sources($this->native, $this->plan->watch);
+        if ($this->options->watch !== []) {
+            $this->sources = new SourceFiles($this->native, $this->options->watch);
         }
         $this->log->notice('supervisor {pid} starts {workers} workers of {command}', [
             'pid' => \getmypid(),
-            'workers' => $this->plan->workers,
-            'command' => \implode(' ', $this->plan->command),
+            'workers' => $this->options->workers,
+            'command' => \implode(' ', $this->options->command),
         ]);
-        if ($this->plan->metrics !== null) {
-            $this->log->notice('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->native->serve($this->plan->metrics)]);
+        if ($this->options->metrics !== null) {
+            $this->log->notice('metrics, /ready and /live on http://{address}/metrics', ['address' => $this->native->serve($this->options->metrics)]);
         }
     }
 
@@ -82,10 +82,10 @@ final class Supervisor
     {
         while (true) {
             $now = self::now();
-            $this->applyChange($now);
-            $this->fleet->turn($now);
-            $this->look($now);
-            if ($this->fleet->stopping && $this->fleet->processes === []) {
+            $this->reloadAfterChange($now);
+            $this->group->tick($now);
+            $this->check($now);
+            if ($this->group->stopping && $this->group->processes === []) {
                 return;
             }
             foreach ($this->native->wait($this->pause($now)) as $event) {
@@ -96,45 +96,45 @@ final class Supervisor
 
     private function pause(float $now): float
     {
-        $pause = \min($this->fleet->due($now), self::LOOK_EVERY);
+        $pause = \min($this->group->secondsUntilDue($now), self::CHECK_INTERVAL);
 
-        return $this->changedAt === null ? $pause : \min($pause, \max(0.0, $this->changedAt + self::SETTLE - $now));
+        return $this->changedAt === null ? $pause : \min($pause, \max(0.0, $this->changedAt + self::DEBOUNCE - $now));
     }
 
-    /** What is to be done with every turn, and what now and then. */
-    private function look(float $now): void
+    /** Updates metrics and systemd in every turn of the loop, and checks limits at intervals. */
+    private function check(float $now): void
     {
-        $ready = $this->fleet->ready();
-        $this->warn($this->native->update($ready, $this->plan->workers, $this->fleet->stopping), $now);
-        Numbers::workers($this->fleet->states());
-        $this->notifier->alive($now);
+        $ready = $this->group->ready();
+        $this->warn($this->native->update($ready, $this->options->workers, $this->group->stopping), $now);
+        WorkerMetrics::workers($this->group->states());
+        $this->notifier->keepAlive($now);
         $this->announce($ready);
-        if (!$this->fleet->stopping && $this->sources === null && $this->fleet->isHopeless()) {
+        if (!$this->group->stopping && $this->sources === null && $this->group->hasGivenUp()) {
             $this->giveUp($now);
         }
-        if ($now - $this->lookedAt >= self::LOOK_EVERY) {
-            $this->lookedAt = $now;
-            $this->fleet->recycle($now);
-            $this->notifier->status("$ready of {$this->plan->workers} workers are ready");
+        if ($now - $this->checkedAt >= self::CHECK_INTERVAL) {
+            $this->checkedAt = $now;
+            $this->group->recycle($now);
+            $this->notifier->status("$ready of {$this->options->workers} workers are ready");
         }
     }
 
-    /** Logs at most once a minute: a lack of descriptors lasts, and each failure to accept would be a line. */
+    /** Logs at most once a minute: a lack of descriptors lasts, and every failure to accept would log a line. */
     private function warn(?string $reason, float $now): void
     {
         if ($reason !== null && $now >= $this->warnAgainAt) {
-            $this->warnAgainAt = $now + self::WARN_EVERY;
+            $this->warnAgainAt = $now + self::WARNING_INTERVAL;
             $this->log->warning('the metrics endpoint cannot accept connections: {reason}', ['reason' => $reason]);
         }
     }
 
     private function announce(int $ready): void
     {
-        if (!$this->announced && $ready === $this->plan->workers) {
+        if (!$this->announced && $ready === $this->options->workers) {
             $this->announced = true;
             $this->notifier->ready();
         }
-        $reloading = $this->fleet->reloadSince !== null;
+        $reloading = $this->group->reloadSince !== null;
         if ($this->reloading && !$reloading && $this->announced) {
             $this->notifier->ready();
         }
@@ -144,88 +144,88 @@ final class Supervisor
     private function giveUp(float $now): void
     {
         $this->log->critical(
-            'giving up: every worker has failed {failures} times in a row and none is ready. Repair the application, then start again.',
-            ['failures' => $this->plan->maxCrashes],
+            'giving up: every worker has failed {failures} times in a row and none is ready; fix the application, then start it again',
+            ['failures' => $this->options->maxCrashes],
         );
         $this->exitCode = 1;
-        $this->fleet->stop('giving up', $now);
+        $this->group->stop('giving up', $now);
     }
 
     /** @param array{'signal', int}|array{'exited', int, ?int, ?int}|array{'message', int, string}|array{'changed', string} $event as {@see Native\Supervisor::wait()} returns it */
     private function handle(array $event, float $now): void
     {
         match ($event[0]) {
-            'signal' => $this->signalled(Signal::from((int) $event[1]), $now),
-            'exited' => $this->fleet->ended($event[1], $event[2], $event[3], $now),
-            'message' => $this->heard($event[1], $event[2], $now),
-            'changed' => $this->changed($event[1], $now),
+            'signal' => $this->handleSignal(Signal::from((int) $event[1]), $now),
+            'exited' => $this->group->handleExit($event[1], $event[2], $event[3], $now),
+            'message' => $this->handleMessage($event[1], $event[2], $now),
+            'changed' => $this->handleChange($event[1], $now),
         };
     }
 
-    private function signalled(Signal $signal, float $now): void
+    private function handleSignal(Signal $signal, float $now): void
     {
         if ($signal === Signal::SIGUSR1) {
-            $this->list($now);
+            $this->logWorkers($now);
         } elseif ($signal === Signal::SIGHUP) {
             $this->reload('SIGHUP', $now);
-        } elseif ($this->fleet->stopping || $signal === Signal::SIGQUIT) {
-            $this->log->warning('{signal}: workers that still run are killed', ['signal' => $signal->name]);
+        } elseif ($this->group->stopping || $signal === Signal::SIGQUIT) {
+            $this->log->warning('{signal}: killing the workers that still run', ['signal' => $signal->name]);
             $this->exitCode = 1;
-            $this->fleet->stop($signal->name, $now);
-            $this->fleet->kill($signal->name);
+            $this->group->stop($signal->name, $now);
+            $this->group->kill($signal->name);
         } else {
-            $this->log->notice('{signal}: stopping, workers finish what they do; a second signal kills them', ['signal' => $signal->name]);
+            $this->log->notice('{signal}: stopping gracefully; a second signal kills the workers', ['signal' => $signal->name]);
             $this->notifier->stopping();
-            $this->fleet->stop($signal->name, $now);
+            $this->group->stop($signal->name, $now);
         }
     }
 
     private function reload(string $reason, float $now): void
     {
-        if (!$this->fleet->stopping) {
+        if (!$this->group->stopping) {
             $this->notifier->reloading();
-            $this->fleet->reload($reason, $now);
+            $this->group->reload($reason, $now);
         }
     }
 
-    private function heard(int $pid, string $text, float $now): void
+    private function handleMessage(int $pid, string $text, float $now): void
     {
-        $process = $this->fleet->processes[$pid] ?? null;
+        $process = $this->group->processes[$pid] ?? null;
         /** @var array{type?: string, addresses: list<string>, done: int, tasks: list<string>, seconds: float, trace: list<string>}|null $message each type has its own */
         $message = \json_decode($text, true);
         if ($process === null || !\is_array($message)) {
             return;
         }
         match ($message['type'] ?? null) {
-            'ready' => $this->fleet->isReady($process, $now),
-            'listening' => $this->fleet->listens((array) $message['addresses']),
+            'ready' => $this->group->markReady($process, $now),
+            'listening' => $this->group->reportListening((array) $message['addresses']),
             'status' => $process->done = (int) $message['done'],
-            'blocked' => $this->fleet->isBlocked($process, Standstill::of($message)),
-            'hang' => $this->fleet->hangs($process, Standstill::of($message), $now),
-            'draining' => $this->fleet->drains($process, (array) $message['tasks']),
-            default => $this->log->warning(Process::NAME . " said something unknown", $process->context() + ['text' => \substr($text, 0, 200)]),
+            'blocked' => $this->group->reportBlocked($process, BlockedLoop::of($message)),
+            'hang' => $this->group->endHung($process, BlockedLoop::of($message), $now),
+            'draining' => $this->group->reportDraining($process, (array) $message['tasks']),
+            default => $this->log->warning(Process::NAME . " sent an unknown message", $process->context() + ['text' => \substr($text, 0, 200)]),
         };
     }
 
-    private function changed(string $path, float $now): void
+    private function handleChange(string $path, float $now): void
     {
-        if ($this->sources?->concerns($path) === true) {
+        if ($this->sources?->contains($path) === true) {
             $this->changedAt = $now;
             $this->changedFile = $path;
         }
     }
 
-    private function applyChange(float $now): void
+    private function reloadAfterChange(float $now): void
     {
-        if ($this->changedAt !== null && $now - $this->changedAt >= self::SETTLE) {
+        if ($this->changedAt !== null && $now - $this->changedAt >= self::DEBOUNCE) {
             $this->changedAt = null;
             $this->reload("$this->changedFile has changed", $now);
         }
     }
 
-    private function list(float $now): void
+    private function logWorkers(float $now): void
     {
-        foreach ($this->fleet->processes as $process) {
+        foreach ($this->group->processes as $process) {
             $this->log->notice(Process::NAME . ": {state}, {age} s old, {done} done, {memory} bytes", $process->context() + [
                 'state' => $process->state->value,
                 'age' => \round($now - $process->startedAt, 1),

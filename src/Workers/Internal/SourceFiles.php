@@ -7,26 +7,26 @@ namespace Weft\Workers\Internal;
 use Weft\Native;
 
 /**
- * The files whose change makes new workers necessary.
+ * The files whose change triggers a reload.
  *
  * @internal
  */
-final class Sources
+final class SourceFiles
 {
-    /** What an application reads when it starts; data and logs that it writes must not restart it. */
+    /** Extensions of files that an application reads when it starts. Data and logs that it writes must not restart it. */
     private const EXTENSIONS = ['php', 'phtml', 'env', 'ini', 'yaml', 'yml', 'neon', 'xml', 'twig', 'proto'];
     private const SKIPPED = ['node_modules', 'vendor', 'var', 'target', 'cache'];
 
-    /** @param list<string> $folders */
-    public function __construct(private readonly Native\Supervisor $supervisor, array $folders)
+    /** @param list<string> $directories */
+    public function __construct(private readonly Native\Supervisor $supervisor, array $directories)
     {
-        foreach ($folders as $folder) {
-            $this->watch($folder);
+        foreach ($directories as $directory) {
+            $this->watch($directory);
         }
     }
 
-    /** Whether this path is one of them. A new folder is watched from now on. */
-    public function concerns(string $path): bool
+    /** Whether a change of this path triggers a reload. A new directory is watched from now on. */
+    public function contains(string $path): bool
     {
         if (\is_dir($path)) {
             if (!self::isSkipped(\basename($path))) {
@@ -39,12 +39,12 @@ final class Sources
         return \in_array($extension, self::EXTENSIONS, true) && !\str_starts_with(\basename($path), '.#');
     }
 
-    private function watch(string $folder): void
+    private function watch(string $directory): void
     {
-        $this->supervisor->watch($folder);
-        foreach (\scandir($folder) ?: [] as $name) {
-            if (!self::isSkipped($name) && \is_dir("$folder/$name") && !\is_link("$folder/$name")) {
-                $this->watch("$folder/$name");
+        $this->supervisor->watch($directory);
+        foreach (\scandir($directory) ?: [] as $name) {
+            if (!self::isSkipped($name) && \is_dir("$directory/$name") && !\is_link("$directory/$name")) {
+                $this->watch("$directory/$name");
             }
         }
     }

@@ -8,37 +8,37 @@ use Psr\Log\LoggerInterface;
 use Weft\Native;
 
 /**
- * The workers: starts them, replaces them one at a time, and tells why each one ended.
+ * All workers of a supervisor: starts them, replaces them one at a time, and logs why each one ended.
  *
  * @internal
  */
-final class Fleet
+final class WorkerGroup
 {
-    /** Seconds that a hung worker has to end by itself before it is killed. */
-    private const HUNG_GRACE = 2.0;
-    /** A worker's age limit and request limit differ by up to this part, so that workers do not go together. */
+    /** Seconds between SIGTERM and SIGKILL for a worker whose event loop is blocked. */
+    private const HANG_KILL_DELAY = 2.0;
+    /** Limits of age and requests are reduced by up to this fraction, so that workers are not recycled all at once. */
     private const JITTER = 0.1;
 
     /** @var array<int, Slot> by index */
     public readonly array $slots;
-    /** @var array<int, Process> by pid: every process that runs */
+    /** @var array<int, Process> every running process by pid */
     public array $processes = [];
-    /** @var list<Slot> that are still to be replaced in the reload that is under way */
+    /** @var list<Slot> slots that the current reload has not replaced yet */
     private array $toReplace = [];
     private string $reloadReason = '';
-    /** When the reload that is under way began, null when there is none. */
+    /** When the current reload began, null when there is none. */
     public ?float $reloadSince = null;
     public bool $stopping = false;
-    /** @var list<string> that workers have ever said they listen on */
+    /** @var list<string> addresses that workers have reported */
     private array $addresses = [];
 
     public function __construct(
-        private readonly Plan $plan,
+        private readonly RunOptions $options,
         private readonly Native\Supervisor $native,
         private readonly LoggerInterface $log,
     ) {
         $slots = [];
-        for ($index = 1; $index <= $plan->workers; $index++) {
+        for ($index = 1; $index <= $options->workers; $index++) {
             $slots[$index] = new Slot($index);
         }
         $this->slots = $slots;
@@ -49,16 +49,16 @@ final class Fleet
         return \count(\array_filter($this->slots, static fn(Slot $slot): bool => $slot->current?->state === State::Ready));
     }
 
-    /** Whether workers fail so often that the application must be broken. */
-    public function isHopeless(): bool
+    /** Whether every worker has failed `--max-crashes` times in a row and none is ready. */
+    public function hasGivenUp(): bool
     {
         $failures = \array_map(static fn(Slot $slot): int => $slot->failures, $this->slots);
 
-        return $this->ready() === 0 && \min($failures) >= $this->plan->maxCrashes;
+        return $this->ready() === 0 && \min($failures) >= $this->options->maxCrashes;
     }
 
-    /** Starts what is to be started and ends what has taken too long. */
-    public function turn(float $now): void
+    /** Starts workers that are due and kills those that have exceeded a time limit. */
+    public function tick(float $now): void
     {
         foreach ($this->processes as $process) {
             $this->enforce($process, $now);
@@ -67,15 +67,15 @@ final class Fleet
             return;
         }
         foreach ($this->slots as $slot) {
-            if ($slot->current === null && $slot->next === null && $now >= $slot->startAt && $slot->failures < $this->plan->maxCrashes + 1) {
+            if ($slot->current === null && $slot->next === null && $now >= $slot->startAt && $slot->failures < $this->options->maxCrashes + 1) {
                 $slot->current = $this->start($slot, $now);
             }
         }
         $this->replaceNext($now);
     }
 
-    /** Seconds until {@see self::turn()} has something to do, if nothing happens. */
-    public function due(float $now): float
+    /** Seconds until {@see self::tick()} has work to do if nothing else happens. */
+    public function secondsUntilDue(float $now): float
     {
         $due = $now + 1.0;
         foreach ($this->slots as $slot) {
@@ -99,7 +99,7 @@ final class Fleet
         foreach ($this->slots as $slot) {
             $slot->failures = 0;
             $slot->startAt = $now;
-            $slot->forgive();
+            $slot->resetBackOff();
             if ($slot->next !== null) {
                 $this->drain($slot->next, 'superseded by another reload', $now);
                 $slot->next = null;
@@ -124,7 +124,7 @@ final class Fleet
         }
     }
 
-    public function isReady(Process $process, float $now): void
+    public function markReady(Process $process, float $now): void
     {
         if ($process->state !== State::Starting) {
             return;
@@ -133,7 +133,7 @@ final class Fleet
         $process->readyAt = $now;
         $this->log->info(Process::NAME . " is ready after {seconds} s", $process->context() + ['seconds' => \round($now - $process->startedAt, 3)]);
         $slot = $process->slot;
-        $slot->forgive();
+        $slot->resetBackOff();
         if ($slot->next === $process) {
             $old = $slot->current;
             $slot->current = $process;
@@ -145,33 +145,33 @@ final class Fleet
         $this->finishReload($now);
     }
 
-    /** A call keeps everything else in a worker from going on. */
-    public function isBlocked(Process $process, Standstill $standstill): void
+    /** Logs the call that blocks the event loop of a worker. */
+    public function reportBlocked(Process $process, BlockedLoop $blocked): void
     {
         $this->log->warning(
-            Process::NAME . " is blocked: for {seconds} s nothing else could go on, because of {function}\n{stack}",
-            $process->context() + $standstill->context(),
+            Process::NAME . " is blocked: {function} has held up the event loop for {seconds} s\n{stack}",
+            $process->context() + $blocked->context(),
         );
     }
 
-    /** The event loop of a worker has not turned for too long: it is ended, and killed if it cannot. */
-    public function hangs(Process $process, Standstill $standstill, float $now): void
+    /** Ends a worker whose event loop has been blocked for `--hang-timeout`, by SIGKILL if SIGTERM does not. */
+    public function endHung(Process $process, BlockedLoop $blocked, float $now): void
     {
         $this->log->error(
-            Process::NAME . " hangs: its event loop has not turned for {seconds} s, blocked in {function}\n{stack}",
-            $process->context() + $standstill->context(),
+            Process::NAME . " hangs: its event loop has been blocked for {seconds} s in {function}\n{stack}",
+            $process->context() + $blocked->context(),
         );
         $process->hung = true;
         $this->drain($process, 'hang', $now);
-        $process->killAt = \min((float) $process->killAt, $now + self::HUNG_GRACE);
+        $process->killAt = \min((float) $process->killAt, $now + self::HANG_KILL_DELAY);
     }
 
     /**
-     * Says once per address that it is served, however many workers do.
+     * Logs each address once, however many workers listen on it.
      *
      * @param list<string> $addresses
      */
-    public function listens(array $addresses): void
+    public function reportListening(array $addresses): void
     {
         foreach (\array_diff($addresses, $this->addresses) as $address) {
             $this->addresses[] = $address;
@@ -180,17 +180,17 @@ final class Fleet
     }
 
     /** @param list<string> $tasks */
-    public function drains(Process $process, array $tasks): void
+    public function reportDraining(Process $process, array $tasks): void
     {
         $isFirst = $process->running === null;
         $process->running = $tasks;
-        // Most drains are over before the second report.
+        // Most workers have drained before the second report.
         if ($tasks !== [] && !$isFirst) {
             $this->log->info(Process::NAME . " drains, still running:\n{running}", $process->context() + ['running' => \implode("\n", $tasks), 'tasks' => \count($tasks)]);
         }
     }
 
-    public function ended(int $pid, ?int $code, ?int $signal, float $now): void
+    public function handleExit(int $pid, ?int $code, ?int $signal, float $now): void
     {
         $process = $this->processes[$pid] ?? null;
         if ($process === null) {
@@ -219,7 +219,7 @@ final class Fleet
         $this->finishReload($now);
     }
 
-    /** Recycles one worker that has reached a limit. Called once in a while, not with every turn. */
+    /** Recycles one worker that has reached a limit. */
     public function recycle(float $now): void
     {
         foreach ($this->slots as $slot) {
@@ -228,7 +228,7 @@ final class Fleet
                 continue;
             }
             $memory = $process->memory();
-            Numbers::memory($slot->index, $memory);
+            WorkerMetrics::memory($slot->index, $memory);
             $reason = $this->limitReached($process, $memory, $now);
             if ($reason !== null && $now >= $slot->replaceAt && !$this->stopping && !$this->isReplacing() && $this->toReplace === []) {
                 $this->log->info(Process::NAME . ' is recycled: {reason}', $process->context() + ['reason' => $reason]);
@@ -254,14 +254,14 @@ final class Fleet
 
     private function start(Slot $slot, float $now): Process
     {
-        $environment = $this->plan->environment + ['WEFT_WORKER' => (string) $slot->index, 'WEFT_WORKERS' => (string) $this->plan->workers];
-        foreach (['WEFT_HANG_TIMEOUT' => $this->plan->hangTimeout, 'WEFT_BLOCK_WARNING' => $this->plan->blockWarning] as $name => $seconds) {
+        $environment = $this->options->environment + ['WEFT_WORKER' => (string) $slot->index, 'WEFT_WORKERS' => (string) $this->options->workers];
+        foreach (['WEFT_HANG_TIMEOUT' => $this->options->hangTimeout, 'WEFT_BLOCK_WARNING' => $this->options->blockWarning] as $name => $seconds) {
             $seconds === null || $environment[$name] = (string) $seconds;
         }
-        $pid = $this->native->spawn($slot->index, $this->plan->command, $environment);
-        $maxAge = $this->plan->maxAge === null ? null : $this->plan->maxAge * (1 - self::JITTER * \random_int(0, 1000) / 1000);
+        $pid = $this->native->spawn($slot->index, $this->options->command, $environment);
+        $maxAge = $this->options->maxAge === null ? null : $this->options->maxAge * (1 - self::JITTER * \random_int(0, 1000) / 1000);
         $process = $this->processes[$pid] = new Process($pid, $slot, $now, $maxAge);
-        Numbers::started();
+        WorkerMetrics::started();
         $this->log->info(Process::NAME . " started", $process->context());
 
         return $process;
@@ -274,14 +274,14 @@ final class Fleet
         }
         $process->state = State::Draining;
         $process->reason = $reason;
-        $process->killAt = $now + $this->plan->drainTimeout;
+        $process->killAt = $now + $this->options->drainTimeout;
         $this->native->kill($process->pid, Signal::SIGTERM->value);
     }
 
     private function enforce(Process $process, float $now): void
     {
-        if ($process->state === State::Starting && $now - $process->startedAt >= $this->plan->startTimeout) {
-            $this->log->error(Process::NAME . " was not ready within {seconds} s and is killed", $process->context() + ['seconds' => $this->plan->startTimeout]);
+        if ($process->state === State::Starting && $now - $process->startedAt >= $this->options->startTimeout) {
+            $this->log->error(Process::NAME . " was not ready within {seconds} s and is killed", $process->context() + ['seconds' => $this->options->startTimeout]);
             $process->killAt = $now;
         }
         if ($process->killAt !== null && $now >= $process->killAt) {
@@ -290,7 +290,7 @@ final class Fleet
                 $running = $process->running ?? [];
                 $this->log->error(
                     Process::NAME . ' did not end within {seconds} s and is killed' . ($running === [] ? '' : ", still running:\n{running}"),
-                    $process->context() + ['seconds' => $this->plan->drainTimeout] + ($running === [] ? [] : ['running' => \implode("\n", $running)]),
+                    $process->context() + ['seconds' => $this->options->drainTimeout] + ($running === [] ? [] : ['running' => \implode("\n", $running)]),
                 );
             }
             $process->state = State::Draining;
@@ -306,7 +306,7 @@ final class Fleet
         $slot = \array_shift($this->toReplace);
         $current = $slot->current;
         if ($current === null || $this->reloadSince === null || $current->startedAt > $this->reloadSince) {
-            // What the turn before has started is as new as it can be.
+            // This process was started after the reload began: it runs the new code.
             return;
         }
         $current->reason = $this->reloadReason;
@@ -329,11 +329,11 @@ final class Fleet
         if ($this->reloadSince !== null && $this->toReplace === [] && !$this->isReplacing() && $this->ready() === \count($this->slots)) {
             $this->log->notice('reload finished after {seconds} s', ['seconds' => \round($now - $this->reloadSince, 3)]);
             $this->reloadSince = null;
-            Numbers::reload('finished');
+            WorkerMetrics::reload('finished');
         }
     }
 
-    /** New code that does not start must not take the place of old code that runs. */
+    /** New code that does not start must not replace old code that runs. */
     private function abandonReload(Process $process, float $now): void
     {
         if ($process->slot->current !== null) {
@@ -342,21 +342,21 @@ final class Fleet
         $this->toReplace = [];
         if ($this->reloadSince !== null) {
             $this->reloadSince = null;
-            Numbers::reload('abandoned');
+            WorkerMetrics::reload('abandoned');
         }
-        $delay = \round($process->slot->lostSuccessor($now), 2);
-        $this->log->error(Process::NAME . " did not start: the workers that run stay", $process->context() + ['not_again_within' => $delay]);
+        $delay = \round($process->slot->successorFailed($now), 2);
+        $this->log->error(Process::NAME . " did not start; the running workers stay", $process->context() + ['not_again_within' => $delay]);
     }
 
     private function limitReached(Process $process, int $memory, float $now): ?string
     {
-        $plan = $this->plan;
-        $requests = $plan->maxRequests === null ? null : $plan->maxRequests - (int) ($plan->maxRequests * self::JITTER * ($process->pid % 100) / 100);
+        $options = $this->options;
+        $requests = $options->maxRequests === null ? null : $options->maxRequests - (int) ($options->maxRequests * self::JITTER * ($process->pid % 100) / 100);
 
         return match (true) {
-            $requests !== null && $process->done >= $requests => "$process->done requests done, --max-requests is $plan->maxRequests",
-            $plan->maxMemory !== null && $memory >= $plan->maxMemory => "$memory bytes of memory, --max-memory is $plan->maxMemory",
-            $process->maxAge !== null && $now - $process->startedAt >= $process->maxAge => \sprintf('%.1f s old, --max-age is %s', $now - $process->startedAt, $plan->maxAge),
+            $requests !== null && $process->done >= $requests => "$process->done requests done, --max-requests is $options->maxRequests",
+            $options->maxMemory !== null && $memory >= $options->maxMemory => "$memory bytes of memory, --max-memory is $options->maxMemory",
+            $process->maxAge !== null && $now - $process->startedAt >= $process->maxAge => \sprintf('%.1f s old, --max-age is %s', $now - $process->startedAt, $options->maxAge),
             default => null,
         };
     }
@@ -365,7 +365,7 @@ final class Fleet
     {
         $how = $signal === null ? "exit code $code" : Signal::name($signal);
         if ($signal === Signal::SIGKILL->value && $process->reason === null) {
-            $how .= ' (not by this supervisor; perhaps the kernel was out of memory)';
+            $how .= ' (not sent by this supervisor; possibly the kernel ran out of memory)';
         }
         $lived = \sprintf('%.2f', $now - $process->startedAt);
         $why = $process->reason ?? ($code === 0 ? 'on its own' : 'crash');
@@ -377,6 +377,6 @@ final class Fleet
             'exit_code' => $code,
             'signal' => $signal === null ? null : Signal::name($signal),
         ]);
-        Numbers::ended(\explode(':', $why)[0]);
+        WorkerMetrics::ended(\explode(':', $why)[0]);
     }
 }

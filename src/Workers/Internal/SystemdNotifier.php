@@ -5,17 +5,17 @@ declare(strict_types=1);
 namespace Weft\Workers\Internal;
 
 /**
- * Tells systemd about the life of the service, sd_notify(3), where it has asked for that.
+ * Reports the state of the service to systemd if `NOTIFY_SOCKET` is set; see sd_notify(3).
  *
  * @internal
  */
-final class Notifier
+final class SystemdNotifier
 {
     /** @var resource|null */
     private readonly mixed $socket;
-    /** Seconds between two signs of life, null where none are wanted. */
+    /** Seconds between two keep-alive messages; null if the watchdog is off. */
     private readonly ?float $every;
-    private float $lastSign = 0.0;
+    private float $lastKeepAlive = 0.0;
 
     public function __construct()
     {
@@ -24,7 +24,7 @@ final class Notifier
         $path = \str_starts_with($address, '@') ? "\0" . \substr($address, 1) : $address;
         $this->socket = $address === '' ? null : (@\stream_socket_client("udg://$path") ?: null);
         $this->every = $microseconds > 0 ? $microseconds / 2e6 : null;
-        // What is the supervisor's must not be said by a worker.
+        // Workers must not talk to systemd in the supervisor's name.
         \putenv('NOTIFY_SOCKET');
         \putenv('WATCHDOG_USEC');
         \putenv('WATCHDOG_PID');
@@ -32,34 +32,34 @@ final class Notifier
 
     public function ready(): void
     {
-        $this->say("READY=1\nMAINPID=" . (string) \getmypid());
+        $this->send("READY=1\nMAINPID=" . (string) \getmypid());
     }
 
     public function reloading(): void
     {
-        $this->say("RELOADING=1\nMONOTONIC_USEC=" . \intdiv((int) \hrtime(true), 1000));
+        $this->send("RELOADING=1\nMONOTONIC_USEC=" . \intdiv((int) \hrtime(true), 1000));
     }
 
     public function stopping(): void
     {
-        $this->say('STOPPING=1');
+        $this->send('STOPPING=1');
     }
 
     public function status(string $text): void
     {
-        $this->say("STATUS=$text");
+        $this->send("STATUS=$text");
     }
 
-    /** To be called with every turn of the loop. */
-    public function alive(float $now): void
+    /** Call this in every turn of the loop. */
+    public function keepAlive(float $now): void
     {
-        if ($this->every !== null && $now - $this->lastSign >= $this->every) {
-            $this->lastSign = $now;
-            $this->say('WATCHDOG=1');
+        if ($this->every !== null && $now - $this->lastKeepAlive >= $this->every) {
+            $this->lastKeepAlive = $now;
+            $this->send('WATCHDOG=1');
         }
     }
 
-    private function say(string $text): void
+    private function send(string $text): void
     {
         if ($this->socket !== null) {
             @\fwrite($this->socket, $text);

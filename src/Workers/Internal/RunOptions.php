@@ -5,17 +5,17 @@ declare(strict_types=1);
 namespace Weft\Workers\Internal;
 
 /**
- * What `weft run` was asked for. Times are seconds, sizes bytes, null means no limit.
+ * The options of `weft run`. Times are in seconds and sizes in bytes; null means no limit.
  *
  * @internal
  */
-final class Plan
+final class RunOptions
 {
     /**
-     * @param list<string> $command of a worker
-     * @param list<string> $watch folders whose files are watched
-     * @param array<string, string> $environment what workers get in addition
-     * @param int $maxCrashes failures in a row, with no worker ready, after which the supervisor gives up
+     * @param list<string> $command the command line of a worker
+     * @param list<string> $watch directories whose source files are watched
+     * @param array<string, string> $environment additional environment variables of the workers
+     * @param int $maxCrashes consecutive failures of every worker after which the supervisor gives up
      */
     public function __construct(
         public readonly array $command,

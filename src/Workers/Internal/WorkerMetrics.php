@@ -7,11 +7,11 @@ namespace Weft\Workers\Internal;
 use Weft\Native;
 
 /**
- * What a supervisor counts.
+ * The metrics of a supervisor.
  *
  * @internal
  */
-final class Numbers
+final class WorkerMetrics
 {
     public static function started(): void
     {

@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Weft\Workers\Internal;
 
 /**
- * The event loop of a worker has not turned for a while, because PHP was busy with one thing.
+ * A report that PHP code has blocked the event loop of a worker.
  *
  * @internal
  */
-final class Standstill
+final class BlockedLoop
 {
-    /** @param list<string> $trace what PHP was doing, innermost call first */
+    /** @param list<string> $trace the PHP stack, innermost call first */
     private function __construct(private readonly float $seconds, private readonly array $trace)
     {
     }
@@ -31,7 +31,7 @@ final class Standstill
         return ['seconds' => \round($this->seconds, 3), 'function' => $this->trace[0] ?? 'an unknown function', 'stack' => $this->stack()];
     }
 
-    /** The trace, a line for each call. */
+    /** The trace, one call per line. */
     private function stack(): string
     {
         return $this->trace === [] ? 'no trace could be read' : \implode("\n", \array_map(static fn(int $n, string $call): string => "#$n $call", \array_keys($this->trace), $this->trace));
