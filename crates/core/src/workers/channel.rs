@@ -65,8 +65,11 @@ impl Channel {
         }
         let mut space = [MaybeUninit::uninit(); ANCILLARY_BYTES];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors))
-        {
+        // The buffer has room for one more than that, for alignment.
+        let fits = descriptors.len() <= MAX_DESCRIPTORS
+            && (descriptors.is_empty()
+                || ancillary.push(SendAncillaryMessage::ScmRights(descriptors)));
+        if !fits {
             return Err(io::Error::other("too many descriptors for one message"));
         }
         let mut flags = SendFlags::NOSIGNAL;

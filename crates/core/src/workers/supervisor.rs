@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 use serde_json::{Value, json};
 
 use super::channel::Channel;
@@ -190,7 +190,7 @@ impl Supervisor {
 
     /// Takes the exit status of every child: workers are the only children of this process.
     fn reap(&mut self, events: &mut Vec<Event>) {
-        while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get().unsigned_abs();
             self.receive_from(pid, events);
             self.listeners.forget(pid);

@@ -10,6 +10,7 @@ use weft_core::protobuf;
 
 use super::binding::Binding;
 use super::failure::{malformed, schema};
+use super::object::NewObject;
 use super::{encode, registry, schema_files, sink};
 use crate::failure::Failure;
 
@@ -37,9 +38,8 @@ pub fn decode(class: &ZendStr, bytes: &[u8]) -> PhpResult<Zval> {
 fn new_object(binding: &Rc<Binding>, bytes: &[u8]) -> PhpResult<Zval> {
     let schema = schema_files::schema();
     let mut sink = sink::ObjectSink::default();
-    let object = sink::NewObject::of(binding);
-    let root = object.root(binding);
-    let outcome = protobuf::decode(&schema, binding.layout, bytes, root, &mut sink);
+    let object = NewObject::of(binding);
+    let outcome = protobuf::decode(&schema, binding.layout, bytes, object.root(), &mut sink);
     drop(sink);
     outcome.map_err(|error| sink::refused(binding, error))?;
     Ok(object.into_zval())

@@ -8,6 +8,7 @@ mod dynamic;
 mod encode;
 mod failure;
 mod functions;
+mod object;
 mod registry;
 mod schema_files;
 mod sink;

@@ -214,11 +214,34 @@ pub unsafe fn array(slot: *mut zval) -> *mut HashTable {
     }
 }
 
-/// A new array of its own.
-pub fn new_array(size: usize) -> (*mut HashTable, zval) {
-    // SAFETY: PHP allocates it with one reference, which the zval takes.
-    let array = unsafe { ffi::_zend_new_array(u32::try_from(size.min(1024)).unwrap_or(8)) };
-    (array, raw(ffi::zend_value { arr: array }, IS_ARRAY_EX))
+/// A new array that nothing else refers to.
+pub struct NewArray {
+    array: *mut HashTable,
+    value: zval,
+}
+
+impl NewArray {
+    pub fn with_capacity(size: usize) -> Self {
+        // SAFETY: PHP allocates the array with one reference, which the value takes over.
+        let array = unsafe { ffi::_zend_new_array(u32::try_from(size.min(1024)).unwrap_or(8)) };
+        let value = raw(ffi::zend_value { arr: array }, IS_ARRAY_EX);
+        Self { array, value }
+    }
+
+    pub fn push(&mut self, value: zval) {
+        // SAFETY: the array lives as long as `self.value`, and only this object refers to it.
+        unsafe { push(self.array, value) };
+    }
+
+    /// Sets an entry; the key `"7"` becomes 7, as in PHP.
+    pub fn put(&mut self, key: &[u8], value: zval) {
+        // SAFETY: as for `push`.
+        unsafe { put_key(self.array, key, value) };
+    }
+
+    pub fn into_zval(self) -> zval {
+        self.value
+    }
 }
 
 /// Another reference to an array.
