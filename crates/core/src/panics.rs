@@ -1,4 +1,4 @@
-//! Panics as values, so that a bug in one task or thread is told to everybody who waits for it.
+//! Panics as values, so that every caller that waits for a task or thread learns of its panic.
 //!
 //! Whatever the panic left half done is dropped right after and never looked at again.
 

@@ -40,7 +40,7 @@ struct Shared<T> {
 struct State<T> {
     next_id: OpId,
     running: HashMap<OpId, Running>,
-    /// Outcomes nobody has taken yet.
+    /// Outcomes that have not been taken.
     outcomes: HashMap<OpId, T>,
     /// Ids whose outcome has not been announced by `poll` yet, in order of completion.
     unannounced: Vec<OpId>,

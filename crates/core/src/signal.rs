@@ -18,10 +18,10 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
-/// Write ends of the socket pairs by signal number, read by the handler; -1 where nobody ever listened.
+/// Write ends of the socket pairs by signal number, read by the handler; -1 if no task has waited for the signal.
 static WAKERS: [AtomicI32; 65] = [const { AtomicI32::new(-1) }; 65];
 
-/// What each signal did before its handler was installed; null while nobody waits.
+/// The previous action of each signal; null while no task waits for it.
 static PREVIOUS: [AtomicPtr<libc::sigaction>; 65] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; 65];
 
@@ -96,7 +96,7 @@ impl Source {
     }
 }
 
-/// Keeps the handler installed for as long as somebody waits.
+/// Keeps the handler installed while a task waits.
 struct Listening(Rc<Source>);
 
 impl Listening {
@@ -122,7 +122,7 @@ impl Drop for Listening {
             .swap(std::ptr::null_mut(), Ordering::SeqCst);
         if !previous.is_null() {
             // SAFETY: the pointer comes from `start`, which got the value from the kernel for this very signal; it was
-            // swapped out, so nobody else frees it.
+            // swapped out, so no other call frees it.
             unsafe {
                 let previous = Box::from_raw(previous);
                 libc::sigaction(self.0.signal, &*previous, std::ptr::null_mut());

@@ -20,7 +20,7 @@ use crate::process::Process;
 use crate::runtime::start;
 use crate::text::{NotUtf8, Text};
 
-/// What `publish` returns when there is no room.
+/// `publish` returns it when there is no room.
 const FULL: i64 = -1;
 
 #[php_class]
@@ -317,7 +317,7 @@ impl AmqpConsumer {
             };
             match Rc::try_unwrap(consumer) {
                 Ok(consumer) => consumer.close().await,
-                // Somebody still waits for the next batch: that ends with the cancel, and the channel with the last user.
+                // A task still waits for the next batch: the cancel ends that wait, and the last user closes the channel.
                 Err(shared) => match shared.cancel().await {
                     Ok(()) => shared.flush().await,
                     error => error,

@@ -17,8 +17,8 @@ use crate::text::Text;
 /// Survives a broker restart in a durable queue.
 const PERSISTENT: u8 = 2;
 const TRANSIENT: u8 = 1;
-/// Arrays inside arrays, as many as `weft-core` accepts when it reads; a PHP array may even contain itself.
-const DEEPEST: usize = 32;
+/// Nested arrays; the limit that `weft-core` applies when it reads. A PHP array may even contain itself.
+const MAX_DEPTH: usize = 32;
 
 fn usage(message: String) -> PhpException {
     Failure::new("usage", message).into()
@@ -121,9 +121,9 @@ fn field<'a>(value: &'a Zval, name: &str, depth: usize) -> PhpResult<Field<'a>> 
     if value.is_null() {
         return Ok(Field::Void);
     }
-    if depth == DEEPEST {
+    if depth == MAX_DEPTH {
         return Err(usage(format!(
-            "AMQP header or argument \"{name}\" is nested deeper than {DEEPEST} arrays"
+            "AMQP header or argument \"{name}\" is nested deeper than {MAX_DEPTH} arrays"
         )));
     }
     let Some(array) = value.array() else {

@@ -39,7 +39,7 @@ impl Held {
         &self.0
     }
 
-    /// The array that it is, if it is one. Nobody writes to it while it is held.
+    /// The value as an array. PHP does not write to it while it is held.
     pub fn array(&self) -> Option<&ZendHashTable> {
         self.0.array()
     }

@@ -48,7 +48,7 @@ unsafe extern "C" {
 }
 
 thread_local! {
-    /// Buffers below this are everybody's; negative while no requests are served.
+    /// Buffers below this level are shared by all fibers; negative while no requests are served.
     static BASE: Cell<c_int> = const { Cell::new(-1) };
     /// Buffers of fibers that are suspended, innermost last, by the address of their context.
     static KEPT: RefCell<HashMap<usize, Vec<*mut c_void>>> = RefCell::default();

@@ -19,7 +19,7 @@ pub fn start(future: impl Future<Output = Outcome> + 'static) -> PhpResult<i64> 
     Ok(to_php(Process::current()?.reactor.spawn(future)))
 }
 
-/// Starts an operation without a task: whoever gets the promise finishes it, and cancelling it drops `claim`.
+/// Starts an operation without a task: keeping the promise finishes it, and cancelling it drops `claim`.
 pub fn expect(claim: impl std::any::Any) -> PhpResult<(i64, Promise<Outcome>)> {
     let (id, promise) = Process::current()?.reactor.expect(claim);
     Ok((to_php(id), promise))

@@ -1,4 +1,4 @@
-//! What PHP is doing, read by another thread while PHP is stuck and cannot be asked.
+//! The PHP call stack, read from another thread while PHP is blocked.
 //!
 //! Nothing is dereferenced: every value is copied through `/proc/self/mem`, where an address that is not mapped (any
 //! more) is an error and not a crash. PHP may move on meanwhile; then the trace is cut short or names what has just ended.
@@ -13,9 +13,9 @@ use ext_php_rs::ffi::{
     _zend_string as Str, ext_php_rs_executor_globals,
 };
 
-/// Frames of a trace: as many as one cares to read.
-const DEEPEST: usize = 30;
-const LONGEST_NAME: usize = 512;
+/// Frames of a trace that are reported.
+const MAX_FRAMES: usize = 30;
+const MAX_NAME_BYTES: usize = 512;
 /// PHP's `ZEND_USER_FUNCTION`: it has opcodes, and so a file and lines.
 const USER_FUNCTION: u8 = 2;
 
@@ -36,7 +36,7 @@ impl Memory {
         let mut frames = Vec::new();
         let field = globals + offset_of!(ExecutorGlobals, current_execute_data);
         let mut address = self.address(field).unwrap_or(0);
-        while address != 0 && frames.len() < DEEPEST {
+        while address != 0 && frames.len() < MAX_FRAMES {
             let Some(next) = self.address(address + offset_of!(ExecuteData, prev_execute_data))
             else {
                 break;
@@ -47,7 +47,7 @@ impl Memory {
         frames
     }
 
-    /// None for what is no call, such as the frame of an include's caller.
+    /// `None` for a frame that is not a call, such as that of an include.
     fn frame(&self, frame: usize) -> Option<String> {
         let function = self.address(frame + offset_of!(ExecuteData, func))?;
         if function == 0 {
@@ -84,7 +84,7 @@ impl Memory {
             return None;
         }
         let length: usize = self.value(address + offset_of!(Str, len))?;
-        let mut bytes = vec![0; length.min(LONGEST_NAME)];
+        let mut bytes = vec![0; length.min(MAX_NAME_BYTES)];
         let at = address + offset_of!(Str, val);
         self.0.read_exact_at(&mut bytes, at as u64).ok()?;
         // An anonymous class has a zero byte in its name, followed by a path.

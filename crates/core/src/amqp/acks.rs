@@ -15,7 +15,7 @@ enum State {
     Settled,
 }
 
-/// How much of what is finished is to be written.
+/// Which settled deliveries to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Collect {
     /// The contiguous prefix; others only if they alone hold `stragglers` slots or more.

@@ -1,4 +1,4 @@
-//! The driver's side of one channel: who waits for an answer, and content on its way in.
+//! The driver's side of one channel: calls that wait for their answer, and content that is arriving.
 
 use std::collections::VecDeque;
 

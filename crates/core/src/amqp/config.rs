@@ -41,7 +41,7 @@ pub struct Host {
     pub port: u16,
 }
 
-/// How the client proves who it is.
+/// How the client authenticates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
     /// User and password.

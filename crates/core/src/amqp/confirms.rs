@@ -20,7 +20,7 @@ pub(super) struct Unconfirmed {
     next_id: MessageId,
     unsettled: usize,
     failures: HashMap<MessageId, Error>,
-    /// The first failure of a message nobody waited for.
+    /// The first failure of a message whose confirm no task awaited.
     unwatched_failure: Option<Error>,
 }
 
@@ -95,7 +95,7 @@ impl Unconfirmed {
         id
     }
 
-    /// `None` while the broker has not answered; a failure is told once.
+    /// `None` while the broker has not answered; a failure is reported once.
     pub(super) fn outcome(&mut self, id: MessageId, waker: &Waker) -> Option<Result<(), Error>> {
         if let Some(entry) = self.find(id)
             && !entry.settled
@@ -106,7 +106,7 @@ impl Unconfirmed {
         Some(self.failures.remove(&id).map_or(Ok(()), Err))
     }
 
-    /// Nobody waits for this message any more.
+    /// The confirm of this message was dropped.
     pub(super) fn unwatch(&mut self, id: MessageId) {
         if let Some(entry) = self.find(id) {
             entry.watched = false;
@@ -253,7 +253,7 @@ impl Unconfirmed {
         }
     }
 
-    /// Fails the messages to the exchanges `matches` selects, or all if it selects none, and wakes who waits.
+    /// Fails the messages to the exchanges `matches` selects, or all if it selects none, and wakes the waiting tasks.
     pub(super) fn fail(
         &mut self,
         error: &Error,

@@ -129,7 +129,7 @@ impl ConsumerShared {
         self.lock().queue.clone()
     }
 
-    /// Deliveries that nobody has taken.
+    /// Deliveries that the caller has not taken.
     pub(super) fn queued(&self) -> usize {
         self.lock().deliveries.len()
     }
@@ -165,7 +165,7 @@ impl ConsumerShared {
         if tag.generation() != state.generation || !settle(&mut state.window, tag.tag()) {
             return false;
         }
-        // The first settlement starts the timer, a full batch cuts it short; those between wake nobody.
+        // The first settlement starts the timer, a full batch cuts it short; settlements in between wake no thread.
         let first = !std::mem::replace(&mut state.ticking, true);
         let unsent = state.window.unsent();
         let full = unsent == self.threshold || unsent == self.straggler_limit;
@@ -289,7 +289,7 @@ impl ConsumerShared {
         self.end_with(Ok(()));
     }
 
-    /// No more deliveries come; who asks for them is told why.
+    /// Ends the consumer with an error, which the next call for deliveries returns.
     pub(super) fn fail(&self, error: Error) {
         self.end_with(Err(error));
     }

@@ -7,7 +7,7 @@ use super::publisher_state::PublisherShared;
 use super::session::Session;
 use super::shared::{Phase, Shared};
 
-/// What users hold; the connection closes when the last of them is gone.
+/// The connection as its users hold it; it closes when the last handle is dropped.
 pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,
     pub(super) runtime: tokio::runtime::Handle,

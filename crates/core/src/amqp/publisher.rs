@@ -75,7 +75,7 @@ impl Publisher {
         self.shared.take_failure()
     }
 
-    /// Wakes those who wait for confirms on the thread that polls this future, which never ends.
+    /// Wakes the tasks that wait for confirms on the thread that polls this future, which never completes.
     ///
     /// Optional. Without it each waiting task is woken from the I/O thread; with it one wake crosses per batch. Spawn it
     /// once where the confirms are awaited; dropping it is harmless.

@@ -1,4 +1,4 @@
-//! What callers and the I/O thread share of a publisher: its window, its unconfirmed messages, and who waits for what.
+//! The state of a publisher that callers and the I/O thread share: its window, unconfirmed messages, and waiting tasks.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -118,7 +118,7 @@ impl Drop for Dispatcher {
     }
 }
 
-/// The half of a publisher that the I/O thread and the callers share.
+/// The part of a publisher that the I/O thread and the callers share.
 pub(super) struct PublisherShared {
     pub(super) channel: u16,
     pub(super) confirm: bool,
@@ -138,7 +138,7 @@ struct State {
     online: bool,
     /// Encoded messages without confirms that wait for a channel.
     backlog: Vec<u8>,
-    /// Whether somebody waits for room in the window.
+    /// Whether a task waits for room in the window.
     room_wanted: bool,
     /// The first message behind those a flush waits for; the nearest one if several flushes wait.
     flush_until: Option<MessageId>,
@@ -148,7 +148,7 @@ struct State {
     due: Completions,
 }
 
-/// Completed waits that have to be woken.
+/// Waits that have completed and must be woken.
 #[derive(Default)]
 struct Completions {
     wakers: Vec<Waker>,
@@ -167,7 +167,7 @@ impl State {
         self.unconfirmed.unsettled() >= window || self.backlog.len() >= HIGH_WATER
     }
 
-    /// Completed waits, for the I/O thread to wake after it has let go of the lock.
+    /// Completed waits. The I/O thread wakes them after it has released the lock.
     fn completed(&mut self, window: usize) -> Completions {
         // A quarter of the window at a time: waking for each free place would cost more than the message.
         if self.room_wanted && self.unconfirmed.unsettled() + (window / 4).max(1) <= window {
@@ -262,8 +262,8 @@ impl PublisherShared {
         Ok(id)
     }
 
-    /// As in Nagle's algorithm (RFC 896): who has nothing under way sends at once; otherwise messages gather until the
-    /// broker confirms or the I/O thread's tick. Nobody waits for a message without confirms.
+    /// As in Nagle's algorithm (RFC 896): a publisher without unconfirmed messages sends at once; otherwise messages are collected until
+    /// the broker confirms or the write timer fires. No task waits for a message without confirms.
     fn urgency(&self, state: &State, buffered: usize) -> Urgency {
         let is_alone = self.confirm && state.unconfirmed.unsettled() == 1;
         if is_alone || buffered >= FLUSH_THRESHOLD {
@@ -410,14 +410,14 @@ impl PublisherShared {
         std::mem::take(&mut self.lock().online)
     }
 
-    /// Takes back messages that were not sent, in front of those published since.
+    /// Takes back unsent messages, ahead of those published since.
     pub(super) fn put_back(&self, encoded: Vec<u8>) {
         if !self.confirm {
             self.lock().backlog.splice(0..0, encoded);
         }
     }
 
-    /// Applies a batch of confirmations; false if the broker confirmed what was never sent.
+    /// Applies a batch of confirmations; false if the broker confirmed a message that was never sent.
     pub(super) fn settle(&self, confirmations: &[Confirmation]) -> bool {
         let (known, due) = {
             let mut state = self.lock();
@@ -445,7 +445,7 @@ impl PublisherShared {
         }
     }
 
-    /// The broker closed the channel: fails the messages it complained about, or all whose fate is unknown.
+    /// The broker closed the channel: fails the messages that the broker named, or all unconfirmed ones.
     pub(super) fn refuse(&self, error: &Error, text: &str) {
         let due = {
             let mut state = self.lock();

@@ -1,4 +1,4 @@
-//! The life of a connection: connect, restore, run, and again until it is closed.
+//! The life cycle of a connection: connect, restore, run, reconnect, until it is closed.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::status::{Event, Status};
 use super::topology::Binding;
 use super::{Error, declare};
 
-/// For the whole of an orderly end: outstanding confirms and the closing handshake.
+/// Limit of an orderly close: outstanding confirms and the closing handshake.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 const RECONNECT_DELAY: Duration = Duration::from_millis(100);
-/// Short enough that work goes on within two seconds of the broker's return.
+/// Work continues within two seconds of the broker's return.
 const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(2);
 /// Runs a connection until it is closed; `first` hears how the first attempt went.
 pub(super) async fn run(shared: Arc<Shared>, first: oneshot::Sender<Result<(), Error>>) {
@@ -103,7 +103,7 @@ async fn serve(
     ended
 }
 
-/// However a session is left, by a panic too, no call on it waits any longer.
+/// Fails all calls of a session when it ends, even by a panic.
 struct EndOnDrop(Session);
 
 impl Drop for EndOnDrop {
@@ -171,7 +171,7 @@ fn reconnect_delay(attempt: u32) -> Duration {
 
 /// Puts everything back on a new session: channels, topology, consumers, then what was not confirmed.
 ///
-/// A refusal is told and passed over; only the loss of the session ends it early, and then the next session starts over.
+/// A refusal is reported and skipped. Only the loss of the session ends it early; the next session then starts over.
 async fn restore(shared: Arc<Shared>, session: Session) {
     if try_restore(&shared, &session).await.is_err() {
         return;
@@ -217,7 +217,7 @@ async fn try_restore(shared: &Shared, session: &Session) -> Result<(), Error> {
     })
 }
 
-/// `None` for a refusal, which is told; the loss of the session goes on to the caller.
+/// Reports a refusal and returns `None`; passes the loss of the session on to the caller.
 fn report_refusal<T>(shared: &Shared, result: Result<T, Error>) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -265,7 +265,7 @@ async fn restore_queue(
     Ok(())
 }
 
-/// Opens the channel again that a refusal has closed.
+/// Opens the channel again if a refusal has closed it.
 async fn reopen_if_refused(
     shared: &Shared,
     session: &Session,

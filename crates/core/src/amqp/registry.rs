@@ -1,4 +1,4 @@
-//! What has to be there again after a reconnect, and which channel numbers are taken.
+//! What a reconnect restores, and the channel numbers in use.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! The calling side of one AMQP connection.
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use super::io_waker::IoWaker;
 use super::lock::lock;
 use super::publisher_state::PublisherShared;
 
-/// One AMQP connection from its handshake to its end, as those who call methods on it see it.
+/// One AMQP connection from its handshake to its end, for calls of methods. The driver executes its commands.
 #[derive(Clone)]
 pub(super) struct Session {
     inner: Arc<Inner>,
@@ -28,7 +30,7 @@ struct Inner {
     commands: Mutex<Option<Vec<Command>>>,
 }
 
-/// Whom a channel's traffic belongs to.
+/// What a channel is used for.
 #[derive(Clone)]
 pub(super) enum Role {
     /// Declarations and other calls.
@@ -47,7 +49,7 @@ pub(super) enum CallFailure {
     TimedOut(Duration),
 }
 
-/// What callers ask of the driver.
+/// A command for the driver.
 pub(super) enum Command {
     /// Opens a channel; later calls on it may follow at once.
     Open {

@@ -15,7 +15,7 @@ use super::status::{Events, Status};
 use super::write_buffer::WriteBuffer;
 use crate::panics;
 
-/// Where a connection is in its life.
+/// The phase of a connection.
 #[derive(Clone)]
 pub(super) enum Phase {
     Connecting,
@@ -173,7 +173,7 @@ impl Shared {
         })
     }
 
-    /// Tells everyone that the connection will not come back. Only the first reason counts.
+    /// Closes the connection for good and fails everything that waits for it. Only the first error counts.
     pub(super) fn end(&self, error: &Error) {
         if matches!(&*self.phase.borrow(), Phase::Closed(_)) {
             return;
@@ -195,7 +195,7 @@ impl Shared {
         self.events.close();
     }
 
-    /// Runs a part of the connection. Its panic closes the connection: everybody who waits gets an error that names it.
+    /// Runs a part of the connection. Its panic closes the connection: every waiting call fails with an error that names it.
     pub(super) async fn supervised(&self, part: impl Future<Output = ()>) {
         if let Err(message) = panics::caught(part).await {
             let target = self.config.target();

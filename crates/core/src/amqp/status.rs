@@ -7,7 +7,7 @@ use super::Error;
 use super::lock::lock;
 use crate::wait;
 
-/// How a connection is doing.
+/// The state of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
     Connected,
@@ -25,7 +25,7 @@ pub enum Status {
     },
 }
 
-/// Something an operator wants to read in the log.
+/// An event for the operator's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     Blocked {
@@ -57,7 +57,7 @@ pub enum Event {
     },
 }
 
-/// The last events nobody has read, oldest dropped first.
+/// The last unread events; the oldest are dropped first.
 #[derive(Default)]
 pub(super) struct Events {
     state: Mutex<EventState>,

@@ -7,13 +7,13 @@ use super::codec::outgoing;
 use super::io_waker::IoWaker;
 use super::lock::lock;
 
-/// Publishing waits above this many bytes; one message may pass it.
+/// Publishing waits while the buffer holds this many bytes; a single message may exceed it.
 pub(super) const HIGH_WATER: usize = 1 << 20;
 
-/// More than this goes out at once: waiting for company saves nothing.
+/// A buffer of this many bytes is written at once: waiting for more saves nothing.
 pub(super) const FLUSH_THRESHOLD: usize = 32 << 10;
 
-/// When what was appended should leave.
+/// How soon appended messages must be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Urgency {
     Now,
@@ -28,9 +28,9 @@ pub(super) struct WriteBuffer {
     io_waker: Arc<IoWaker>,
     /// Notified whenever the buffer was emptied.
     pub(super) room: Notify,
-    /// Somebody wants it out now.
+    /// The buffer must be written immediately.
     urgent: AtomicBool,
-    /// The I/O thread knows, or will, that something is here.
+    /// The I/O thread has been told that the buffer is not empty.
     announced: AtomicBool,
 }
 
@@ -73,12 +73,12 @@ impl WriteBuffer {
         }
     }
 
-    /// Lets what is here go out with the next write.
+    /// Makes the next write take the buffer.
     pub(super) fn mark_urgent(&self) {
         self.urgent.store(true, Ordering::Release);
     }
 
-    /// When to write what is here; `None` when nothing was announced since the last [`swap`](Self::swap).
+    /// When to write the buffer; `None` when nothing was announced since the last [`swap`](Self::swap).
     pub(super) fn urgency(&self) -> Option<Urgency> {
         if self.urgent.load(Ordering::Acquire) {
             Some(Urgency::Now)
@@ -89,7 +89,7 @@ impl WriteBuffer {
         }
     }
 
-    /// Exchanges the filled buffer for an empty one and lets those who wait for room continue.
+    /// Exchanges the filled buffer for an empty one and wakes the tasks that wait for room.
     pub(super) fn swap(&self, empty: &mut Vec<u8>) {
         // Before looking: what is appended after this look is announced again.
         self.urgent.swap(false, Ordering::AcqRel);

@@ -71,7 +71,7 @@ impl Histogram {
         self.sum.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// Takes over what somebody else has counted by the same bounds.
+    /// Adds the counts of another histogram with the same bounds.
     pub fn set(&self, counts: &[u64], sum: Duration) {
         for (own, count) in self.counts.iter().zip(counts) {
             own.store(*count, Ordering::Relaxed);

@@ -24,7 +24,7 @@ static FAMILIES: Mutex<BTreeMap<String, Family>> = Mutex::new(BTreeMap::new());
 
 /// The counter of that name and those labels. Its name ends in `_total`.
 ///
-/// A name that already means an instrument of another kind yields one that nobody sees.
+/// A name that belongs to an instrument of another kind yields an instrument that is not rendered.
 pub fn counter(name: &str, help: &str, labels: Labels<'_>) -> Arc<Counter> {
     let make = || Instrument::Counter(Arc::default());
     match instrument(name, help, labels, make) {

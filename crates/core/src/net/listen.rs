@@ -81,7 +81,7 @@ enum ListeningSocket {
 /// processes `share_port` lets several of them listen on one TCP port, and the kernel distributes the connections.
 pub fn listen(address: &Address, share_port: bool) -> Result<Listener, ListenError> {
     let text = address.to_string();
-    match workers::listeners(&text) {
+    match workers::listening_sockets(&text) {
         None => open(address, share_port),
         Some(sockets) => sockets
             .and_then(|sockets| {

@@ -360,7 +360,7 @@ mod tests {
         assert!(head.ends_with("\r\n\r\n"), "{head}");
     }
 
-    /// A listening socket whose accept fails at once and always, as with EMFILE: it is none.
+    /// Every accept fails immediately, as with EMFILE: the socket does not listen.
     #[tokio::test(start_paused = true)]
     async fn failures_to_accept_are_counted_and_tried_again_after_growing_pauses() {
         let state = Arc::new(State {

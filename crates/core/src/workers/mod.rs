@@ -16,4 +16,4 @@ mod supervisor_client;
 
 pub use metrics_server::MetricsServer;
 pub use supervisor::{Event, Supervisor};
-pub use supervisor_client::{SupervisorClient, listeners, work_done};
+pub use supervisor_client::{SupervisorClient, listening_sockets, work_done};

@@ -39,7 +39,7 @@ pub fn work_done(units: u64) {
 ///
 /// # Errors
 /// The reason why the address could not be opened.
-pub fn listeners(address: &str) -> Option<Result<Vec<OwnedFd>, String>> {
+pub fn listening_sockets(address: &str) -> Option<Result<Vec<OwnedFd>, String>> {
     SupervisorClient::current().map(|client| client.listeners(address))
 }
 

@@ -36,7 +36,7 @@ pub(in crate::amqp) struct Driver {
     pub(super) channels: Vec<Option<Channel>>,
     /// Channels with a batch to hand over at the end of this read.
     pub(super) batched: Vec<u16>,
-    /// Frames from this side that are no messages: calls, acks, heartbeats.
+    /// Frames of this side other than messages: calls, acks, heartbeats.
     pub(super) control: Vec<u8>,
     pub(super) writing: Vec<u8>,
     pub(super) written: usize,

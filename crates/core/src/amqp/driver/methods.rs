@@ -1,4 +1,4 @@
-//! What the broker says: methods on the connection and on its channels.
+//! Methods that the broker sends, on the connection and on its channels.
 
 use std::pin::Pin;
 use std::task::Context;

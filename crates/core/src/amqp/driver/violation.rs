@@ -1,8 +1,8 @@
-//! What a peer does that the protocol forbids.
+//! Violations of the protocol by the peer.
 
 use super::super::channel::ContentError;
 
-/// The peer broke the protocol; the code is the one it is told (specification §1.2).
+/// A violation of the protocol, with the reply code that the peer receives (specification §1.2).
 #[derive(Debug)]
 pub(super) struct Violation {
     pub(super) code: u16,

@@ -1,4 +1,4 @@
-//! What goes out, and in which order.
+//! Writes to the socket, in the order in which they must leave.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
