@@ -100,6 +100,7 @@ check: ## check formatting, lints, coding style, types of PHP and the direction 
 	@scripts/setup demo check
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	scripts/rust-modules check
 	cargo clippy --locked --manifest-path bench/clients/program/Cargo.toml --target-dir bench/out/clients -- -D warnings
 	scripts/php-style check
 	scripts/mago analyze
