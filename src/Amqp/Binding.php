@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Amqp;
 
-/** Messages of an exchange that go to a queue, or on to another exchange. */
+/** Routes messages of an exchange to a queue or to another exchange. */
 final class Binding
 {
     /**
      * @param string $exchange where the messages come from
      * @param string $destination the queue, or the exchange if `$toExchange`
-     * @param string $routingKey what it means is up to the kind of the exchange, at most 255 bytes
+     * @param string $routingKey interpreted by the exchange according to its kind; at most 255 bytes
      * @param array<string, mixed> $arguments what an exchange of kind headers compares
      */
     private function __construct(

@@ -36,8 +36,8 @@ final class Connection
     }
 
     /**
-     * Makes sure that these exist: exchanges first, then queues, then bindings, in one round trip or few. What exists
-     * already must be the same. Remembered, and declared again after a reconnect.
+     * Declares exchanges first, then queues, then bindings, in few round trips. An object that exists must have the same properties.
+     * The connection declares all of them again after a reconnect.
      *
      * @throws BrokerException the message names the exchange, queue or binding; what was declared before it stays
      * @throws ConnectionLostException|ConnectionClosedException
@@ -152,8 +152,8 @@ final class Connection
     }
 
     /**
-     * Waits for something to happen to the connection: `while ($event = $connection->nextEvent())` in a detached task
-     * fills a log. The last 256 nobody has asked for are kept.
+     * Waits for the next event of the connection. `while ($event = $connection->nextEvent())` in a detached task feeds a log. The last
+     * 256 unread events are kept.
      *
      * @return ?Event null once the connection is closed
      */
@@ -165,8 +165,8 @@ final class Connection
     }
 
     /**
-     * Sends what is buffered, waits for outstanding confirms, 5 seconds at most, and closes the connection with its
-     * publishers and consumers; unsettled deliveries return to their queues. A second call does nothing.
+     * Sends buffered messages, waits at most 5 seconds for outstanding confirms, and closes the connection with its publishers and
+     * consumers. Unsettled deliveries return to their queues. A second call does nothing.
      */
     public function close(): void
     {

@@ -12,9 +12,9 @@ use Weft\UsageError;
 /**
  * Receives the messages of one queue over a channel of its own. Made by {@see Connection::consume()}.
  *
- * A connection that comes back starts it again. What was delivered before and not settled comes again; settling the old
- * deliveries does nothing then. Iterate it, or take batches with {@see next()}; several tasks may do so at once. When its
- * last reference goes away, unsettled deliveries return to the queue.
+ * It is started again after a reconnect. The broker then delivers unsettled messages again, and settling the old deliveries has no
+ * effect. Iterate it, or take batches with {@see next()}; several tasks may do so concurrently. When the last reference is released,
+ * unsettled deliveries return to the queue.
  *
  * @implements \IteratorAggregate<int, Delivery>
  */
@@ -24,8 +24,8 @@ final class Consumer implements \IteratorAggregate
     public function __construct(private readonly AmqpConsumer $native) {}
 
     /**
-     * What is here, up to `$max` deliveries in the order of the queue, at least one: waits for it without limit. Empty
-     * once the consumer was cancelled and everything was taken. Cancelling the wait loses nothing.
+     * Returns one to `$max` deliveries in the order of the queue; waits for the first without limit. Returns an empty list once the
+     * consumer was cancelled and all deliveries were taken. Cancelling the wait loses no delivery.
      *
      * @return list<Delivery>
      *
@@ -37,7 +37,7 @@ final class Consumer implements \IteratorAggregate
     public function next(int $max = 100): array
     {
         if ($max < 1) {
-            throw new \ValueError("A batch has at least 1 delivery, got a maximum of {$max}");
+            throw new \ValueError("The maximum of a batch must be at least 1, got {$max}");
         }
         $here = $this->native->next($max);
         /** @var list<array{int, bool, string, string, string, array<string, mixed>|string, array<string, mixed>}> $deliveries */
@@ -47,7 +47,7 @@ final class Consumer implements \IteratorAggregate
     }
 
     /**
-     * Delivery by delivery until the consumer is cancelled. Leaving the loop loses nothing; a new one goes on.
+     * Yields deliveries until the consumer is cancelled. Leaving the loop loses no delivery; a new loop continues.
      *
      * @return \Generator<int, Delivery>
      *

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Amqp;
 
-/** Something that happened to a connection and that belongs into a log. */
+/** An event of a connection, for the log. */
 final class Event
 {
     /** @param string $message the cause, without passwords; may be empty */

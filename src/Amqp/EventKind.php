@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Amqp;
 
-/** What can happen to a connection. */
+/** The kinds of events of a connection. */
 enum EventKind: string
 {
     /** The broker takes no messages for now (memory or disk alarm). */

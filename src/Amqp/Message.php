@@ -7,17 +7,17 @@ namespace Weft\Amqp;
 use Weft\UsageError;
 
 /**
- * A body with what AMQP 0-9-1 §1.8.2 lets travel beside it. Immutable.
+ * A message: body, headers and the properties of AMQP 0-9-1 §1.8.2. Immutable.
  *
- * Each text property has at most 255 bytes, and all headers and properties together fit into one frame (128 KiB unless
- * the broker or `frame_max` says less); publishing throws {@see UsageError} otherwise.
+ * A text property has at most 255 bytes, and all headers and properties must fit one frame (128 KiB unless the broker or `frame_max`
+ * lowers it); publishing throws {@see UsageError} otherwise.
  */
 final class Message
 {
     /**
      * @param string $body any bytes
      * @param array<string, mixed> $headers null, bool, int, float, string, lists and maps of them up to 32 deep
-     * @param ?int $priority 0…255; heeded by queues declared with `x-max-priority`
+     * @param ?int $priority 0…255; honoured by queues declared with `x-max-priority`
      * @param ?float $expiration seconds until a queue may drop it, whole milliseconds count; 0 drops it unless a consumer
      *     is waiting
      * @param ?int $timestamp Unix time in seconds

@@ -19,10 +19,10 @@ use Weft\UsageError;
  */
 final class Publisher
 {
-    /** What publish() of the extension says when window or buffer are full. */
+    /** The extension's publish() returns it when the window or the buffer is full. */
     private const FULL = -1;
 
-    /** @var list<AmqpPublisher> for batches, not in use: on a channel of its own a batch knows which failures are its own */
+    /** @var list<AmqpPublisher> unused channels for batches: on a channel of its own a batch can tell its failures from others */
     private array $idle = [];
 
     /** @internal */
@@ -43,7 +43,7 @@ final class Publisher
      * @param bool $mandatory whether a message that reaches no queue is a failure; without confirms {@see flush()} tells
      *
      * @throws MessageReturnedException mandatory, and no queue took it
-     * @throws MessageNackedException the broker said no (basic.nack), for instance because a queue is full
+     * @throws MessageNackedException the broker rejected the message (basic.nack), for instance because a queue is full
      * @throws BrokerException such as an exchange that does not exist
      * @throws ConnectionClosedException
      * @throws UsageError names or headers that AMQP cannot carry; nothing was sent
@@ -86,8 +86,8 @@ final class Publisher
     }
 
     /**
-     * Waits until the broker has read everything that was published without confirms. With confirms there is nothing left
-     * to wait for but calls of other tasks, which hear their failures themselves.
+     * Waits until the broker has read everything that was published without confirms. With confirms it waits for the calls of other
+     * tasks, which receive their failures themselves.
      *
      * @throws MessageReturnedException|ConnectionLostException|ConnectionClosedException
      */

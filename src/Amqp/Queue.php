@@ -26,7 +26,7 @@ final class Queue
         public readonly array $arguments = [],
     ) {
         if ($name === '') {
-            throw new \ValueError('A queue needs a name: one that the broker chooses would be another one after a reconnect');
+            throw new \ValueError('A queue needs a name: a name chosen by the broker would change with each reconnect');
         }
     }
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Amqp;
 
-/** How a connection is doing. */
+/** The state of a connection. */
 enum State: string
 {
     case Connected = 'connected';
@@ -12,6 +12,6 @@ enum State: string
     case Connecting = 'connecting';
     /** The broker takes no messages for now (memory or disk alarm); consuming continues. */
     case Blocked = 'blocked';
-    /** Will not come back. */
+    /** Closed for good. */
     case Closed = 'closed';
 }

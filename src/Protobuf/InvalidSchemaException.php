@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Protobuf;
 
-/** A class that is no generated message, or no longer the one its descriptor describes: generate it again. */
+/** A class is not a generated message class, or it no longer matches its descriptor: generate it again. */
 final class InvalidSchemaException extends ProtobufException
 {
 }

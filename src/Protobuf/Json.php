@@ -17,7 +17,7 @@ final class Json
 {
     /**
      * @throws EncodingException if a field holds what its type, or JSON, cannot express
-     * @throws InvalidSchemaException if the class is no generated one, or was changed since it was generated
+     * @throws InvalidSchemaException the class is not a generated message class, or it was changed after generation
      */
     public static function encode(object $message): string
     {
@@ -32,8 +32,8 @@ final class Json
      *
      * @return T
      *
-     * @throws DecodingException if the JSON is no such message; it names the place
-     * @throws InvalidSchemaException if the class is no generated one, or was changed since it was generated
+     * @throws DecodingException the JSON does not represent such a message; the exception names the place
+     * @throws InvalidSchemaException the class is not a generated message class, or it was changed after generation
      */
     public static function decode(string $class, string $json, bool $ignoreUnknown = false): object
     {

@@ -6,7 +6,7 @@ namespace Weft\Protobuf;
 
 use Weft\Exception;
 
-/** A message, or the class of one, is not what it should be. Catch a subclass for the cause. */
+/** A message or its class is invalid. Subclasses name the cause. */
 abstract class ProtobufException extends \RuntimeException implements Exception
 {
 }

@@ -81,7 +81,7 @@ final class GeneratorTest extends TestCase
         ];
         yield 'a namespace that is none' => [
             'syntax = "proto3"; package p; option php_namespace = "1-2"; message A {}',
-            'bad.proto: the option php_namespace = "1-2" is no PHP namespace',
+            'bad.proto: the option php_namespace = "1-2" is not a PHP namespace',
         ];
         yield 'an import that is missing' => ['syntax = "proto3"; import "nope.proto";', 'nope.proto: File not found'];
     }

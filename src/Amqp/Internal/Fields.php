@@ -77,7 +77,7 @@ final class Fields
         if (isset($properties['expiration'])) {
             $properties['expiration'] = self::seconds($properties['expiration']);
         }
-        // What a foreign sender may write and this client would refuse must not keep the message from being received.
+        // Values that a foreign sender may write, but this client refuses to send, must not prevent the message from being received.
         if (($properties['timestamp'] ?? 0) < 0) {
             unset($properties['timestamp']);
         }

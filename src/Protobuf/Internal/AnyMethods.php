@@ -8,7 +8,7 @@ use Weft\Protobuf\Codec;
 use Weft\Protobuf\Message;
 
 /**
- * What a `google.protobuf.Any` can do beside holding its two fields.
+ * Packing and unpacking of a `google.protobuf.Any`.
  *
  * @internal
  */

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Protobuf\Internal;
 
 /**
- * What a `google.protobuf.Duration` can do beside holding its two fields, which are exact where a float of seconds is not.
+ * Conversions of a `google.protobuf.Duration`. Its two fields are exact; a float of seconds is not.
  *
  * @internal
  */

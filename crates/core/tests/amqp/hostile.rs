@@ -143,6 +143,8 @@ async fn a_blocked_connection_says_so_until_it_is_unblocked() {
         }
     );
     assert_eq!(connection.status(), Status::Blocked { reason });
+    // It must not connect to the next listener, which may have the same port.
+    within(connection.close()).await;
     server.abort();
 
     let (listener, config) = self::listener().await;

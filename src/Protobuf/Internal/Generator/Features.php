@@ -11,7 +11,7 @@ use Weft\Protobuf\Descriptor\FeatureSet\FieldPresence;
 use Weft\Protobuf\Descriptor\FileDescriptorProto;
 
 /**
- * What differs between proto2, proto3 and the editions, as far as PHP types depend on it.
+ * The differences between proto2, proto3 and the editions that affect PHP types.
  *
  * @internal
  */

@@ -13,7 +13,7 @@ use Weft\Protobuf\Descriptor\DescriptorProto;
 use Weft\Protobuf\Descriptor\Edition;
 
 /**
- * What protoc asks a plugin: a serialized request in, a serialized response out.
+ * The protoc plugin: reads a serialized request and writes a serialized response.
  *
  * @internal
  */

@@ -74,7 +74,7 @@ final class SourceFile
         }
         $chosen = \trim($chosen, '\\');
         if ($chosen !== '' && !\preg_match('/^[A-Za-z_]\w*(\\\\[A-Za-z_]\w*)*$/D', $chosen)) {
-            throw new GenerationException("{$this->name}: the option php_namespace = \"{$chosen}\" is no PHP namespace");
+            throw new GenerationException("{$this->name}: the option php_namespace = \"{$chosen}\" is not a PHP namespace");
         }
 
         return $chosen;
