@@ -52,11 +52,11 @@ final class Supervisor
     }
 
     /**
-     * Watches the files of a folder, without the folders in it.
+     * Watches the files of a directory, without the directorys in it.
      *
      * @throws \Weft\Workers\SupervisorException
      */
-    public function watch(string $folder): void
+    public function watch(string $directory): void
     {
     }
 
