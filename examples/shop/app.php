@@ -22,7 +22,7 @@ use Weft\Lock\Locks;
 $bus = require __DIR__ . '/bus.php';
 
 // Several workers start at once, and PostgreSQL lets only one of them make a table.
-Locks::in($database)->synchronized('tables of the shop', static function () use ($database): void {
+Locks::database($database)->synchronized('tables of the shop', static function () use ($database): void {
     $database->execute('CREATE TABLE IF NOT EXISTS orders (id VARCHAR(32) PRIMARY KEY, item VARCHAR(100) NOT NULL, quantity INTEGER NOT NULL)');
     $database->execute('CREATE TABLE IF NOT EXISTS stock (item VARCHAR(100) PRIMARY KEY, sold BIGINT NOT NULL)');
 });

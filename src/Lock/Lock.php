@@ -12,22 +12,22 @@ use function Weft\delay;
 use function Weft\shield;
 use function Weft\timeout;
 
-/** A lock that this process has, for as long as it is renewed. Made by {@see Locks}. */
+/** A lock that this process holds for as long as it is renewed. Created by {@see Locks}. */
 final class Lock
 {
-    /** Renewals within one lifetime. */
+    /** Renewals per lifetime. */
     private const RENEWALS = 3;
 
-    /** Seconds between two tries where the store does not answer. */
-    private const PAUSE = 0.05;
+    /** Seconds between two attempts to renew while the store fails. */
+    private const RETRY_INTERVAL = 0.05;
 
     private bool $isOver = false;
 
     /**
      * @internal
      *
-     * @param positive-int $fence greater than that of every owner before: what the lock guards can refuse smaller ones
-     * @param float        $end   until when it is certainly ours, by the monotonic clock
+     * @param positive-int $fence the fencing token, greater than that of every earlier owner: the guarded resource can refuse smaller ones
+     * @param float        $end   when the lock expires at the earliest, by the monotonic clock
      */
     public function __construct(
         private readonly LockStore $store,
@@ -39,26 +39,27 @@ final class Lock
     ) {}
 
     /**
-     * Whether it is certainly ours still. Measured from before the store was asked last, so it says no rather too early.
+     * Whether this process certainly still holds the lock. The lifetime counts from before the last request to the store, so the
+     * answer becomes false too early rather than too late.
      */
     public function isHeld(): bool
     {
         return !$this->isOver && self::now() < $this->end;
     }
 
-    /** @throws LockLostException when it is not certainly ours any more */
+    /** @throws LockLostException when {@see isHeld()} is false */
     public function ensureHeld(): void
     {
         if (!$this->isHeld()) {
-            throw $this->lost('its time was over before it was renewed');
+            throw $this->lost('it expired before it was renewed');
         }
     }
 
     /**
-     * Lets it live its full time from now. {@see Locks} does that in the background.
+     * Extends the lock to its full lifetime from now. {@see Locks} does this in the background.
      *
-     * @throws LockLostException     when it is not ours any more
-     * @throws SqlException when the store cannot be asked; it may be tried again until the lock's end
+     * @throws LockLostException     when this process no longer holds the lock
+     * @throws SqlException when the store fails; renewal may be retried until the lock expires
      */
     public function renew(): void
     {
@@ -71,9 +72,9 @@ final class Lock
     }
 
     /**
-     * Gives it back. Nothing happens when that was done before.
+     * Releases the lock. Does nothing when it was released before.
      *
-     * @throws LockLostException when it had ended before: somebody else may have had it meanwhile
+     * @throws LockLostException when it had expired: another owner may have held it meanwhile
      */
     public function release(): void
     {
@@ -84,12 +85,12 @@ final class Lock
         $this->isOver = true;
         $released = shield(fn(): bool => $this->store->release($this->name, $this->owner));
         if (!$wasHeld || !$released) {
-            throw $this->lost('its time was over before it was given back');
+            throw $this->lost('it expired before it was released');
         }
     }
 
     /**
-     * Renews it until it is given back.
+     * Renews the lock until it is released.
      *
      * @internal
      *
@@ -112,7 +113,7 @@ final class Lock
 
                 return;
             } catch (PoolException | SqlException | TimeoutException $cause) {
-                delay(self::PAUSE);
+                delay(self::RETRY_INTERVAL);
             }
         }
         $this->isOver || throw $this->lost('it could not be renewed in time', $cause);
@@ -123,8 +124,8 @@ final class Lock
         $this->isOver = true;
         $late = self::now() - $this->end;
 
-        return new LockLostException("The lock \"{$this->name}\" (number {$this->fence}) is lost: {$why}; it lived {$this->seconds} s"
-            . ($late > 0 ? \sprintf(' and ended %.3f s ago', $late) : ''), $this->name, $cause);
+        return new LockLostException("The lock \"{$this->name}\" (fencing token {$this->fence}) is lost: {$why}. Its lifetime of {$this->seconds} s"
+            . ($late > 0 ? \sprintf(' ended %.3f s ago', $late) : ' has not ended'), $this->name, $cause);
     }
 
     /** @internal */

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Weft\Lock;
 
-/** Somebody else had the lock for as long as one was ready to wait. A handler that throws it is tried again. */
+/** Another owner held the lock for the whole waiting time. The bus retries a handler that throws it. */
 final class LockConflictException extends LockException {}

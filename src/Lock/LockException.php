@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Lock;
 
-/** A lock could not be had or was lost. */
+/** A lock could not be acquired, or was lost. */
 abstract class LockException extends \RuntimeException implements \Weft\Exception
 {
     /** @param string $name of the lock */

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Lock;
 
 /**
- * A lock ended before its owner gave it back: the process stood still, or its store could not be reached, for longer than
- * the lock lives. Somebody else may have it. A handler that throws it is tried again.
+ * A lock expired before its owner released it: the process was blocked, or the store was unreachable, for longer than the
+ * lock's lifetime. Another owner may hold it. The bus retries a handler that throws it.
  */
 final class LockLostException extends LockException {}

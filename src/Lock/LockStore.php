@@ -5,30 +5,30 @@ declare(strict_types=1);
 namespace Weft\Lock;
 
 /**
- * Where locks are kept. A lock has one owner at a time, named by a token, until it is given back or its time is over.
+ * Stores locks. A lock has one owner at a time, identified by a token, until it is released or expires.
  *
  * `tests/Lock/LockStoreConformance.php` states the contract as tests.
  */
 interface LockStore
 {
     /**
-     * Takes a lock if nobody has it. Does not wait.
+     * Acquires a lock if it is free. Does not wait.
      *
      * @param string $name    1 to 200 bytes
-     * @param string $owner   the token of who asks, 1 to 64 bytes, of nobody else and no other time
-     * @param float  $seconds after which it is free by itself
+     * @param string $owner   a token of 1 to 64 bytes, unique to this attempt
+     * @param float  $seconds lifetime, after which the lock is free
      *
-     * @return positive-int|null a number greater than that of every owner before; null when somebody has it
+     * @return positive-int|null a fencing token, greater than that of every earlier owner; null when the lock is held
      */
     public function acquire(string $name, string $owner, float $seconds): ?int;
 
     /**
-     * Lets it live so many seconds from now.
+     * Extends the lifetime to this many seconds from now.
      *
-     * @return bool false when it is no longer this owner's
+     * @return bool false when this owner no longer holds the lock
      */
     public function renew(string $name, string $owner, float $seconds): bool;
 
-    /** @return bool false when it was no longer this owner's */
+    /** @return bool false when this owner no longer held the lock */
     public function release(string $name, string $owner): bool;
 }

@@ -19,54 +19,54 @@ use function Weft\shield;
 use function Weft\timeout;
 
 /**
- * Locks across processes: one owner at a time for each name, whichever process, until the lock is given back or the owner is
- * gone for longer than it lives.
+ * Locks across processes: each name has one owner at a time, until the owner releases the lock or fails to renew it for its
+ * lifetime.
  *
- * No lock that ends by itself can stop an owner that stands still in the very moment in which it is lost: what must never
- * happen twice has to compare {@see Lock::$fence}, or be part of a transaction with a version of its own.
+ * A lock that expires cannot stop an owner that is blocked at the moment of expiry. An effect that must never happen twice has
+ * to compare {@see Lock::$fence}, or belong to a transaction that checks a version.
  */
 final class Locks
 {
-    /** Seconds between two looks at a lock that another process has: at first, and at most. */
-    private const FIRST_PAUSE = 0.01;
-    private const LONGEST_PAUSE = 0.25;
+    /** Seconds between two attempts to acquire a lock that another process holds: at first, and at most. */
+    private const FIRST_RETRY_INTERVAL = 0.01;
+    private const LONGEST_RETRY_INTERVAL = 0.25;
 
-    /** @var array<string, array{Mutex, int}> with how many tasks of this process want it */
+    /** @var array<string, array{Mutex, int}> by name: orders the tasks of this process, and how many there are */
     private array $queues = [];
 
-    /** @param float $seconds a lock lives without being renewed; what waits for a killed owner waits as long */
+    /** @param float $seconds lifetime of a lock without renewal, at least 0.05; after a crash of its owner, others wait this long */
     public function __construct(
         private readonly LockStore $store,
         private readonly float $seconds = 30.0,
     ) {
         if (\is_nan($seconds) || $seconds < 0.05) {
-            throw new \ValueError("A lock lives at least 0.05 seconds, got {$seconds}");
+            throw new \ValueError("The lifetime of a lock is at least 0.05 seconds, got {$seconds}");
         }
     }
 
     /** Locks in a database, for all processes that use it. */
-    public static function in(Database $database, float $seconds = 30.0): self
+    public static function database(Database $database, float $seconds = 30.0): self
     {
         return new self(new SqlStore($database), $seconds);
     }
 
     /**
-     * Runs a section with the lock, which is renewed in the background meanwhile and given back at its end. When it is lost
-     * the section is cancelled at its suspension point. Not re-entrant.
+     * Acquires the lock, runs the section and releases the lock. Meanwhile the lock is renewed in the background. When it is lost,
+     * the section is cancelled where it suspends. Locks are not re-entrant.
      *
-     * Tasks of this process get it in the order in which they ask.
+     * Tasks of this process acquire it in the order in which they call.
      *
      * @template T
      *
      * @param string             $name    1 to 200 bytes
      * @param callable(Lock): T  $section
-     * @param float|null         $wait    seconds after which to give up; null waits for ever, 0.0 does not wait
+     * @param float|null         $wait    seconds to wait for the lock; null: without limit, 0.0: not at all
      *
      * @return T
      *
-     * @throws LockConflictException              when somebody else had it all the time
-     * @throws LockLostException               when it was lost meanwhile, also if the section has returned
-     * @throws SqlException when the database cannot be asked
+     * @throws LockConflictException when another owner held it for the whole waiting time
+     * @throws LockLostException     when it was lost meanwhile, even if the section has returned
+     * @throws SqlException when the database fails
      */
     public function synchronized(string $name, callable $section, ?float $wait = null): mixed
     {
@@ -103,14 +103,14 @@ final class Locks
         try {
             $wait === null || !$mutex->isLocked() ? $mutex->lock() : timeout($wait, $mutex->lock(...));
         } catch (TimeoutException) {
-            throw new LockConflictException("The lock \"{$name}\" was held or waited for by other tasks of this process for {$wait} s", $name);
+            throw new LockConflictException("The lock \"{$name}\" was not acquired within {$wait} s: other tasks of this process hold it or wait for it", $name);
         }
     }
 
     private function acquire(string $name, ?float $end): Lock
     {
         $owner = \bin2hex(\random_bytes(16));
-        $pause = self::FIRST_PAUSE;
+        $pause = self::FIRST_RETRY_INTERVAL;
         $began = Lock::now();
         while (true) {
             $asked = Lock::now();
@@ -120,11 +120,11 @@ final class Locks
             }
             $left = $end === null ? \INF : $end - Lock::now();
             if ($left <= 0.0) {
-                throw new LockConflictException(\sprintf('The lock "%s" was held by another owner all the %.3f s it was waited for', $name, Lock::now() - $began), $name);
+                throw new LockConflictException(\sprintf('The lock "%s" was not acquired within %.3f s: another owner holds it', $name, Lock::now() - $began), $name);
             }
-            // At random, so that those who wait do not ask all at once.
+            // Jitter spreads the attempts of several waiters.
             delay(\min($left, Jitter::around($pause, 0.5)));
-            $pause = \min(self::LONGEST_PAUSE, 2 * $pause);
+            $pause = \min(self::LONGEST_RETRY_INTERVAL, 2 * $pause);
         }
     }
 
@@ -134,11 +134,11 @@ final class Locks
         try {
             return $this->store->acquire($name, $owner, $this->seconds);
         } catch (\Throwable $thrown) {
-            // The answer was lost or not waited for: it may be ours, and nobody would give it back.
+            // Without the store's answer the lock may be acquired, and nobody would release it.
             try {
                 shield(fn(): bool => $this->store->release($name, $owner));
             } catch (PoolException | SqlException) {
-                // Then it ends by itself.
+                // Then it expires.
             }
             throw $thrown;
         }

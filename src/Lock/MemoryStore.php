@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Weft\Lock;
 
-/** Locks of one process, for tests and for programs that have one process. Lives by the monotonic clock. */
+/** Locks within one process, for tests and for programs with one process. Uses the monotonic clock. */
 final class MemoryStore implements LockStore
 {
-    /** @var array<string, array{string, float, positive-int}> owner, end and number by name */
+    /** @var array<string, array{string, float, positive-int}> owner, expiry and fencing token, by name */
     private array $locks = [];
 
     public function acquire(string $name, string $owner, float $seconds): ?int

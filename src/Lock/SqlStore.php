@@ -9,8 +9,8 @@ use Weft\Sql\Driver;
 use Weft\Sql\Internal\Schema;
 
 /**
- * Locks in the table `weft_locks`, which is made where it is missing. Their time is the database's clock, so the clocks of
- * the machines do not matter. A name that was locked once keeps its row, for its number must not begin anew.
+ * Locks in the table `weft_locks`, which is created if it is missing. Locks expire by the database's clock, so the clocks of
+ * the machines do not matter. Rows are never deleted, because fencing tokens must not start again.
  */
 final class SqlStore implements LockStore
 {
@@ -19,7 +19,7 @@ final class SqlStore implements LockStore
 
     public function __construct(private readonly Database $database)
     {
-        // In PostgreSQL the clock of the statement's end: it may have waited for another one's row.
+        // Not the transaction's start time: in PostgreSQL the statement may have waited for another one's row lock.
         $this->now = match ($database->driver()) {
             Driver::Postgres => 'extract(epoch FROM clock_timestamp())::float8',
             Driver::Mysql => '(UNIX_TIMESTAMP(SYSDATE(6)) + 0e0)',
@@ -38,7 +38,7 @@ final class SqlStore implements LockStore
                 [$name, $owner, $seconds],
             )->value();
         }
-        // Each a transaction of its own: together they would lock each other's gaps.
+        // Separate transactions: in one transaction, concurrent owners would deadlock on each other's gap locks.
         $taken = $this->database->execute(
             "UPDATE weft_locks SET owner = ?, fence = fence + 1, expires_at = {$this->now} + ? WHERE name = ? AND expires_at <= {$this->now}",
             [$owner, $seconds, $name],

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Pool;
 
 use Weft\Native;
-use Weft\Pool\Internal\Workshop;
+use Weft\Pool\Internal\ResourceLifecycle;
 use Weft\Runtime\Internal\CompletionListener;
 use Weft\Runtime\Internal\Scheduler;
 
@@ -20,7 +20,7 @@ use Weft\Runtime\Internal\Scheduler;
 final class Pool
 {
     private readonly Native\Pool $native;
-    private readonly Workshop $workshop;
+    private readonly ResourceLifecycle $lifecycle;
     private readonly string $name;
     /** @var array<int, \WeakReference<Lease<T>>> what each task holds, where leases are bound to tasks */
     private array $bound = [];
@@ -41,9 +41,9 @@ final class Pool
     ) {
         $this->name = $options->name === '' ? 'resources' : $options->name;
         $this->native = Native\Pool::open($options->native(), $this->name, $check !== null, $reset !== null);
-        $this->workshop = new Workshop($this->native, $this->name, $factory, $check, $reset, $close, $hooks);
+        $this->lifecycle = new ResourceLifecycle($this->native, $this->name, $factory, $check, $reset, $close, $hooks);
         if ($options->minimumIdle > 0 && Scheduler::$current?->running !== null) {
-            $this->workshop->await($this->native->warmUp());
+            $this->lifecycle->await($this->native->warmUp());
         }
     }
 
@@ -71,9 +71,9 @@ final class Pool
         }
         $id = $this->native->borrow($number);
         if ($id < 0) {
-            $id = $this->workshop->await(-$id);
+            $id = $this->lifecycle->await(-$id);
         }
-        $lease = new Lease($this, $id, $this->workshop->resources[$id], $number);
+        $lease = new Lease($this, $id, $this->lifecycle->resources[$id], $number);
         if ($this->options->bindToTask) {
             $this->bound[$number] = \WeakReference::create($lease);
         }
@@ -190,8 +190,8 @@ final class Pool
                 throw new StillBorrowedError("The pool \"{$this->name}\" cannot be closed by a task that holds one of its resources, borrowed at {$holder->file}:{$holder->line}");
             }
         }
-        $this->workshop->await($this->native->close());
-        $this->workshop->finish();
+        $this->lifecycle->await($this->native->close());
+        $this->lifecycle->finish();
     }
 
     /**
@@ -201,7 +201,7 @@ final class Pool
      */
     public function reclaim(Lease $lease): void
     {
-        $this->takeBack($lease, $this->workshop->resources[$lease->id] ?? null, true, false);
+        $this->takeBack($lease, $this->lifecycle->resources[$lease->id] ?? null, true, false);
     }
 
     /** @param Lease<T> $lease */

@@ -73,7 +73,7 @@ final class PoolOptions
         if ($connectLimit < 1) {
             throw new \ValueError("Pool connectLimit must be at least 1, got {$connectLimit}");
         }
-        $this->size = $sizeTotal === null ? $size : Internal\Share::of($sizeTotal);
+        $this->size = $sizeTotal === null ? $size : Internal\WorkerShare::of($sizeTotal);
         if ($minimumIdle < 0 || $minimumIdle > $this->size) {
             throw new \ValueError("Pool minimumIdle must be between 0 and the size {$this->size}, got {$minimumIdle}");
         }

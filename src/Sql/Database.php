@@ -11,7 +11,7 @@ use Weft\Pool\Leak;
 use Weft\Pool\PoolClosedException;
 use Weft\Pool\PoolOptions;
 use Weft\Runtime\Internal\Scheduler;
-use Weft\Sql\Internal\Attendant;
+use Weft\Sql\Internal\HookRunner;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\Rows;
 use Weft\UsageError;
@@ -27,7 +27,7 @@ final class Database implements Connection
         private readonly SqlDatabase $native,
         private readonly Driver $driver,
         private readonly string $name,
-        private readonly ?Attendant $attendant,
+        private readonly ?HookRunner $hookRunner,
     ) {
     }
 
@@ -60,7 +60,7 @@ final class Database implements Connection
             default => \rawurldecode(\ltrim((string) \parse_url($dsn, \PHP_URL_PATH), '/')),
         };
 
-        return new self($native, $driver, $name, $attended ? new Attendant($native, $name, $hooks) : null);
+        return new self($native, $driver, $name, $attended ? new HookRunner($native, $name, $hooks) : null);
     }
 
     public function driver(): Driver
@@ -95,17 +95,17 @@ final class Database implements Connection
 
     public function copyIn(string $sql, iterable $chunks): int
     {
-        return Copy::chunks($this->native->copyIn($sql, self::task()), $chunks, $this->attendant);
+        return Copy::chunks($this->native->copyIn($sql, self::task()), $chunks, $this->hookRunner);
     }
 
     public function copyRows(string $table, array $columns, iterable $rows): int
     {
-        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns), self::task()), $columns, $rows, $this->attendant);
+        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns), self::task()), $columns, $rows, $this->hookRunner);
     }
 
     public function copyOut(string $sql): iterable
     {
-        return Copy::out($this->native->copyOut($sql, self::task()), $this->attendant);
+        return Copy::out($this->native->copyOut($sql, self::task()), $this->hookRunner);
     }
 
     public function notify(string $channel, string $payload = ''): void
@@ -154,7 +154,7 @@ final class Database implements Connection
      */
     public function begin(): Transaction
     {
-        return new Transaction($this->native->transaction(self::task()), $this->driver, $this->attendant);
+        return new Transaction($this->native->transaction(self::task()), $this->driver, $this->hookRunner);
     }
 
     /**
@@ -224,12 +224,12 @@ final class Database implements Connection
             throw new UsageError("The database \"{$this->name}\" cannot be closed by a task that holds one of its connections, borrowed at {$held->file}:{$held->line}");
         }
         $this->await($this->native->close());
-        $this->attendant?->finish();
+        $this->hookRunner?->finish();
     }
 
     private function await(int $op): mixed
     {
-        return Attendant::through($this->attendant, $op);
+        return HookRunner::through($this->hookRunner, $op);
     }
 
     /** What this task holds. */
@@ -257,6 +257,6 @@ final class Database implements Connection
      */
     private function fetch(string $sql, array $params, int $chunk): \Generator
     {
-        yield from Rows::of($this->native->stream($sql, $params, $chunk, self::task()), $this->attendant);
+        yield from Rows::of($this->native->stream($sql, $params, $chunk, self::task()), $this->hookRunner);
     }
 }

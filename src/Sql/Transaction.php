@@ -9,7 +9,7 @@ use Weft\Pool\PoolException;
 use Weft\Runtime\CancelledException;
 use Weft\Runtime\ForkedProcessError;
 use Weft\Runtime\Internal\Scheduler;
-use Weft\Sql\Internal\Attendant;
+use Weft\Sql\Internal\HookRunner;
 use Weft\Sql\Internal\Copy;
 use Weft\Sql\Internal\Cursors;
 use Weft\Sql\Internal\Rows;
@@ -40,7 +40,7 @@ final class Transaction implements Connection
     private bool $ended = false;
 
     /** @internal made by {@see Database} */
-    public function __construct(private readonly SqlTransaction $native, private readonly Driver $driver, private readonly ?Attendant $attendant = null)
+    public function __construct(private readonly SqlTransaction $native, private readonly Driver $driver, private readonly ?HookRunner $hookRunner = null)
     {
         $this->cursors = new Cursors();
     }
@@ -91,17 +91,17 @@ final class Transaction implements Connection
 
     public function copyIn(string $sql, iterable $chunks): int
     {
-        return Copy::chunks($this->native->copyIn($sql), $chunks, $this->attendant);
+        return Copy::chunks($this->native->copyIn($sql), $chunks, $this->hookRunner);
     }
 
     public function copyRows(string $table, array $columns, iterable $rows): int
     {
-        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns)), $columns, $rows, $this->attendant);
+        return Copy::rows($this->native->copyIn(Copy::statement($table, $columns)), $columns, $rows, $this->hookRunner);
     }
 
     public function copyOut(string $sql): iterable
     {
-        return Copy::out($this->native->copyOut($sql), $this->attendant);
+        return Copy::out($this->native->copyOut($sql), $this->hookRunner);
     }
 
     public function notify(string $channel, string $payload = ''): void
@@ -124,7 +124,7 @@ final class Transaction implements Connection
         return match (true) {
             !$reads, $this->driver === Driver::Sqlite => $this->readAll($sql, $params),
             $this->driver === Driver::Postgres => $this->fetch($sql, $params, $chunk),
-            default => Rows::of($this->native->stream($sql, $params, $chunk), $this->attendant),
+            default => Rows::of($this->native->stream($sql, $params, $chunk), $this->hookRunner),
         };
     }
 
@@ -244,7 +244,7 @@ final class Transaction implements Connection
 
     private function await(int $op): mixed
     {
-        return Attendant::through($this->attendant, $op);
+        return HookRunner::through($this->hookRunner, $op);
     }
 
     /** The cancellation itself, for the scopes that asked for it, which says so if nobody knows what became of the commit. */

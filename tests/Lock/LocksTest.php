@@ -91,9 +91,9 @@ final class LocksTest extends TestCase
             try {
                 (new Locks($store))->synchronized('invoices', static fn() => self::fail('entered'), wait: $wait);
                 self::fail('nothing was thrown');
-            } catch (LockConflictException $taken) {
-                self::assertSame('invoices', $taken->name);
-                self::assertStringContainsString('"invoices"', $taken->getMessage());
+            } catch (LockConflictException $conflict) {
+                self::assertSame('invoices', $conflict->name);
+                self::assertStringContainsString('"invoices"', $conflict->getMessage());
             }
         }
         self::assertGreaterThanOrEqual(0.1, \microtime(true) - $began);
@@ -109,8 +109,8 @@ final class LocksTest extends TestCase
             try {
                 $locks->synchronized('a', static fn() => self::fail('entered'), wait: 0.05);
                 self::fail('nothing was thrown');
-            } catch (LockConflictException $taken) {
-                self::assertStringContainsString('other tasks of this process', $taken->getMessage());
+            } catch (LockConflictException $conflict) {
+                self::assertStringContainsString('other tasks of this process', $conflict->getMessage());
             }
             self::assertFalse($holder->isDone());
             $holder->cancel();
@@ -161,7 +161,7 @@ final class LocksTest extends TestCase
             self::fail('nothing was thrown');
         } catch (LockLostException $lost) {
             self::assertSame('a', $lost->name);
-            self::assertStringContainsString('number 7', $lost->getMessage());
+            self::assertStringContainsString('fencing token 7', $lost->getMessage());
         }
         self::assertInstanceOf(CancelledException::class, $why);
     }

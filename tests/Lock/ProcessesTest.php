@@ -42,7 +42,7 @@ final class ProcessesTest extends TestCase
     /** @dataProvider databases */
     public function testNoTwoProcessesHaveALockAtTheSameTimeHoweverManyOwnersAreKilled(string $kind): void
     {
-        Locks::in($this->database($kind))->synchronized('made before', static fn(): bool => true);
+        Locks::database($this->database($kind))->synchronized('made before', static fn(): bool => true);
         $deadline = \microtime(true) + self::DEADLINE;
         $kills = 0;
         while ($kills < self::KILLS) {
@@ -83,9 +83,9 @@ final class ProcessesTest extends TestCase
         $pid = \proc_get_status($process[0])['pid'];
         \posix_kill($pid, \SIGSTOP);
 
-        self::assertSame(2, Locks::in($database, 5.0)->synchronized('judged', static function (Lock $lock) use ($pid, $out): int {
+        self::assertSame(2, Locks::database($database, 5.0)->synchronized('judged', static function (Lock $lock) use ($pid, $out): int {
             \posix_kill($pid, \SIGCONT);
-            self::assertStringStartsWith('lost: The lock "judged" (number 1) is lost', (string) \fgets($out));
+            self::assertStringStartsWith('lost: The lock "judged" (fencing token 1) is lost', (string) \fgets($out));
 
             return $lock->fence;
         }, wait: self::DEADLINE));

@@ -244,7 +244,7 @@ final class PoolTest extends TestCase
                 $pool->borrow();
                 self::fail('lent nothing');
             } catch (FactoryException $failed) {
-                self::assertSame('pool "tools": the factory failed with DomainException: no such host', $failed->getMessage());
+                self::assertSame('pool "tools": the factory threw DomainException: no such host', $failed->getMessage());
                 self::assertInstanceOf(\DomainException::class, $failed->getPrevious());
             }
             // Until the next attempt, which is due after 10 ms at least, borrowers are told at once.

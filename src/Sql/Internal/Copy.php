@@ -26,16 +26,16 @@ final class Copy
     }
 
     /** @param iterable<string> $chunks */
-    public static function chunks(SqlCopyIn $copy, iterable $chunks, ?Attendant $attendant): int
+    public static function chunks(SqlCopyIn $copy, iterable $chunks, ?HookRunner $hookRunner): int
     {
         try {
             foreach ($chunks as $chunk) {
                 if ($copy->write($chunk)) {
-                    Attendant::through($attendant, $copy->send());
+                    HookRunner::through($hookRunner, $copy->send());
                 }
             }
 
-            return Attendant::through($attendant, $copy->finish());
+            return HookRunner::through($hookRunner, $copy->finish());
         } finally {
             $copy->close();
         }
@@ -45,29 +45,29 @@ final class Copy
      * @param list<string> $columns
      * @param iterable<array<int|string, mixed>> $rows
      */
-    public static function rows(SqlCopyIn $copy, array $columns, iterable $rows, ?Attendant $attendant): int
+    public static function rows(SqlCopyIn $copy, array $columns, iterable $rows, ?HookRunner $hookRunner): int
     {
         $number = 0;
         try {
             foreach ($rows as $row) {
                 $number++;
                 if ($copy->row(\array_is_list($row) ? $row : self::ordered($row, $columns, $number), $number)) {
-                    Attendant::through($attendant, $copy->send());
+                    HookRunner::through($hookRunner, $copy->send());
                 }
             }
 
-            return Attendant::through($attendant, $copy->finish());
+            return HookRunner::through($hookRunner, $copy->finish());
         } finally {
             $copy->close();
         }
     }
 
     /** @return \Generator<int, string> */
-    public static function out(SqlCopyOut $copy, ?Attendant $attendant): \Generator
+    public static function out(SqlCopyOut $copy, ?HookRunner $hookRunner): \Generator
     {
         try {
             /** @var string|null $chunk */
-            while (($chunk = Attendant::through($attendant, $copy->next())) !== null) {
+            while (($chunk = HookRunner::through($hookRunner, $copy->next())) !== null) {
                 yield $chunk;
             }
         } finally {

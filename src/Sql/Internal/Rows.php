@@ -14,12 +14,12 @@ use Weft\Native\SqlCursor;
 final class Rows
 {
     /** @return \Generator<int, array<string, mixed>> that ends the query when it is left early */
-    public static function of(SqlCursor $cursor, ?Attendant $attendant): \Generator
+    public static function of(SqlCursor $cursor, ?HookRunner $hookRunner): \Generator
     {
         try {
             $key = 0;
             /** @var list<array<string, mixed>> $rows */
-            while (($rows = Attendant::through($attendant, $cursor->next())) !== []) {
+            while (($rows = HookRunner::through($hookRunner, $cursor->next())) !== []) {
                 foreach ($rows as $row) {
                     yield $key++ => $row;
                 }

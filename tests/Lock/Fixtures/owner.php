@@ -22,7 +22,7 @@ require __DIR__ . '/../../../autoload.php';
 
 [, $dsn, $log, $seconds, $rounds] = $argv;
 run(static function () use ($dsn, $log, $seconds, $rounds): void {
-    $locks = Locks::in(Database::connect($dsn), (float) $seconds);
+    $locks = Locks::database(Database::connect($dsn), (float) $seconds);
     for ($i = 0; $i < (int) $rounds; $i++) {
         try {
             $locks->synchronized('judged', static function (Lock $lock) use ($log): void {

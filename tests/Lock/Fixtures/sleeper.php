@@ -19,7 +19,7 @@ require __DIR__ . '/../../../autoload.php';
 [, $dsn, $seconds] = $argv;
 run(static function () use ($dsn, $seconds): void {
     try {
-        Locks::in(Database::connect($dsn), (float) $seconds)->synchronized('judged', static function (Lock $lock): void {
+        Locks::database(Database::connect($dsn), (float) $seconds)->synchronized('judged', static function (Lock $lock): void {
             echo "owner {$lock->fence}\n";
             delay(300.0);
         });

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Weft\Pool\Internal;
 
 /**
- * This worker's part of a total. The supervisor sets `WEFT_WORKERS`, how many there are, and `WEFT_WORKER`, which of them
- * this one is.
+ * This worker's share of a total. The supervisor sets `WEFT_WORKERS`, the number of workers, and `WEFT_WORKER`, the number of
+ * this worker, counted from 0.
  *
  * @internal
  */
-final class Share
+final class WorkerShare
 {
-    /** The shares of all workers add up to `$total`, unless there are more workers: each needs at least 1. */
+    /** The shares of all workers add up to `$total`. With more workers than that, each share is 1. */
     public static function of(int $total): int
     {
         $workers = \max(1, (int) \getenv('WEFT_WORKERS'));

@@ -6,8 +6,8 @@ namespace Weft\Sql\Internal;
 
 use Weft\Native\SqlDatabase;
 use Weft\Pool\Hooks;
-use Weft\Pool\Internal\Bell;
-use Weft\Pool\Internal\Servant;
+use Weft\Pool\Internal\WorkListener;
+use Weft\Pool\Internal\WorkHandler;
 use Weft\Pool\Internal\Thrown;
 use Weft\Pool\Leak;
 use Weft\Runtime\CancelledException;
@@ -17,62 +17,62 @@ use Weft\Runtime\Task;
 use Weft\Sql\Session;
 
 /**
- * Calls the hooks of a database, and tells of connections that are held for too long. One that has neither has none.
+ * Calls the hooks of a database and reports leaks. A database without hooks and leak threshold has no runner.
  *
  * @internal
  */
-final class Attendant implements Servant
+final class HookRunner implements WorkHandler
 {
-    private readonly Bell $bell;
-    /** @var array<int, Coroutine> hooks at work, by visit */
-    private array $working = [];
-    /** @var array<int, Task> hooks of connections that are gone, by task */
-    private array $parting = [];
+    private readonly WorkListener $listener;
+    /** @var array<int, Coroutine> running hooks, by the number of their call */
+    private array $running = [];
+    /** @var array<int, Task> hooks of connections that are closed, by task */
+    private array $closing = [];
 
     public function __construct(private readonly SqlDatabase $native, private readonly string $pool, private readonly Hooks $hooks)
     {
-        $this->bell = new Bell($native, $this);
-        $this->bell->attend();
+        $this->listener = new WorkListener($native, $this);
+        $this->listener->listen();
     }
 
-    /** Waits for an operation of the database and does what its pool needs meanwhile. */
+    /** Waits for an operation of the database and handles its pool's work meanwhile. */
     public function await(int $op): mixed
     {
-        return $this->bell->await($op);
+        return $this->listener->await($op);
     }
 
-    /** The same for a database that may have none. */
-    public static function through(?self $attendant, int $op): mixed
+    /** The same for a database that may have no runner. */
+    public static function through(?self $hookRunner, int $op): mixed
     {
-        return $attendant === null ? Scheduler::await($op) : $attendant->await($op);
+        return $hookRunner === null ? Scheduler::await($op) : $hookRunner->await($op);
     }
 
-    public function serve(?Scheduler $scheduler = null): void
+    public function handleWork(?Scheduler $scheduler = null): void
     {
         foreach ($this->native->work() as $work) {
             [$kind, $subject] = $work;
             if ($kind === 'abandon' && \is_int($subject)) {
-                ($this->working[$subject] ?? null)?->cancel('the caller of the hook has left');
+                ($this->running[$subject] ?? null)?->cancel('the borrower no longer waits for the hook');
             } elseif ($scheduler === null) {
                 $this->work($kind, $subject, $work[2] ?? 0);
             } else {
-                // In a task of its own: what the user does may wait, and an error handler may throw.
+                // In a task of its own: a hook may wait, and an error handler may throw.
                 $task = $scheduler->orphans->start($this->work(...), [$kind, $subject, $work[2] ?? 0]);
                 if ($kind === 'closed') {
-                    $this->parting[$task->id()] = $task;
+                    $this->closing[$task->id()] = $task;
                 } elseif (\is_int($subject)) {
-                    $this->working[$subject] = $task;
+                    $this->running[$subject] = $task;
                 }
             }
         }
     }
 
-    /** Waits until the hooks of all connections that are gone have ended. */
+    /** Waits until the hooks of all closed connections have ended. */
     public function finish(): void
     {
-        $this->serve();
-        foreach ($this->parting as $id => $task) {
-            unset($this->parting[$id]);
+        $this->handleWork();
+        foreach ($this->closing as $id => $task) {
+            unset($this->closing[$id]);
             if ($task !== Scheduler::$current?->running) {
                 $task->await();
             }
@@ -104,14 +104,14 @@ final class Attendant implements Servant
         } catch (\Throwable $thrown) {
             $message = \sprintf('pool "%s": the hook "%s" threw %s: %s', $this->pool, $hook, $thrown::class, $thrown->getMessage());
             $this->native->hookThrew($visit, Thrown::keep($thrown), $message);
-            $isHeard = $moment === 'created' || $moment === 'borrowed' || $thrown instanceof CancelledException;
-            if (!$isHeard) {
+            $isReported = $moment === 'created' || $moment === 'borrowed' || $thrown instanceof CancelledException;
+            if (!$isReported) {
                 \trigger_error("$message; the connection is closed", \E_USER_WARNING);
             }
 
             return;
         } finally {
-            unset($this->working[$visit], $this->parting[Scheduler::$current?->running->id ?? 0]);
+            unset($this->running[$visit], $this->closing[Scheduler::$current?->running->id ?? 0]);
         }
         $this->native->hookReturned($visit);
     }

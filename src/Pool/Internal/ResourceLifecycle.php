@@ -13,22 +13,22 @@ use Weft\Runtime\Internal\Scheduler;
 use Weft\Runtime\Task;
 
 /**
- * Makes, checks and closes the resources the extension asks for: inside `run()` each in a task of its own, so that whoever
- * waits can take a resource that comes back first; outside one after the other, while somebody waits.
+ * Creates, checks, resets and closes resources for the extension's pool: inside `run()` each in a task of its own, so that a
+ * borrower can take a resource that is returned first; outside one after the other, while an operation is awaited.
  *
  * @internal
  */
-final class Workshop implements Servant
+final class ResourceLifecycle implements WorkHandler
 {
     /** @var array<int, mixed> */
     public array $resources = [];
 
-    /** @var array<int, Coroutine> factories at work, by request */
+    /** @var array<int, Coroutine> running factories, by request */
     private array $creating = [];
-    /** @var array<int, Task> closing what is not needed any more, by resource */
+    /** @var array<int, Task> tasks that close resources, by resource */
     private array $closing = [];
     private int $lastId = 0;
-    private readonly Bell $bell;
+    private readonly WorkListener $listener;
 
     public function __construct(
         private readonly Native\Pool $native,
@@ -39,16 +39,16 @@ final class Workshop implements Servant
         private readonly ?\Closure $close,
         private readonly Hooks $hooks,
     ) {
-        $this->bell = new Bell($native, $this);
+        $this->listener = new WorkListener($native, $this);
     }
 
-    /** Waits for an operation of the pool and does what it needs meanwhile. */
+    /** Waits for an operation of the pool and handles the pool's work meanwhile. */
     public function await(int $op): mixed
     {
-        return $this->bell->await($op);
+        return $this->listener->await($op);
     }
 
-    public function serve(?Scheduler $scheduler = null): void
+    public function handleWork(?Scheduler $scheduler = null): void
     {
         foreach ($this->native->work() as [$kind, $subject]) {
             if (\is_array($subject)) {
@@ -70,10 +70,10 @@ final class Workshop implements Servant
         }
     }
 
-    /** Waits until everything that was to be closed is. */
+    /** Waits until all resources that are being closed are closed. */
     public function finish(): void
     {
-        $this->serve();
+        $this->handleWork();
         foreach ($this->closing as $id => $task) {
             unset($this->closing[$id]);
             if ($task !== Scheduler::$current?->running) {
@@ -91,14 +91,14 @@ final class Workshop implements Servant
                 throw new FactoryException("pool \"{$this->name}\": the factory returned null instead of a resource");
             }
             if ((\is_object($resource) || \is_resource($resource)) && \in_array($resource, $this->resources, true)) {
-                throw new FactoryException("pool \"{$this->name}\": the factory returned a " . \get_debug_type($resource) . ' that the pool has already; it has to make a new one each time');
+                throw new FactoryException("pool \"{$this->name}\": the factory returned a " . \get_debug_type($resource) . ' that is in the pool already; it must create a new one for each call');
             }
             $this->resources[$id] = $resource;
             if ($this->hooks->created !== null) {
                 ($this->hooks->created)($resource);
             }
         } catch (\Throwable $thrown) {
-            $message = \sprintf('pool "%s": the factory failed with %s: %s', $this->name, $thrown::class, $thrown->getMessage());
+            $message = \sprintf('pool "%s": the factory threw %s: %s', $this->name, $thrown::class, $thrown->getMessage());
             $this->native->refused($request, Thrown::keep($thrown), $message);
             $this->close($id);
 
@@ -140,7 +140,7 @@ final class Workshop implements Servant
         unset($this->closing[$id]);
     }
 
-    /** False and only false, or an exception, ends the resource. */
+    /** Whether a check succeeds. The resource is closed after `false` or an exception. */
     private function passes(?\Closure $closure, string $step, int $id): bool
     {
         try {
