@@ -6,7 +6,7 @@ namespace Weft\Pool;
 
 use Weft\UsageError;
 
-/** The lease is of another pool. */
+/** The lease belongs to another pool. */
 final class ForeignLeaseError extends UsageError
 {
 }

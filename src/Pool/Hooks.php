@@ -5,23 +5,25 @@ declare(strict_types=1);
 namespace Weft\Pool;
 
 /**
- * What else happens in the life of a resource; of a `Weft\Sql\Database` that is a connection, and the hook gets a
- * `Weft\Sql\Session`, on which it may run statements, except in `closed`. A hook may wait. It must not borrow from its own pool.
+ * Callbacks in the life cycle of a resource. The resource of a `Weft\Sql\Database` is a connection: its hooks get a
+ * `Weft\Sql\Session`, on which they may run statements, except in `closed`. A hook may suspend. It must not borrow from its own
+ * pool.
  *
- * What a hook throws ends the resource. From `created` it is a failure to make it, from `borrowed` it is thrown by the borrow.
- * From `returned` and `closed` a {@see Pool} throws it from the call it belongs to, a database warns: nobody waits for those.
+ * A resource whose hook throws is closed. An exception of `created` is a failed creation, one of `borrowed` is thrown by the
+ * borrow. A {@see Pool} throws exceptions of `returned` and `closed` from the call that triggered them; a database reports them
+ * as warnings, because no task waits for these hooks.
  */
 final class Hooks
 {
     /**
-     * @param ?\Closure(mixed): void $created after one was made; within `createTimeout`. What it sets in a session holds for
-     *     every borrower: it is called again when the session had to be cleaned
-     * @param ?\Closure(mixed): void $borrowed before it is lent, a connection for each statement or transaction; of a database
-     *     within `borrowTimeout`. What it sets in a session is gone when the connection comes back
-     * @param ?\Closure(mixed): void $returned when it comes back: a resource before its reset, a session after it was cleaned,
-     *     within `returnTimeout`
-     * @param ?\Closure(mixed): void $closed after it was closed, however it ended
-     * @param ?\Closure(Leak): void $leaked once for each that is held longer than `leakThreshold`; by default a warning
+     * @param ?\Closure(mixed): void $created after creation, within `createTimeout`. Its session settings hold for every
+     *     borrower: it is called again after the session was cleaned
+     * @param ?\Closure(mixed): void $borrowed before a resource is lent; for a database, before each statement or transaction and
+     *     within `borrowTimeout`. Its session settings end when the connection is returned
+     * @param ?\Closure(mixed): void $returned when a resource is returned: before its reset; a session after it was cleaned, within
+     *     `returnTimeout`
+     * @param ?\Closure(mixed): void $closed after a resource was closed, for any reason
+     * @param ?\Closure(Leak): void $leaked once for each lease that lasts longer than `leakThreshold`; without it a warning is triggered
      */
     public function __construct(
         public readonly ?\Closure $created = null,
@@ -33,7 +35,7 @@ final class Hooks
     }
 
     /**
-     * @internal those of resources that there are
+     * @internal the names of the resource hooks that are set
      *
      * @return list<string>
      */

@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Weft\Pool;
 
-/** Something that is held for longer than the leak threshold. It is not taken away. */
+/** A resource that is held for longer than the leak threshold. Its holder keeps it. */
 final class Leak implements \Stringable
 {
     /**
      * @param ?int $task id of the task that borrowed it, 0 for code outside of tasks
      * @param float $held seconds
-     * @param ?string $file where it was borrowed
-     * @param ?string $statement what ran on it last, for a database
-     * @param ?string $stack the calls that led to the borrow, one a line, the innermost first
+     * @param ?string $file the file in which it was borrowed
+     * @param ?string $statement the last statement, for a database
+     * @param ?string $stack the call stack of the borrow, one call per line, the innermost first
      */
     public function __construct(
         public readonly string $pool,

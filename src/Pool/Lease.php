@@ -7,14 +7,14 @@ namespace Weft\Pool;
 use Weft\Runtime\Internal\CompletionListener;
 
 /**
- * The right to use one resource until it is returned: {@see Pool::return()}, the end of {@see Pool::with()}, or when the last
- * reference to the lease is gone.
+ * The right to use one resource until it is returned: by {@see Pool::return()}, at the end of {@see Pool::with()}, or when the
+ * last reference to the lease is released.
  *
  * @template T
  */
 final class Lease implements CompletionListener
 {
-    /** Borrows of a bound task that are still to be returned. */
+    /** Outstanding borrows of the task, with `bindToTask`. */
     private int $borrows = 1;
 
     /**
@@ -53,7 +53,7 @@ final class Lease implements CompletionListener
         $this->borrows++;
     }
 
-    /** @internal true when it has to come back now */
+    /** @internal true when the resource has to be returned now */
     public function end(bool $all): bool
     {
         if ($this->resource === null || !$all && --$this->borrows > 0) {
@@ -78,7 +78,7 @@ final class Lease implements CompletionListener
         }
     }
 
-    /** A copy would give back what somebody else has by then. */
+    /** A copy would return a resource that another task holds by then. */
     private function __clone()
     {
     }

@@ -6,7 +6,7 @@ namespace Weft\Pool;
 
 use Weft\UsageError;
 
-/** The lease was returned before: its resource belongs to somebody else by now. */
+/** The lease was returned before; another task may hold its resource. */
 final class LeaseReturnedError extends UsageError
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Pool;
 
-/** Everything is held by tasks that wait for another one: no wait could end this. Found at once. */
+/** A deadlock, detected at once: every resource is held by a task that waits for another one. */
 final class NestedBorrowException extends PoolException
 {
 }

@@ -12,8 +12,8 @@ use Weft\Runtime\Internal\Scheduler;
 /**
  * Lends resources of any kind, each to one borrower at a time, first come first served.
  *
- * A waiter takes whichever comes first: one that is returned, or one that is made for it. Works outside `Weft\run()` too; there
- * the factory runs while the borrower waits, and cannot be interrupted.
+ * A waiting borrower gets the first resource that is returned or created. A pool also works outside `Weft\run()`; there the
+ * factory blocks the borrower and cannot be interrupted.
  *
  * @template T of mixed
  */
@@ -22,13 +22,13 @@ final class Pool
     private readonly Native\Pool $native;
     private readonly ResourceLifecycle $lifecycle;
     private readonly string $name;
-    /** @var array<int, \WeakReference<Lease<T>>> what each task holds, where leases are bound to tasks */
+    /** @var array<int, \WeakReference<Lease<T>>> the lease of each task, with `bindToTask` */
     private array $bound = [];
 
     /**
-     * @param \Closure(): T $factory makes a resource; runs in a task of its own and may wait
-     * @param ?\Closure(T): (bool|void) $check whether an idle one still works; false or an exception ends it
-     * @param ?\Closure(T): (bool|void) $reset cleans a returned one before anybody else gets it; false or an exception ends it
+     * @param \Closure(): T $factory creates a resource; runs in a task of its own and may suspend
+     * @param ?\Closure(T): (bool|void) $check checks whether an idle resource works; after false or an exception it is closed
+     * @param ?\Closure(T): (bool|void) $reset cleans a returned resource; after false or an exception it is closed
      * @param ?\Closure(T): void $close
      */
     public function __construct(
@@ -48,7 +48,7 @@ final class Pool
     }
 
     /**
-     * Lends the resource used last, or the first that comes back or is made.
+     * Lends the resource that was used last, or the first that is returned or created.
      *
      * @return Lease<T>
      *
@@ -111,7 +111,7 @@ final class Pool
     }
 
     /**
-     * Gives a resource back. Never waits.
+     * Returns a resource. Never waits.
      *
      * @param Lease<T> $lease
      *
@@ -124,7 +124,7 @@ final class Pool
     }
 
     /**
-     * Closes a resource its borrower knows to be broken instead of returning it.
+     * Closes a resource instead of returning it, because it is broken.
      *
      * @param Lease<T> $lease
      *
@@ -136,20 +136,20 @@ final class Pool
         $this->end($lease, true);
     }
 
-    /** @return array<string, int|float|array<string, int>> the numbers of docs/pool.md */
+    /** @return array<string, int|float|array<string, int>> the statistics that docs/pool.md lists */
     public function stats(): array
     {
         return $this->native->stats();
     }
 
-    /** @return list<Leak> who holds a resource now, the oldest first; none of them need be a leak */
+    /** @return list<Leak> the tasks that hold a resource, the longest first, whether or not they exceed the leak threshold */
     public function holders(): array
     {
         return \array_map(fn (array $holder): Leak => Leak::of($this->name, $holder), $this->native->holders());
     }
 
     /**
-     * Changes the sizes. What is too much is closed when it is idle.
+     * Changes the size and the minimum of idle resources. A surplus resource is closed as soon as it is idle.
      *
      * @param positive-int $size
      * @param non-negative-int $minimumIdle
@@ -160,7 +160,7 @@ final class Pool
         $this->native->resize($size, $minimumIdle);
     }
 
-    /** From now on nothing is lent or made; borrowers wait, at most their timeout, until {@see resume()}. */
+    /** Stops lending and creating. Borrowers wait, at most for the borrow timeout, until {@see resume()}. */
     public function suspend(): void
     {
         $this->native->suspend();
@@ -171,16 +171,16 @@ final class Pool
         $this->native->resume();
     }
 
-    /** Replaces every resource: the idle ones now, the others when they come back. */
+    /** Replaces every resource: idle ones now, lent ones when they are returned. */
     public function reset(): void
     {
         $this->native->reset();
     }
 
     /**
-     * Refuses new borrowers and those that wait, closes what is idle, and returns when the last lease is back and closed.
+     * Refuses all borrowers, also waiting ones, closes idle resources, and returns when the last lease is returned and closed.
      *
-     * @throws StillBorrowedError when this task holds one itself; the pool stays open
+     * @throws StillBorrowedError when the calling task holds a resource; the pool stays open
      */
     public function close(): void
     {

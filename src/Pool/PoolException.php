@@ -6,7 +6,7 @@ namespace Weft\Pool;
 
 use Weft\Exception;
 
-/** A {@see Pool} lent nothing. Catch a subclass for the cause. */
+/** A borrow from a {@see Pool} failed. Catch a subclass for the cause. */
 class PoolException extends \RuntimeException implements Exception
 {
     /** @param ?\Throwable $previous what the factory threw, where that is the cause */

@@ -5,41 +5,42 @@ declare(strict_types=1);
 namespace Weft\Pool;
 
 /**
- * How a {@see Pool} or the connections of a `Weft\Sql\Database` behave. All times are seconds.
+ * The options of a {@see Pool} or of the connections of a `Weft\Sql\Database`. All times are seconds.
  *
- * SQLite ignores them: its writer is one thread that groups commits, and its readers are set in the DSN.
+ * SQLite ignores them: one writer thread groups commits, and the DSN sets the number of readers.
  */
 final class PoolOptions
 {
-    /** The most there may be in this process: `size`, or this worker's share of `sizeTotal`. */
+    /** Maximum in this process: `size`, or this worker's share of `sizeTotal`. */
     public readonly int $size;
 
     /**
-     * @param positive-int $size most resources at once, opened only as needed. Raise it when `stats()` shows waits while
-     *     the server is idle, not when holders are slow
-     * @param ?positive-int $sizeTotal most in all worker processes together; each takes its share, at least 1, instead of
-     *     `size`. Set it where the server limits its clients
-     * @param int $minimumIdle kept open and idle without anybody waiting, so that a burst finds them; 0: none. At most the size
-     * @param float $idleTimeout those beyond `minimumIdle` are closed after so long without use; 0: never
-     * @param float $maxLifetime nothing is used beyond this age; 0: any. Keep it below the server's or a firewall's own limit
-     * @param float $lifetimeJitter part of `maxLifetime`, 0 to 1, over which the ends of what was opened together are spread
-     * @param float $renewalTimeout how long past its lifetime one still goes from borrower to borrower while somebody waits; 0:
-     *     it is renewed when it comes back next
-     * @param float $borrowTimeout how long a task waits before `PoolExhaustedException`; 0: only for one that can be opened
-     * @param float $returnTimeout how long cleaning a returned one may take before it is closed instead; 0: what needs cleaning
-     *     is closed
-     * @param float $createTimeout how long opening one may take; 0: as long as it takes
-     * @param float $keepaliveInterval an idle one is asked so often whether it works; 0: never. Set it below the time after
-     *     which a firewall forgets idle connections
-     * @param float $validateAfter one that was silent for longer is asked before it is lent; 0: never. Costs a round trip then
-     * @param float $validationTimeout how long such a question may take
-     * @param float $leakThreshold one that is held for longer is reported with the stack of its borrower; 0: never, and no
-     *     stack is recorded
-     * @param positive-int $connectLimit how many are opened at a time
-     * @param bool $failFast refuse borrowers at once while the server is known to be down, instead of letting them wait
-     * @param bool $bindToTask a task that borrows again gets what it holds already. Only for a {@see Pool}
-     * @param bool $autoReturn what a task has not returned comes back when the task ends. Only for a {@see Pool}
-     * @param string $name what messages call the pool; empty: the database's name
+     * @param positive-int $size maximum of resources, created on demand. Raise it when `stats()` shows waits while the
+     *     server is idle, not when borrowers hold resources for too long
+     * @param ?positive-int $sizeTotal maximum of all worker processes together, instead of `size`. Each worker has its share, at
+     *     least 1. Set it where the server limits its connections
+     * @param int $minimumIdle idle resources that are created in advance, for bursts; 0: none. At most the size
+     * @param float $idleTimeout idle resources beyond `minimumIdle` are closed after this time; 0: never
+     * @param float $maxLifetime maximum age; 0: unlimited. Keep it below the limits of servers and firewalls
+     * @param float $lifetimeJitter fraction of `maxLifetime`, 0 to 1, over which the ends of resources are spread that were created
+     *     together
+     * @param float $renewalTimeout how long after its lifetime a resource may still be lent while borrowers wait; 0: it is
+     *     closed at its next return
+     * @param float $borrowTimeout how long a borrow waits before `PoolExhaustedException`; 0: only while a resource is created for it
+     * @param float $returnTimeout how long cleaning a returned connection may take before it is closed; 0: every connection
+     *     that needs cleaning is closed
+     * @param float $createTimeout how long creation may take; 0: unlimited
+     * @param float $keepaliveInterval how often an idle resource is validated; 0: never. Set it below the time after which a
+     *     firewall drops idle connections
+     * @param float $validateAfter a resource that was unused for longer is validated, with a round trip, before it is lent; 0: never
+     * @param float $validationTimeout how long a validation may take
+     * @param float $leakThreshold a resource that is held for longer is reported with the call stack of its borrower; 0:
+     *     never, and no stack is recorded
+     * @param positive-int $connectLimit how many resources are created at a time
+     * @param bool $failFast whether borrows fail at once while the server is known to be down, instead of waiting for it
+     * @param bool $bindToTask whether a task that borrows again gets the lease it holds. Only for a {@see Pool}
+     * @param bool $autoReturn whether resources are returned when the task that holds them ends. Only for a {@see Pool}
+     * @param string $name the pool's name in messages and metrics; empty: the database's name
      *
      * @throws \ValueError for a size below 1, a minimum above the size, a time that is negative, NaN or infinite
      */
@@ -88,7 +89,7 @@ final class PoolOptions
     }
 
     /**
-     * @internal what the extension is told
+     * @internal the options for the extension
      *
      * @return array<string, int|float|bool>
      */

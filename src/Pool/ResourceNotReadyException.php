@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Pool;
 
-/** There was room, but the factory made nothing within the borrow timeout. */
+/** The pool has room, but the factory did not finish within the borrow timeout. */
 final class ResourceNotReadyException extends PoolException
 {
 }

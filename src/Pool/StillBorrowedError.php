@@ -6,7 +6,7 @@ namespace Weft\Pool;
 
 use Weft\UsageError;
 
-/** The task that wants to close the pool holds one of its resources itself, so that would never end. */
+/** The task that closes the pool holds one of its resources, so closing would never end. */
 final class StillBorrowedError extends UsageError
 {
 }

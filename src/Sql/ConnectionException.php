@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** A connection could not be made. Nothing was sent. */
+/** Connecting failed. No statement was sent. */
 class ConnectionException extends SqlException
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** A row breaks a rule of the schema (SQLSTATE class 23). */
+/** A row violates a constraint (SQLSTATE class 23). */
 class ConstraintViolationException extends SqlException
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** The server has no database of that name. */
+/** The server has no database with this name. */
 final class DatabaseNotFoundException extends ConnectionException
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** Two transactions waited for each other (SQLSTATE 40P01). */
+/** Transactions waited for each other, and the database aborted this one (SQLSTATE 40P01). */
 final class DeadlockException extends TransactionAbortedException
 {
 }

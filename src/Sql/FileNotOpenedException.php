@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** The SQLite file could not be opened or created, or is no database. */
+/** The SQLite file cannot be opened or created, or is not a database. */
 final class FileNotOpenedException extends ConnectionException
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** The row points at one that does not exist, or is pointed at (SQLSTATE 23503). */
+/** The row references a row that does not exist, or is still referenced (SQLSTATE 23503). */
 final class ForeignKeyViolationException extends ConstraintViolationException
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** A lock was not free in time (SQLSTATE 55P03; SQLite: busy). */
+/** A lock was not available in time (SQLSTATE 55P03; SQLite: busy). */
 final class LockNotAvailableException extends SqlException
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** A column that needs a value got none (SQLSTATE 23502). */
+/** A column that requires a value is NULL (SQLSTATE 23502). */
 final class NotNullViolationException extends ConstraintViolationException
 {
 }

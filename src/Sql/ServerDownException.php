@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** Refused at once: the last attempts to connect have failed, and the next one is not due yet. */
+/** Refused at once: connecting failed, and the next attempt is not due yet. */
 final class ServerDownException extends ConnectionException
 {
 }

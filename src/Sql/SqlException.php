@@ -7,9 +7,9 @@ namespace Weft\Sql;
 use Weft\Exception;
 
 /**
- * Something between a statement and its result failed. Catch a subclass for the cause.
+ * A statement, a transaction or a connection failed. Catch a subclass for the cause.
  *
- * Messages hold the statement's text, never a parameter's value.
+ * Messages contain the statement's text, never the value of a parameter.
  */
 class SqlException extends \RuntimeException implements Exception
 {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** The statement was ended by a cancellation, a time-out or an administrator (SQLSTATE 57014). */
+/** The statement was cancelled, timed out, or was ended by an administrator (SQLSTATE 57014). */
 final class StatementCancelledException extends SqlException
 {
 }

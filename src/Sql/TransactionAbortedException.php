@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** The database gave the transaction up; running it again may succeed (SQLSTATE class 40). */
+/** The database rolled the transaction back; it may succeed when it is repeated (SQLSTATE class 40). */
 class TransactionAbortedException extends SqlException
 {
 }

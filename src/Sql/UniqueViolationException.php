@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Sql;
 
-/** The row exists already (SQLSTATE 23505). */
+/** A row with the same unique key exists (SQLSTATE 23505). */
 final class UniqueViolationException extends ConstraintViolationException
 {
 }
