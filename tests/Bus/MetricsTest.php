@@ -60,7 +60,7 @@ final class MetricsTest extends TestCase
             'weft_bus_succeeded_total' => [['type' => 'Work'], '3'],
             'weft_bus_failed_total' => [['type' => 'Work'], '1'],
             'weft_bus_dead_lettered_total' => [['type' => 'Work'], '1'],
-            'weft_bus_handler_seconds_count' => [['type' => 'Work'], '3'],
+            'weft_bus_handler_duration_seconds_count' => [['type' => 'Work'], '3'],
             'weft_bus_in_flight' => [['type' => 'Work'], '0'],
             'weft_bus_queue_messages' => [['queue' => 'orders.dead'], '1'],
             'weft_bus_delayed_messages' => [['database' => "{$this->app->folder}/orders.db"], '1'],

@@ -119,8 +119,8 @@ final class AppTest extends TestCase
         self::get("http://$address/hello/me");
         $text = self::get("http://$metrics/metrics")[1];
 
-        self::assertStringContainsString('weft_http_request_seconds_count{worker="1",method="GET",route="/hello/{name}"} 2', $text);
-        self::assertStringContainsString('weft_http_request_seconds_count{worker="1",method="GET",route="/pid"} 0', $text);
+        self::assertStringContainsString('weft_http_request_duration_seconds_count{worker="1",method="GET",route="/hello/{name}"} 2', $text);
+        self::assertStringContainsString('weft_http_request_duration_seconds_count{worker="1",method="GET",route="/pid"} 0', $text);
         self::assertMatchesRegularExpression('/^weft_tasks\{worker="1"\} [1-9]/m', $text);
         self::assertMatchesRegularExpression('/^weft_fibers\{worker="1"\} [1-9]/m', $text);
     }
@@ -139,7 +139,7 @@ final class AppTest extends TestCase
             $address = self::matched('~listening on (\S+)~', (string) \fgets($pipes[2]));
             self::get("http://$address/hello/you");
 
-            self::assertStringContainsString('weft_http_request_seconds_count{method="GET",route="/hello/{name}"} 1', self::get("http://$metrics/metrics")[1]);
+            self::assertStringContainsString('weft_http_request_duration_seconds_count{method="GET",route="/hello/{name}"} 1', self::get("http://$metrics/metrics")[1]);
             self::assertSame(200, self::get("http://$metrics/ready")[0]);
             self::assertSame([200, "the event loop turned 0.0 s ago\n"], self::get("http://$metrics/live"));
         } finally {
@@ -264,7 +264,7 @@ final class AppTest extends TestCase
             'weft_bus_dead_lettered_total{type="Work"} 1',
             'weft_bus_failed_total{type="Price"} 1',
             'weft_bus_dead_lettered_total{type="other"} 20',
-            'weft_bus_handler_seconds_count{type="Work"} 4',
+            'weft_bus_handler_duration_seconds_count{type="Work"} 4',
             'weft_bus_in_flight{type="Work"} 1',
             'weft_bus_in_flight{type="Price"} 0',
             "weft_bus_outbox_messages{database=\"{$database}\"} 0",

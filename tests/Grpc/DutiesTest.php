@@ -202,7 +202,7 @@ final class DutiesTest extends GrpcTestCase
 
         self::assertStringContainsString("weft_grpc_calls_total{method=\"/api.Users/Get\",status=\"OK\"} 2\n", $metrics);
         self::assertStringContainsString("weft_grpc_calls_total{method=\"/api.Users/List\",status=\"NOT_FOUND\"} 1\n", $metrics);
-        self::assertStringContainsString("weft_grpc_call_seconds_count{method=\"/api.Users/Get\"} 2\n", $metrics);
+        self::assertStringContainsString("weft_grpc_call_duration_seconds_count{method=\"/api.Users/Get\"} 2\n", $metrics);
     }
 
     public function testTheTraceOfACallGoesOn(): void

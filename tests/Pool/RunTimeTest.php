@@ -282,8 +282,8 @@ final class RunTimeTest extends PoolTestCase
             "weft_pool_connect_failures_total{pool=\"$name\"} 0",
             "weft_pool_refused_total{pool=\"$name\"} 0",
             "weft_pool_leaks_total{pool=\"$name\"} 0",
-            "weft_pool_use_seconds_count{pool=\"$name\"} 10",
-            "weft_pool_create_seconds_count{pool=\"$name\"} 2",
+            "weft_pool_use_duration_seconds_count{pool=\"$name\"} 10",
+            "weft_pool_create_duration_seconds_count{pool=\"$name\"} 2",
             ] as $line
         ) {
             self::assertStringContainsString("$line\n", $metrics);

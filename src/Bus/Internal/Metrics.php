@@ -55,7 +55,7 @@ final class Metrics
     {
         $this->count('succeeded', $type);
         $known = $this->known($type);
-        self::$seconds[$known] ??= new Histogram('weft_bus_handler_seconds', 'Time from the start of handling a message to its acknowledgement.', ['type' => $known]);
+        self::$seconds[$known] ??= new Histogram('weft_bus_handler_duration_seconds', 'Time from the start of handling a message to its acknowledgement.', ['type' => $known]);
         self::$seconds[$known]->record($seconds);
     }
 

@@ -28,8 +28,8 @@ final class RequestTimer
         $histograms = [];
         foreach ($route->methods as $method) {
             $histograms[$method] = new Histogram(
-                'weft_http_request_seconds',
-                'Duration of HTTP requests in seconds, by route.',
+                'weft_http_request_duration_seconds',
+                'Duration of HTTP requests, by route.',
                 ['method' => $method, 'route' => $route->path],
             );
         }

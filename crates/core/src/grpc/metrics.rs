@@ -17,10 +17,10 @@ pub(super) struct MethodMetrics {
 
 impl MethodMetrics {
     pub(super) fn new(method: &str) -> Self {
-        let help = "Time from the head of a gRPC call to its status, by method.";
+        let help = "Duration of gRPC calls, by method.";
         Self {
             seconds: metrics::histogram(
-                "weft_grpc_call_seconds",
+                "weft_grpc_call_duration_seconds",
                 help,
                 &[("method", method)],
                 LATENCY,
@@ -35,7 +35,7 @@ impl MethodMetrics {
         let mut ended = self.ended.borrow_mut();
         let counter = &mut ended[usize::from(code.number())];
         let counter = counter.get_or_insert_with(|| {
-            let help = "gRPC calls that have ended, by method and status.";
+            let help = "Completed gRPC calls, by method and status.";
             let labels = [("method", self.method.as_str()), ("status", code.name())];
             metrics::counter("weft_grpc_calls_total", help, &labels)
         });

@@ -102,7 +102,7 @@ impl server::Cause for Cause {
 }
 
 static COUNTERS: LazyLock<Vec<Arc<Counter>>> = LazyLock::new(|| {
-    let help = "gRPC calls that were refused for what they sent or for want of room, by cause.";
+    let help = "gRPC calls refused before a handler, by cause.";
     let counter = |cause: &Cause| {
         metrics::counter("weft_grpc_refused_total", help, &[("cause", cause.name())])
     };

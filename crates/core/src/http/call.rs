@@ -227,7 +227,7 @@ static GET: Method = Method::GET;
 /// Responses by status class.
 static ANSWERS: LazyLock<[Arc<metrics::Counter>; 5]> = LazyLock::new(|| {
     ["1xx", "2xx", "3xx", "4xx", "5xx"].map(|class| {
-        let help = "HTTP requests answered by a handler, by class of status.";
+        let help = "HTTP responses of handlers, by status class.";
         metrics::counter("weft_http_requests_total", help, &[("status", class)])
     })
 });

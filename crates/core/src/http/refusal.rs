@@ -97,7 +97,7 @@ impl server::Cause for Cause {
 }
 
 static COUNTERS: LazyLock<Vec<Arc<Counter>>> = LazyLock::new(|| {
-    let help = "Connections and requests that were refused or failed before a handler, by cause.";
+    let help = "HTTP connections and requests refused before a handler, by cause.";
     let counter = |cause: &Cause| {
         metrics::counter("weft_http_refused_total", help, &[("cause", cause.name())])
     };

@@ -10,47 +10,43 @@ type NamedTotal = (&'static str, &'static str, fn(&Stats) -> u64);
 const TOTALS: [NamedTotal; 9] = [
     (
         "weft_pool_borrowed_total",
-        "Connections that were lent.",
+        "Borrowed connections.",
         |stats| stats.borrowed,
     ),
-    (
-        "weft_pool_created_total",
-        "Connections that were opened.",
-        |stats| stats.created,
-    ),
-    (
-        "weft_pool_closed_total",
-        "Connections that have ended, for whatever reason.",
-        |stats| stats.closed,
-    ),
+    ("weft_pool_created_total", "Opened connections.", |stats| {
+        stats.created
+    }),
+    ("weft_pool_closed_total", "Closed connections.", |stats| {
+        stats.closed
+    }),
     (
         "weft_pool_broken_total",
-        "Those of them that were broken.",
+        "Connections closed because they were broken.",
         |stats| stats.broken,
     ),
     (
         "weft_pool_expired_total",
-        "Those of them that were too old, or that nobody needed.",
+        "Connections closed because they were too old or idle.",
         |stats| stats.expired,
     ),
     (
         "weft_pool_timeouts_total",
-        "Borrowers that have waited for too long.",
+        "Borrowers whose wait timed out.",
         |stats| stats.timeouts,
     ),
     (
         "weft_pool_connect_failures_total",
-        "Connections that could not be opened.",
+        "Failed attempts to open a connection.",
         |stats| stats.connect_failures,
     ),
     (
         "weft_pool_refused_total",
-        "Borrowers that were refused at once while the server was down.",
+        "Borrowers rejected at once while the server was down.",
         |stats| stats.refused,
     ),
     (
         "weft_pool_leaks_total",
-        "Connections that were held for longer than the leak threshold.",
+        "Connections held for longer than the leak threshold.",
         |stats| stats.leaks,
     ),
 ];
@@ -85,24 +81,31 @@ impl Published {
         let own = [("pool", pool)];
         let histogram = |name, help| metrics::histogram(name, help, &own, &BOUNDS);
         Self {
-            size: metrics::gauge("weft_pool_size", "The most connections there may be.", &own),
+            size: metrics::gauge("weft_pool_size", "Maximum number of connections.", &own),
             idle: connections("idle"),
             in_use: connections("in_use"),
             connecting: connections("connecting"),
-            waiting: metrics::gauge("weft_pool_waiting", "Borrowers in the queue.", &own),
+            waiting: metrics::gauge(
+                "weft_pool_waiting",
+                "Borrowers that wait for a connection.",
+                &own,
+            ),
             totals: TOTALS.map(|(name, help, of)| Total {
                 counter: metrics::counter(name, help, &own),
                 of,
                 told: 0,
             }),
             wait: histogram(
-                "weft_pool_wait_seconds",
-                "Time that borrowers which had to wait have waited.",
+                "weft_pool_wait_duration_seconds",
+                "Waiting time of borrowers that had to wait.",
             ),
-            usage: histogram("weft_pool_use_seconds", "Time from lending to return."),
+            usage: histogram(
+                "weft_pool_use_duration_seconds",
+                "Time from borrowing to return.",
+            ),
             creation: histogram(
-                "weft_pool_create_seconds",
-                "Time that opening a connection has taken.",
+                "weft_pool_create_duration_seconds",
+                "Time to open a connection.",
             ),
         }
     }
@@ -153,9 +156,9 @@ mod tests {
             "weft_pool_connections{pool=\"published-test\",state=\"in_use\"} 2",
             "weft_pool_timeouts_total{pool=\"published-test\"} 5",
             "weft_pool_created_total{pool=\"published-test\"} 4",
-            "weft_pool_use_seconds_count{pool=\"published-test\"} 0",
-            "weft_pool_wait_seconds_count{pool=\"published-test\"} 1",
-            "weft_pool_wait_seconds_sum{pool=\"published-test\"} 0.001",
+            "weft_pool_use_duration_seconds_count{pool=\"published-test\"} 0",
+            "weft_pool_wait_duration_seconds_count{pool=\"published-test\"} 1",
+            "weft_pool_wait_duration_seconds_sum{pool=\"published-test\"} 0.001",
         ] {
             assert!(text.contains(line), "{line} is missing in {text}");
         }
