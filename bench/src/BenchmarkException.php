@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench;
 
-/** A benchmark cannot go on. The message names what is missing or what went wrong. */
+/** A benchmark failed. The message names the missing tool or the failure. */
 class BenchmarkException extends \RuntimeException
 {
 }

@@ -16,7 +16,7 @@ final class CommandLine
      * @param list<string> $arguments without the program's name; `--name` alone means `--name=1`
      * @param array<string, string> $defaults by name; these names are all there are
      *
-     * @throws BenchmarkException for an argument that is none of them
+     * @throws BenchmarkException for an unknown argument
      */
     public static function parse(array $arguments, array $defaults): self
     {
@@ -42,7 +42,7 @@ final class CommandLine
         return !in_array($this->values[$name], ['', '0'], true);
     }
 
-    /** @return list<string> what stands between commas; nothing for an empty value */
+    /** @return list<string> the values between commas; none for an empty value */
     public function names(string $name): array
     {
         return $this->values[$name] === '' ? [] : explode(',', $this->values[$name]);

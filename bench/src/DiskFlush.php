@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bench;
 
 /**
- * What a small durable write costs at this moment, the floor under one transaction after the other. It rises with what else the
+ * The cost of a small durable write, the lower bound of sequential transactions. It rises with other load of the
  * machine does (seen: from 50 µs to 4 ms while compilers held both cores), so a wide spread says that runs were disturbed.
  */
 final class DiskFlush

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Weft\Bench;
 
-/** Says what a result was measured on, in one line. */
+/** Describes the environment of a result in one line. */
 final class Machine
 {
     private const MOST_BUSY_CORES = 0.5;
     private const TICKS_PER_SECOND = 100;
 
-    /** @param Spread $flush what DiskFlush measured before each run */
+    /** @param Spread $flush the times of DiskFlush before each run */
     public static function describe(Spread $flush): string
     {
         return implode(', ', [

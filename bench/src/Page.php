@@ -17,11 +17,11 @@ final class Page
 
     /**
      * @param array<string, string> $values by name
-     * @param bool $onlyCheck says whether the page is up to date, and writes nothing
+     * @param bool $onlyCheck checks whether the page is up to date, without writing
      *
      * @return int exit code
      *
-     * @throws BenchmarkException when the template asks for something that is not among them
+     * @throws BenchmarkException if the template uses an unknown value
      */
     public function make(array $values, bool $onlyCheck): int
     {
@@ -59,7 +59,7 @@ final class Page
             return 0;
         }
         $upToDate = @file_get_contents($page) === $text;
-        fwrite(STDERR, $upToDate ? '' : "$page is not what its render script makes of its results\n");
+        fwrite(STDERR, $upToDate ? '' : "$page differs from the output of its render script\n");
 
         return $upToDate ? 0 : 1;
     }

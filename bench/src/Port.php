@@ -10,7 +10,7 @@ final class Port
     private const ATTEMPTS = 200;
 
     /**
-     * A port nobody listens on, below the ephemeral range (32768 and up), where an outgoing connection could take it first.
+     * A free port below the ephemeral range (32768 and up), where an outgoing connection could take it first.
      *
      * @throws BenchmarkException when none is found
      */

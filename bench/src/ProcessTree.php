@@ -14,7 +14,7 @@ final class ProcessTree
     private const TICKS = [11, 12, 13, 14];
     private const TICKS_PER_SECOND = 100;
 
-    /** @param int $root pid of a server; one that leads a session stands for everybody in it */
+    /** @param int $root pid of a server; a session leader stands for all processes of its session */
     public function __construct(private readonly int $root)
     {
     }
@@ -32,7 +32,7 @@ final class ProcessTree
         return $ticks / self::TICKS_PER_SECOND;
     }
 
-    /** Resident memory in MiB: what each process has to itself, and what the largest shares. */
+    /** Resident memory in MiB: the private memory of each process and the shared memory of the largest. */
     public function residentMib(): float
     {
         $own = $shared = 0;

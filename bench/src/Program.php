@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench;
 
-/** Runs one program to its end and measures it. Only one may run at a time: its CPU time is what this process's children used meanwhile. */
+/** Runs one program to its end and measures it. Only one may run at a time: its CPU time is that of this process's children meanwhile. */
 final class Program
 {
     private const SAMPLE_SECONDS = 0.02;
@@ -15,7 +15,7 @@ final class Program
     /** @var resource */
     private $stdout;
     private int $pid;
-    /** The exit code of one that had ended when it was asked for its pid: proc_close() does not know it any more. */
+    /** The exit code of a process that had ended before its status was read: proc_close() does not return it. */
     private ?int $code = null;
     private string $output = '';
     private float $peakMemory = 0.0;

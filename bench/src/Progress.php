@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench;
 
-/** Says on the error stream what runs, what came out and what is still to come. */
+/** Reports progress on stderr: the current run, results and remaining runs. */
 final class Progress
 {
     private readonly float $started;

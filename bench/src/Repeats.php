@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench;
 
-/** Runs of the same thing, one after the other, and what a table says of them. */
+/** Repeated runs and their summary for a table. */
 final class Repeats
 {
     private const NOTHING = '–';

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench;
 
-/** A benchmark's results as JSON: `date`, `command`, `machine`, `versions`, `runs` and what else that benchmark has. */
+/** The results of a benchmark as JSON: `date`, `command`, `machine`, `versions`, `runs` and fields of that benchmark. */
 final class ResultsFile
 {
     private const FLAGS = JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION;

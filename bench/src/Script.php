@@ -8,7 +8,7 @@ namespace Weft\Bench;
 final class Script
 {
     /**
-     * Exits with what `$main` returns, with 2 when the benchmark cannot go on, and after a signal as the shell reports it.
+     * Exits with what `$main` returns, with 2 when the benchmark fails, and after a signal as a shell does.
      *
      * @param string $name for messages, such as bench/bus/run
      * @param \Closure(list<string>): int $main gets the arguments without the program's name

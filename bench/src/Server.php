@@ -57,7 +57,7 @@ final class Server
     }
 
     /**
-     * Ends it, and then what it left behind.
+     * Ends it, and then its remaining child processes.
      *
      * @param float $graceSeconds between SIGTERM and SIGKILL, for each of the two
      */

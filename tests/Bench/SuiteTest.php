@@ -150,7 +150,7 @@ final class SuiteTest extends TestCase
         [$code, $output] = $this->runSuite('--only=grpc,rinha');
 
         self::assertSame(128 + SIGINT, $code, $output);
-        self::assertStringContainsString("what ended before is in {$this->root}/bench/out", $output);
+        self::assertStringContainsString("completed results are in {$this->root}/bench/out", $output);
         self::assertSame(['grpc'], array_column(json_decode((string) file_get_contents("{$this->root}/bench/out/suite.json"), true)['runs'], 'benchmark'));
     }
 

@@ -59,7 +59,7 @@ final class Benchmark
         return $selected;
     }
 
-    /** @return array<string, string> what the environment says, all or nothing, or where the servers of this checkout are */
+    /** @return array<string, string> the servers named by the environment, or else those of this checkout */
     private function servers(Services $services): array
     {
         if (array_diff(self::SERVERS, array_keys(getenv())) === []) {

@@ -11,7 +11,7 @@ final class Contender
     public ?string $unavailable = null;
 
     /**
-     * @param string $name unique, what --only takes
+     * @param string $name unique; the name for --only
      * @param string $system the product, shared by its modes
      * @param list<string> $command program and arguments
      * @param list<string> $files must exist before it can start
@@ -42,7 +42,7 @@ final class Contender
         return $names === [] || in_array($this->name, $names, true) || in_array($this->system, $names, true);
     }
 
-    /** Some modes have persistent messages whatever is asked of the others. */
+    /** Some modes always use persistent messages. */
     public function isPersistent(): bool
     {
         return $this->persistent || $this->mode->isDurable() || $this->transport !== Transport::RabbitMq;

@@ -6,7 +6,7 @@ namespace Weft\Bench\Bus;
 
 use Weft\Bench\BenchmarkException;
 
-/** Everyone who takes part, in the order of one round. */
+/** All contenders, in the order of a round. */
 final class Contenders
 {
     /** As anybody runs a worker that matters; the same for everyone. */
@@ -36,7 +36,7 @@ final class Contenders
     }
 
     /**
-     * Everyone who works on RabbitMQ without inbox and outbox, with transient and persistent messages, without and with publisher
+     * All contenders on RabbitMQ without inbox and outbox, with transient and persistent messages, without and with publisher
      * confirms.
      *
      * @param list<Contender> $all
@@ -65,7 +65,7 @@ final class Contenders
      *
      * @return non-empty-list<Contender> in the order of one round
      *
-     * @throws BenchmarkException for a name nobody has, or when a file that a contender needs is not there
+     * @throws BenchmarkException for an unknown name, or if a file that a contender needs is missing
      */
     public static function select(array $all, array $names): array
     {

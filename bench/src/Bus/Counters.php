@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Weft\Bench\Bus;
 
 /**
- * RabbitMQ's own counts of messages, as its Prometheus plugin has them at the moment it is asked; those of the management API lag
- * by seconds. Asking never waits for the answer, so that whoever measures something else meanwhile is not held up.
+ * RabbitMQ's message counters from its Prometheus plugin, which are current; those of the management API lag
+ * by seconds. Requests do not wait for the response, so that other measurements are not delayed.
  */
 final class Counters
 {
@@ -26,7 +26,7 @@ final class Counters
     {
     }
 
-    /** Sends a request, unless one is on its way; false when there is none to be answered. */
+    /** Sends a request unless one is pending; false if there is no response to wait for. */
     public function ask(): bool
     {
         if (!$this->asked && $this->connect()) {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Bus;
 
-/** The broker and the database a contender works on. Every run gets them empty and is judged by what is in them afterwards. */
+/** The broker and the database of a contender. Every run starts with empty ones and is judged by their contents afterwards. */
 interface Ground
 {
     public function reset(): void;
@@ -14,7 +14,7 @@ interface Ground
 
     public function inspect(Report $report): Stored;
 
-    /** A new record of what the broker counts, empty where it does not. */
+    /** A new record of the broker's counters, empty if it has none. */
     public function timeline(): Timeline;
 
     /** Seconds the broker and the database have computed so far, where they are servers of known process ids. */

@@ -17,7 +17,7 @@ enum Mode: string
     /** Those of safe, with the same batches. */
     case BatchSafe = 'batch-safe';
 
-    /** Whether messages survive the broker, whatever is asked of the others. */
+    /** Whether messages are persistent, independent of the option. */
     public function isDurable(): bool
     {
         return $this === self::Safe || $this === self::BatchSafe;

@@ -25,7 +25,7 @@ final class PostgresGround implements Ground
         return ['TRANSPORT' => Transport::Postgres->value, 'DATABASE_URL' => $this->database->url()];
     }
 
-    /** The queue's tables belong to the contender, so it has to count what it left. */
+    /** The queue's tables belong to the contender, so the contender counts its remaining messages. */
     public function inspect(Report $report): Stored
     {
         return new Stored(...$this->database->count(), queued: $report->queued ?? throw new BenchmarkException('its output has no number queued'));

@@ -10,7 +10,7 @@ use Weft\Bench\Spread;
 
 /**
  * Runs the contenders in turn, round after round, so that a slow minute of the machine hits all of them alike. Each round has an
- * order of its own, the same in every race, so that nobody always follows the same predecessor.
+ * order of its own, the same in every race, so that no contender always follows the same predecessor.
  */
 final class Race
 {

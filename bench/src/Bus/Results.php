@@ -10,7 +10,7 @@ use Weft\Bench\Repeats;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Table;
 
-/** All runs of one comparison, with what they ran on. */
+/** All runs of a comparison, with their environment. */
 final class Results
 {
     private const HEADER = [

@@ -26,7 +26,7 @@ final class SqliteGround implements Ground
         return ['TRANSPORT' => Transport::Sqlite->value, 'DATABASE_URL' => "sqlite://{$this->path()}"];
     }
 
-    /** The queue's tables belong to the contender, so it has to count what it left. */
+    /** The queue's tables belong to the contender, so the contender counts its remaining messages. */
     public function inspect(Report $report): Stored
     {
         [$rows, $customers] = $this->connect()->query('SELECT COUNT(*), COUNT(DISTINCT name) FROM customers')->fetch(\PDO::FETCH_NUM);

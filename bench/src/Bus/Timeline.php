@@ -17,7 +17,7 @@ final class Timeline
     private float $interval = self::INTERVAL_SECONDS;
     private float $next = 0.0;
 
-    /** @param Counters|null $counters null where nobody counts: then there is no sample */
+    /** @param Counters|null $counters null without counters: then there are no samples */
     public function __construct(private readonly ?Counters $counters)
     {
     }
@@ -36,7 +36,7 @@ final class Timeline
     }
 
     /**
-     * Takes the last sample, and waits for it.
+     * Takes the last sample and waits for it.
      *
      * @param float $elapsed seconds the run has taken
      */
@@ -76,7 +76,7 @@ final class Timeline
     private function thinOut(): void
     {
         if (count($this->samples) >= self::MOST_SAMPLES) {
-            // The first is what the others are counted from, the last is the newest.
+            // The first is the baseline, the last is the newest.
             $last = array_key_last($this->samples);
             $stays = static fn (int $i): bool => $i === 0 || ($last - $i) % 2 === 0;
             $this->samples = array_values(array_filter($this->samples, $stays, ARRAY_FILTER_USE_KEY));

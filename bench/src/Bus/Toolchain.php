@@ -8,7 +8,7 @@ use Weft\Bench\BenchmarkException;
 use Weft\Bench\Build;
 use Weft\Bench\Versions;
 
-/** Builds what has to be built and says which versions took part. */
+/** Builds the contenders and reports their versions. */
 final class Toolchain
 {
     /** @param string $root the repository */

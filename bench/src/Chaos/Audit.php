@@ -12,10 +12,10 @@ use Weft\Sql\Database;
 
 use function Weft\delay;
 
-/** Compares what a run should have left in the tables and the queues with what it left. */
+/** Compares the expected contents of tables and queues with the actual ones. */
 final class Audit
 {
-    /** Whatever comes twice comes within so many seconds of the last message. */
+    /** Seconds after the last message within which duplicates arrive. */
     private const SETTLE_SECONDS = 1.5;
 
     public function __construct(

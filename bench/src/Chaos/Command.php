@@ -8,7 +8,7 @@ use Weft\Bench\BenchmarkException;
 
 use function Weft\delay;
 
-/** Runs programs without holding up the other tasks. */
+/** Runs programs without blocking other tasks. */
 final class Command
 {
     /**

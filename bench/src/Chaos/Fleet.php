@@ -78,7 +78,7 @@ final class Fleet
         $this->workers = [];
     }
 
-    /** @return array<string, int> what the workers have noted of their progress, sums over all there were */
+    /** @return array<string, int> the progress that workers have recorded, summed over all workers */
     public function progress(): array
     {
         $sums = [];

@@ -7,7 +7,7 @@ namespace Weft\Bench\Chaos;
 /** The servers of one run, how to reach them and how to break them. */
 interface Ground
 {
-    /** Where workers and driver find the broker, through what can be cut. */
+    /** The address of the broker for workers and driver, through a proxy that can cut connections. */
     public function broker(): string;
 
     public function database(): string;
@@ -15,7 +15,7 @@ interface Ground
     /** Where the database is counted at the end, directly. */
     public function directDatabase(): string;
 
-    /** @return array<string, \Closure(): string> by name; each does its work and says what it did */
+    /** @return array<string, \Closure(): string> by name; each injects a fault and describes it */
     public function faults(): array;
 
     /** Undoes every fault and, where it started servers, stops them. */

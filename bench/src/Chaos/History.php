@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Chaos;
 
-/** What happened when, in a file and, where somebody looks, on the terminal. */
+/** The history of a run, in a file and on the terminal. */
 final class History
 {
     private readonly float $started;

@@ -9,7 +9,7 @@ use Weft\Bench\Chaos\Work\Transfer;
 /** How each command of a run goes, drawn with `mt_rand`: the seed decides. */
 final class Manners
 {
-    /** How many in a thousand stumble and come later; poison and crashes are so many in all. */
+    /** Messages per thousand that fail once or are delayed; poison and crashes are absolute numbers. */
     private const STUMBLES = 20;
     private const LATER = 20;
     private const POISON = 5;

@@ -6,7 +6,7 @@ namespace Weft\Bench\Chaos;
 
 use Weft\Bench\BenchmarkException;
 
-/** What the command line asks for. */
+/** The options of the command line. */
 final class Options
 {
     public const USAGE = <<<'USAGE'
@@ -19,7 +19,7 @@ final class Options
           --rounds     how often each fault comes; 2, and once more for every 100,000 messages
           --transport  rabbitmq; quorum: the same with quorum queues; cluster: those on three nodes, of which one is killed and
                        comes back; postgres: broker and database are one; sqlite: likewise, and only workers are killed
-          --deadline   seconds after which what is not there counts as lost; 170, and 10 for every 1,000 messages
+          --deadline   seconds after which a missing message counts as lost; 170, plus 10 for every 1,000 messages
           --out        where the result goes, bench/out/chaos.json; the history stands beside it as chaos.log
 
         Runs servers of its own in var/chaos and stops them at the end. Exits with 1 when anything was lost or had two

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Chaos;
 
-/** Stands between everybody and a server, in a process of its own, so that their connections can be broken. */
+/** A proxy in front of a server, in a separate process, so that connections can be broken. */
 final class Proxy
 {
     public readonly int $port;

@@ -72,7 +72,7 @@ final class Results
     }
 
     /**
-     * The median of the ratios of the rounds: what the machine does to one round, it does to both clients.
+     * The median of the ratios of the rounds: noise of the machine affects both clients of a round.
      *
      * @param array<int, Run> $weft by round
      * @param array<int, Run> $peer

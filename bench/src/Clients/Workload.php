@@ -24,7 +24,7 @@ enum Workload: string
         return $this === self::Publish || $this === self::Consume;
     }
 
-    /** Operations that may be under way at once: messages without a confirm or an acknowledgement, or tasks. */
+    /** Concurrent operations: unconfirmed or unacknowledged messages, or tasks. */
     public function window(): int
     {
         return match ($this) {

@@ -44,7 +44,7 @@ final class Comparison
         }
     }
 
-    /** Also true of what fails now. */
+    /** Also true for a run that fails now. */
     public function becameWorse(): bool
     {
         return $this->failures !== [] || in_array('SLOWER', array_map($this->verdict(...), $this->lines), true);
@@ -63,7 +63,7 @@ final class Comparison
         return array_filter($this->lines, static fn (array $line): bool => $line[2] !== null) !== [];
     }
 
-    /** @param bool $all also what is the same */
+    /** @param bool $all also unchanged values */
     public function table(bool $all): Table
     {
         $lines = array_filter($this->lines, fn (array $line): bool => $all || in_array($this->verdict($line), ['SLOWER', 'faster'], true));

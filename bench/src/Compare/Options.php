@@ -7,17 +7,17 @@ namespace Weft\Bench\Compare;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\CommandLine;
 
-/** What the command line asks for. */
+/** The options of the command line. */
 final class Options
 {
     public const USAGE = <<<'USAGE'
         usage: bench/compare OLD NEW [--all] [--tolerance=FRACTION]
 
           OLD, NEW     results files of one benchmark such as bus.json, or folders with several of them
-          --all        shows what is the same, too
+          --all        shows unchanged values, too
           --tolerance  how much slower still counts as the same, 0.03
 
-        Says what became slower or faster: Hodges and Lehmann's estimate of new ÷ old with the 95 % interval of the
+        Reports what became slower or faster: Hodges and Lehmann's estimate of new ÷ old with the 95 % interval of the
         exact rank-sum test of Mann and Whitney. Exits with 1 when something became slower or fails now, with 2 when nothing could
         be compared; at least four runs on each side are needed (or three and five).
 

@@ -8,7 +8,7 @@ use Weft\Bench\Page;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Table;
 
-/** What {@see Bounds} has found, and whether that is what it has to be. */
+/** The results of {@see Bounds}, compared with their targets. */
 final class BoundsResults
 {
     /** Delayed acknowledgements and Nagle's algorithm show as 40 ms. */
@@ -78,7 +78,7 @@ final class BoundsResults
         return <<<MARKDOWN
             ## What one server bears
 
-            Weft alone, the same server on one core, beside what was wanted. Machine: {$this->machine}. Versions: $versions.
+            Weft alone, the same server on one core, beside the targets. Machine: {$this->machine}. Versions: $versions.
 
             {$bounds->markdown()}
             How long calls of `Get` take by the number of streams that share a connection, by h2load: Nagle's algorithm or a delayed
@@ -91,7 +91,7 @@ final class BoundsResults
             MARKDOWN;
     }
 
-    /** @return list<string> what is not as it has to be */
+    /** @return list<string> the missed targets */
     public function failures(): array
     {
         $missed = array_filter($this->bounds(), static fn (array $bound): bool => !$bound[3]);
@@ -135,7 +135,7 @@ final class BoundsResults
     {
         $bounds = [];
         foreach ($rows as $row) {
-            // The others are there to show what the load and the machine do.
+            // The others show the influence of load and machine.
             $counts = $row['system'] === 'weft';
             $bounds[] = [
                 sprintf('%s at %d%% of %s calls/s, %s at a time', $row['system'], round($row['rps'] / $row['full_rps'] * 100), number_format($row['full_rps']), number_format($row['at_a_time'])),
@@ -169,7 +169,7 @@ final class BoundsResults
         foreach ($rows as $row) {
             foreach (['upload', 'download'] as $direction) {
                 [$near, $far] = [$row["near_{$direction}_mb_s"], $row["far_{$direction}_mb_s"]];
-                // The default is no window for such a distance: it is here to show what the option is for.
+                // The default window is too small for such a distance: it shows the purpose of the option.
                 $counts = $row['stream_window'] > 1 << 20;
                 $bounds[] = [
                     sprintf('%s over a round trip of %d ms, window of %s KiB', $direction, $row['round_trip_ms'], number_format($row['stream_window'] / 1024)),

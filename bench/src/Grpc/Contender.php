@@ -25,7 +25,7 @@ final class Contender
     private int $port = 0;
 
     /**
-     * @param string $system unique, what --only takes and what stands in the results
+     * @param string $system unique; the name for --only and in the results
      * @param list<string> $command program and arguments; it listens on the port in the variable PORT
      * @param list<string> $files must exist before it can start
      */

@@ -9,7 +9,7 @@ use Weft\Bench\Repeats;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Table;
 
-/** All runs of one comparison, with what they ran on. */
+/** All runs of a comparison, with their environment. */
 final class Results
 {
     private const HEADER = ['contender', 'calls/s', 'p50 ms', 'p99 ms', 'CPU µs/call', '× Go', 'RSS MiB', 'errors'];

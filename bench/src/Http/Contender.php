@@ -25,7 +25,7 @@ final class Contender
     private int $http2Port = 0;
 
     /**
-     * @param string $system unique, what --only takes and what stands in the results
+     * @param string $system unique; the name for --only and in the results
      * @param list<string> $command program and arguments; `{port}` is replaced
      * @param bool $http2 whether it serves HTTP/2 in clear text
      * @param bool $samePort whether it does so on the port of HTTP/1.1

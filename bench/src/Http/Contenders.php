@@ -6,7 +6,7 @@ namespace Weft\Bench\Http;
 
 use Weft\Bench\BenchmarkException;
 
-/** Everyone who takes part, in the order of the first round. */
+/** All contenders, in the order of the first round. */
 final class Contenders
 {
     /**
@@ -45,7 +45,7 @@ final class Contenders
      *
      * @return non-empty-list<Contender>
      *
-     * @throws BenchmarkException for a name nobody has
+     * @throws BenchmarkException for an unknown name
      */
     public static function select(array $all, array $names): array
     {

@@ -7,7 +7,7 @@ namespace Weft\Bench\Http;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\CommandLine;
 
-/** What the command line asks for. */
+/** The options of the command line. */
 final class Options
 {
     public const USAGE = <<<'USAGE'

@@ -140,7 +140,7 @@ final class Race
         };
     }
 
-    /** Asks curl, which is none of the programs involved. */
+    /** Uses curl, which is independent of the measured programs. */
     private function check(Contender $contender, string $url, Protocol $protocol, Workload $workload): void
     {
         if (isset($this->checked[$contender->system . $url])) {

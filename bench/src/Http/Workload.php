@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Http;
 
-/** What one request asks for. Every contender serves all of them. */
+/** The kinds of request. Every contender serves all of them. */
 enum Workload: string
 {
     public const BODY_BYTES = 100_000;

@@ -37,7 +37,7 @@ final class Ghz
      * @param string $proto file with the service
      * @param string $method such as `api.Users.Get`
      * @param string $data the request as JSON
-     * @param list<string> $pin command that is put before it, such as `taskset -c 1`
+     * @param list<string> $pin a command prefix, such as `taskset -c 1`
      *
      * @throws BenchmarkException when it fails
      */

@@ -9,12 +9,12 @@ use Weft\Bench\BenchmarkException;
 /** Load over HTTP/2 with prior knowledge by h2load. */
 final class H2load
 {
-    /** It sends every 10 ms what is due on a connection: those that are opened together all send at once. */
+    /** It sends due requests every 10 ms per connection: connections opened together send together. */
     private const APART_MS = 101;
     private const STEPS = 10;
 
     /**
-     * @param list<string> $pin command that is put before it, such as `taskset -c 1`
+     * @param list<string> $pin a command prefix, such as `taskset -c 1`
      * @param int $seconds of load, at least 1
      * @param int $streams at a time on each connection
      * @param list<string> $options more of its own, such as `--header=te: trailers`

@@ -25,7 +25,7 @@ final class IdleConnections
      */
     public static function open(int $port, string $path, int $count): self
     {
-        // A server that is about to close says so; the end itself may arrive later.
+        // A server announces that it closes; the end of the connection may arrive later.
         $isGood = static fn (string $answer): bool => str_starts_with($answer, 'HTTP/1.1 200') && stripos($answer, "\r\nconnection: close") === false;
 
         return self::answered($port, "GET $path HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", $isGood, $count);
@@ -55,7 +55,7 @@ final class IdleConnections
         return self::answered($port, $bytes, $isGood, $count);
     }
 
-    /** @param \Closure(string): bool $isGood whether what has arrived is an answer */
+    /** @param \Closure(string): bool $isGood whether the received bytes are a response */
     private static function answered(int $port, string $request, \Closure $isGood, int $count): self
     {
         $sockets = [];

@@ -19,7 +19,7 @@ final class Tool
      * @param list<string> $command
      * @param float $timeout seconds after which it is ended
      *
-     * @return string what it printed, errors included
+     * @return string its output, including errors
      *
      * @throws TimedOut when it exceeds the time
      * @throws BenchmarkException when it exits with another code than 0

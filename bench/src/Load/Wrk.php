@@ -12,7 +12,7 @@ final class Wrk
     private const REPORT = __DIR__ . '/wrk-report.lua';
 
     /**
-     * @param list<string> $pin command that is put before it, such as `taskset -c 1`
+     * @param list<string> $pin a command prefix, such as `taskset -c 1`
      * @param int $seconds of load, at least 1
      *
      * @throws BenchmarkException when it fails

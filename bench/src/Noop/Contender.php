@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Noop;
 
-/** One who takes part: how it is started, and how it says how long it took. */
+/** A contender: how it is started, and how its duration is read. */
 final class Contender
 {
     /**
      * @param \Closure(string): list<string> $command for `publish` or `consume`
-     * @param \Closure(string): float $seconds from what it printed
+     * @param \Closure(string): float $seconds from its output
      */
     public function __construct(
         public readonly string $name,

@@ -6,7 +6,7 @@ namespace Weft\Bench\Noop;
 
 use Weft\Bench\BenchmarkException;
 
-/** Everyone who takes part, built where that is needed. */
+/** All contenders, built if necessary. */
 final class Contenders
 {
     /** As anybody runs a worker that matters. */
@@ -26,7 +26,7 @@ final class Contenders
     /**
      * @return non-empty-list<Contender>
      *
-     * @throws BenchmarkException for a name nobody has, or what cannot be built
+     * @throws BenchmarkException for an unknown name, or a failed build
      */
     public function selected(): array
     {

@@ -6,7 +6,7 @@ namespace Weft\Bench\Noop;
 
 use Weft\Bench\BenchmarkException;
 
-/** What the command line asks for. */
+/** The options of the command line. */
 final class Options
 {
     public const USAGE = <<<'USAGE'

@@ -31,7 +31,7 @@ final class Dsn
         return self::plain("$scheme://$credentials@{$parts['host']}$port/{$parts['dbname']}");
     }
 
-    /** The same without TLS, which PDO's driver for MySQL does not use unless it is told to. */
+    /** The same without TLS, which PDO's driver for MySQL does not use by default. */
     public static function plain(string $url): string
     {
         return "$url?sslmode=disable";

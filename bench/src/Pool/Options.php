@@ -8,7 +8,7 @@ use Weft\Bench\BenchmarkException;
 use Weft\Bench\CommandLine;
 use Weft\Bench\ProcessTree;
 
-/** What the command line asks for. */
+/** The options of the command line. */
 final class Options
 {
     public const USAGE = <<<'USAGE'

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Pool;
 
-/** One of the five loads of the published benchmark, with what was measured there. */
+/** One of the five loads of the published benchmark, with its published results. */
 final class Preset
 {
     /**

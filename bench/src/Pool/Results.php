@@ -9,7 +9,7 @@ use Weft\Bench\Repeats;
 use Weft\Bench\ResultsFile;
 use Weft\Bench\Table;
 
-/** All runs of the presets, with what they ran on. */
+/** All runs of the presets, with their environment. */
 final class Results
 {
     private const HEADER = [

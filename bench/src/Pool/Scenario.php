@@ -17,7 +17,7 @@ final class Scenario
     {
     }
 
-    /** @return bool whether all of it worked; what did not is printed */
+    /** @return bool whether everything worked; failures are printed */
     public function run(): bool
     {
         $tasks = [...array_fill(0, $this->settings->number('scenario.query_per_request'), $this->query(...)), ...$this->computations()];

@@ -24,7 +24,7 @@ final class Settings
      * @param list<string> $arguments `--name=value`
      * @param int $cores that the defaults are multiples of
      *
-     * @throws BenchmarkException for an unknown name, which lists the valid ones, or a bad value, which says what it may be
+     * @throws BenchmarkException for an unknown name, which lists the valid ones, or an invalid value, which states the valid range
      */
     public static function parse(array $arguments, int $cores): self
     {

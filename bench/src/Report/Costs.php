@@ -99,7 +99,7 @@ final class Costs
 
     /**
      * @param array<array-key, array<string, mixed>> $runs
-     * @param \Closure(array<string, mixed>): string $load what a row is
+     * @param \Closure(array<string, mixed>): string $load the load of a row
      */
     private static function systems(array $runs, \Closure $load, string $field): Table
     {

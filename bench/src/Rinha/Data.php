@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Rinha;
 
-/** The two files that the load is fed from, and what must be in the database when part of them was sent. */
+/** The two input files of the load, and the expected database contents after a part of them was sent. */
 final class Data
 {
     private const SEED = 20230825;

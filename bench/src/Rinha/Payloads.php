@@ -45,7 +45,7 @@ final class Payloads
         return [json_encode($person, JSON_THROW_ON_ERROR), $this->valid ? $nickname : null];
     }
 
-    /** A term to search for: 1 to 50 letters and spaces, most of which nobody has. */
+    /** A term to search for: 1 to 50 letters and spaces, most of which match nobody. */
     public function term(): string
     {
         return $this->string(self::LETTERS . '    ', $this->random->getInt(1, 50));

@@ -53,7 +53,7 @@ final class BusPoints
         ), self::MODES);
     }
 
-    /** @return array<string, float> µs for each message by who takes them */
+    /** @return array<string, float> µs per message, by consumer */
     private function costs(int $messages, string $log): array
     {
         $run = $this->run(Mode::Plain, [], $messages, $log);

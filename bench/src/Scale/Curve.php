@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Scale;
 
-/** What is varied, and what is measured meanwhile. */
+/** The varied quantity and the measured one. */
 enum Curve: string
 {
     case Concurrency = 'concurrency';
@@ -19,7 +19,7 @@ enum Curve: string
         return match ($this) {
             self::Concurrency => 'The bus: commands per second against concurrency',
             self::PoolSize => 'The bus: commands per second against connections to PostgreSQL',
-            self::Backlog => 'The bus: what a message costs against the length of the queue',
+            self::Backlog => 'The bus: cost per message against the length of the queue',
             self::Http => 'HTTP: requests per second against connections and workers',
             self::Grpc => 'gRPC: calls per second against connections and workers',
             self::Tasks => 'The runtime: memory against waiting tasks',
@@ -39,7 +39,7 @@ enum Curve: string
         };
     }
 
-    /** Of what the second axis counts. */
+    /** The unit of the second axis. */
     public function lessIsBetter(): bool
     {
         return $this === self::Backlog || $this === self::Tasks;

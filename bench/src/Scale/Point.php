@@ -9,7 +9,7 @@ final class Point
 {
     /**
      * @param string $series name of the line it is on
-     * @param \Closure(string): array<string, float> $measure gets the file for its log; what it measured by name of the line, with
+     * @param \Closure(string): array<string, float> $measure receives the log file; returns the measurements by name of the line, with
      *        an empty name for `$series`
      */
     public function __construct(

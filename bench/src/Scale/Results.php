@@ -10,7 +10,7 @@ use Weft\Bench\ResultsFile;
 use Weft\Bench\Spread;
 use Weft\Bench\Table;
 
-/** All points of all curves, with what they were measured on. */
+/** All points of all curves, with their environment. */
 final class Results
 {
     /**

@@ -7,7 +7,7 @@ namespace Weft\Bench\Scale;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\Program;
 
-/** Tasks that wait, and the memory of the process that has them. */
+/** Waiting tasks and the memory of their process. */
 final class TaskPoints
 {
     private const TIMEOUT_SECONDS = 120.0;

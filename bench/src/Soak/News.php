@@ -9,7 +9,7 @@ use Weft\Runtime\Task;
 use function Weft\async;
 use function Weft\delay;
 
-/** A line on standard error now and then: a run of hours that says nothing looks like one that hangs. */
+/** Progress lines on stderr: a silent run of hours looks as if it hangs. */
 final class News
 {
     private const FIRST = 1.0;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Bench\Soak;
 
-/** Tells a run that goes on from one that waits for what never comes. */
+/** Detects a run that makes no progress. */
 final class Standstill
 {
     private int $last = -1;

@@ -45,7 +45,7 @@ final class Child
     /**
      * Waits for its end.
      *
-     * @param \Closure(string): void $said called with what it prints, and at least once a second with nothing
+     * @param \Closure(string): void $said receives its output, and an empty string at least once a second
      *
      * @return int exit code
      */
@@ -64,7 +64,7 @@ final class Child
     }
 
     /**
-     * Makes it and all it has started end: it in order, with the tools it waits for, and what is still there after that by force.
+     * Ends the program and its child processes: first gracefully, then by force.
      */
     public function end(): void
     {

@@ -6,7 +6,7 @@ namespace Weft\Bench\Suite;
 
 use Weft\Bench\Duration;
 
-/** Passes on what a benchmark prints, and below it keeps a line that says what runs, for how long, and what is left. */
+/** Forwards the output of a benchmark and keeps a status line below it: the current run, its duration, and the remaining runs. */
 final class Console
 {
     private readonly bool $isTerminal;

@@ -29,7 +29,7 @@ enum Entry: string
         };
     }
 
-    /** @return list<string> of scripts/services, what it needs */
+    /** @return list<string> the servers it needs, as in scripts/services */
     public function services(): array
     {
         return match ($this) {

@@ -7,7 +7,7 @@ namespace Weft\Bench\Suite;
 use Weft\Bench\BenchmarkException;
 use Weft\Bench\CommandLine;
 
-/** What the command line asks for. */
+/** The options of the command line. */
 final class Options
 {
     public const USAGE = <<<'USAGE'
@@ -16,7 +16,7 @@ final class Options
           --short      every benchmark in its short mode: the shape of all tables in about six minutes; without it about 40
           --only       of bus pool http grpc rinha; all of them by default
           --matrix     the bus with transient and persistent messages, without and with confirms, in place of its race
-          --compare    a folder with bus.json and so on of another commit: says what became slower
+          --compare    a folder with bus.json etc. of another commit: reports what became slower
           --extension  libweft.so, target/release/libweft.so
 
         Runs one benchmark after the other with servers of this checkout, stops those it had to start, and goes on when

@@ -40,11 +40,11 @@ final class Suite
             foreach ($this->options->entries as $position => $entry) {
                 $left = array_slice($this->options->entries, $position + 1);
                 $runs[] = $this->attempt($entry, $left);
-                // A server that nobody needs any more would only disturb those who come after it.
+                // A server that is no longer needed would only disturb the next benchmarks.
                 $this->services->stop(array_merge(...array_map(static fn (Entry $entry): array => $entry->services(), $left)));
             }
         } catch (Interrupted $interrupted) {
-            fwrite(STDERR, "what ended before is in {$this->out}; bench/report/build --from={$this->out} makes the page of it\n");
+            fwrite(STDERR, "completed results are in {$this->out}; bench/report/build --from={$this->out} makes the page of it\n");
             throw $interrupted;
         } finally {
             $this->services->stop();
@@ -146,7 +146,7 @@ final class Suite
         return $this->options->matrix && $entry === Entry::Bus;
     }
 
-    /** What it took the last time in the same mode, or what it usually takes. */
+    /** Its duration of the last run in the same mode, or a typical one. */
     private function expectedSeconds(Entry $entry): float
     {
         $last = json_decode((string) @file_get_contents("{$this->out}/suite.json"), true)['runs'] ?? [];
@@ -156,7 +156,7 @@ final class Suite
     }
 
     /**
-     * Those that did not run this time keep what is known of their last.
+     * Benchmarks that did not run keep their last duration.
      *
      * @param list<array<string, mixed>> $runs
      */

@@ -26,7 +26,7 @@ interface Bulk
     public function upload(iterable $requests, \Weft\Grpc\Call $call): Total;
 
     /**
-     * Sends so many bytes, in chunks of 64 KiB.
+     * Sends that many bytes in chunks of 64 KiB.
      *
      * @return iterable<Chunk>
      */

@@ -26,7 +26,7 @@ final class BulkClient
     }
 
     /**
-     * Sends so many bytes, in chunks of 64 KiB.
+     * Sends that many bytes in chunks of 64 KiB.
      *
      * @param float|null $timeout seconds until the call is cancelled; null leaves it to the channel
      * @param array<string, string|list<string>> $metadata names in lower case; values of names that end in `-bin` are bytes
