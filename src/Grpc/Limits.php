@@ -5,36 +5,34 @@ declare(strict_types=1);
 namespace Weft\Grpc;
 
 /**
- * What a server takes from its clients. Those of the connections are in `Weft\Http\Limits`.
+ * Limits of a gRPC server. `Weft\Http\Limits` has those of connections.
  *
- * Calls that end by themselves and calls a client can hold open have budgets of their own, so that neither takes the place of
- * the other: `$inFlight` is for unary calls, `$streams` for those that stream, `$watches` for `grpc.health.v1.Health/Watch`. Each
- * call that is being handled has a fiber, and keeps its place until its handler has ended, though its client has gone. Servers that
- * want more handlers together than `maxFibers` of `Weft\run()` each get their proportional part; of that of gRPC a quarter is for
- * watches, as much for streams, and half for unary calls.
+ * Unary calls, streaming calls and health watches have separate limits, so that long calls do not block short ones: `$inFlight`,
+ * `$streams` and `$watches`. Each call in progress takes a fiber and counts until its handler has ended, even if its client has
+ * disconnected. If the servers of a process together allow more handlers than `maxFibers` of `Weft\run()`, each gets a proportional
+ * share; of the share of gRPC half is for unary calls, a quarter for streams and a quarter for watches.
  */
 final class Limits
 {
     /**
-     * @param int $messageBytes of a message, compressed or not; more end its call with ResourceExhausted
-     * @param int $inFlight unary calls being handled at a time; more wait in the queue
-     * @param int $queue calls waiting for their turn, those whose request still arrives among them; more end with Unavailable
-     * @param array<string, MethodLimits> $methods by full name, `api.Users` for a service or `api.Users/Get` for a method, whose
-     *     own go before those of its service
-     * @param int $streams calls that stream, being handled at a time; more wait in the queue
-     * @param int $streamsPerConnection calls that stream, open on one connection; more end with ResourceExhausted
-     * @param int $watches of health, open at a time; more end with ResourceExhausted
-     * @param int $watchesPerConnection of health, open on one connection
-     * @param float $clientShare the part of `inFlight`, `streams`, `watches` and `queue` that one client address (of IPv6 a network of
-     *     64 bits) may take, above 0 and up to 1; calls beyond that of `inFlight` and `streams` wait, those beyond that of `queue` and
-     *     `watches` end with ResourceExhausted. Set 1.0 behind a proxy, which is one address. Clients of a Unix socket have no
-     *     address, and no such limit.
-     * @param float|null $writeTimeout seconds a client of HTTP/2 may take nothing of the answers to its calls before its connection is
-     *     closed; null is for ever, for clients that leave messages of a stream unread for longer
-     * @param int $bufferedBytes of unary requests over 64 KiB that one connection may have waiting for their handlers; the rest
-     *     stays with the client until there is room. A request that is larger waits alone
-     * @param float $requestTimeout seconds a unary request may take to arrive; as long again each time at least 1 KiB a second of it
-     *     has. A slower one ends with DeadlineExceeded
+     * @param int $messageBytes the limit of a message, compressed or not; a larger one ends the call with ResourceExhausted
+     * @param int $inFlight concurrent unary calls; further calls wait in the queue
+     * @param int $queue waiting calls, including those whose request is still arriving; further calls end with Unavailable
+     * @param array<string, MethodLimits> $methods by full name, `api.Users` for a service or `api.Users/Get` for a method; limits of a
+     *     method take precedence
+     * @param int $streams concurrent streaming calls; further calls wait in the queue
+     * @param int $streamsPerConnection open streaming calls of one connection; further calls end with ResourceExhausted
+     * @param int $watches open health watches; further watches end with ResourceExhausted
+     * @param int $watchesPerConnection open health watches of one connection
+     * @param float $clientShare the share of `inFlight`, `streams`, `watches` and `queue` for one client address (for IPv6 a /64
+     *     network), above 0 and at most 1. Calls beyond the share of `inFlight` and `streams` wait, those beyond the share of `queue` and
+     *     `watches` end with ResourceExhausted. Set 1.0 behind a proxy, which is one address. Clients of a Unix socket have no limit.
+     * @param float|null $writeTimeout seconds that an HTTP/2 client may read nothing of its responses before its connection is
+     *     closed; null is unlimited, for clients that leave messages of a stream unread for longer
+     * @param int $bufferedBytes the limit of buffered unary requests over 64 KiB of one connection; flow control holds back the
+     *     rest. A larger request is buffered alone
+     * @param float $requestTimeout seconds for a unary request to arrive, extended while it arrives with at least 1 KiB/s. A slower
+     *     one ends with DeadlineExceeded
      */
     public function __construct(
         public readonly int $messageBytes = 4_194_304,

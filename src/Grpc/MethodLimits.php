@@ -8,10 +8,10 @@ namespace Weft\Grpc;
 final class MethodLimits
 {
     /**
-     * @param int|null $messageBytes of a message, compressed or not; more end its call with ResourceExhausted
-     * @param float|null $timeout seconds a call may take, whatever deadline its client has; then it ends with DeadlineExceeded
-     * @param int|null $inFlight calls in progress at a time, all methods together where it is for a service; more wait
-     * @param int $queue calls waiting for one of those to end; more end with ResourceExhausted, 0 lets none wait
+     * @param int|null $messageBytes the limit of a message, compressed or not; a larger one ends the call with ResourceExhausted
+     * @param float|null $timeout seconds for a call, even if the client's deadline is later; then it ends with DeadlineExceeded
+     * @param int|null $inFlight concurrent calls, of all methods together for a service; further calls wait
+     * @param int $queue waiting calls; further calls end with ResourceExhausted, with 0 none waits
      */
     public function __construct(
         public readonly ?int $messageBytes = null,
