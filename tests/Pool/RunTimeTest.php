@@ -289,7 +289,7 @@ final class RunTimeTest extends PoolTestCase
             self::assertStringContainsString("$line\n", $metrics);
         }
         foreach (['wait', 'use', 'create'] as $histogram) {
-            self::assertMatchesRegularExpression("/^weft_pool_{$histogram}_seconds_bucket\{pool=\"$name\",le=\"\+Inf\"\} \d+$/m", $metrics);
+            self::assertMatchesRegularExpression("/^weft_pool_{$histogram}_duration_seconds_bucket\{pool=\"$name\",le=\"\+Inf\"\} \d+$/m", $metrics);
         }
     }
 }
