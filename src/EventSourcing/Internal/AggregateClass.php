@@ -12,7 +12,7 @@ use Weft\EventSourcing\InvalidAggregateError;
 use Weft\EventSourcing\RecordsEvents;
 
 /**
- * One aggregate class: what its attribute says, and which method applies which event.
+ * The options of an aggregate class, and the methods that apply its events.
  *
  * @internal
  */
@@ -23,7 +23,7 @@ final class AggregateClass
 
     public readonly AggregateRoot $options;
 
-    /** Codes its properties for snapshots; null where it has none. */
+    /** The codec of its properties for snapshots; null without snapshots. */
     public readonly ?MessageClass $state;
 
     /** @var array<class-string, \Closure(object, object): void> by class of the event */

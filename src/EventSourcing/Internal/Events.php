@@ -12,7 +12,7 @@ use Weft\EventSourcing\RecordedEvent;
 use Weft\EventSourcing\UnknownEventException;
 
 /**
- * Event classes and what brings older versions up to them.
+ * The registered event classes and upcasters.
  *
  * @internal
  */

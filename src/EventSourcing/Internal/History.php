@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Weft\EventSourcing\Internal;
 
 /**
- * What an aggregate has recorded and which version it was loaded at. Kept beside the object, so that its properties are its state
- * and nothing else.
+ * The recorded events of an aggregate and the version at which it was loaded. Stored beside the object, whose properties are only its state.
  *
  * @internal
  */
@@ -15,7 +14,7 @@ final class History
     /** @var \WeakMap<object, self>|null */
     private static ?\WeakMap $all = null;
 
-    /** The last event that is stored. */
+    /** The version of the last stored event. */
     public int $version = 0;
 
     /** @var list<object> not stored yet */

@@ -5,17 +5,17 @@ declare(strict_types=1);
 namespace Weft\EventSourcing\Internal;
 
 /**
- * Up to which position nothing can appear any more, in a database that gives out positions before it commits.
+ * The position up to which no event can appear any more, in a database that assigns positions before commits.
  *
- * A missing position belongs to a transaction that was rolled back or has not ended. Whoever has a position has a transaction id
- * too, since before. So once every transaction that was running when a larger position was seen has ended, what is
- * still missing below it stays so.
+ * A missing position belongs to a transaction that was rolled back or is still running. A transaction has its id before it takes a
+ * position. When every transaction that was running when a larger position was seen has ended, the positions that are missing below it stay
+ * missing.
  *
  * @internal
  */
 final class Horizon
 {
-    /** Marks kept at most: what is beyond waits a little longer. */
+    /** Number of marks; positions beyond them wait a little longer. */
     private const MARKS = 64;
 
     /** Every position up to here has its event or never will. */
@@ -49,7 +49,7 @@ final class Horizon
         return $safe;
     }
 
-    /** Whether it is worth a transaction id to say of this position that it was seen. */
+    /** Whether marking this position is worth a transaction id. */
     public function wants(int $position): bool
     {
         return \count($this->marks) < self::MARKS && $position > ($this->marks[\count($this->marks) - 1][0] ?? $this->settled);

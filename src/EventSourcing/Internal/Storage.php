@@ -66,7 +66,7 @@ final class Storage
     public function append(Transaction $transaction, string $stream, int $version, array $events, int $now): void
     {
         match ($this->driver) {
-            // A transaction has its id before it has a position: see Horizon.
+            // A transaction takes its id before a position: see Horizon.
             Driver::Postgres => $transaction->execute('SELECT pg_current_xact_id()'),
             Driver::Mysql => $transaction->execute('UPDATE weft_event_counter SET position = LAST_INSERT_ID(position + ?)', [\count($events)]),
             Driver::Sqlite => null,
@@ -78,7 +78,7 @@ final class Storage
                 ? $transaction->execute('INSERT INTO weft_events (position, stream, version, type, schema_version, headers, body, recorded_at) VALUES (LAST_INSERT_ID() - ?, ?, ?, ?, ?, ?, ?, ?)', [--$before, ...$row])
                 : $transaction->execute('INSERT INTO weft_events (stream, version, type, schema_version, headers, body, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?)', $row);
         }
-        // A conflict shows here, where it can be given its name.
+        // A conflict occurs here, where it can be reported as such.
         $transaction->flush();
     }
 
@@ -104,7 +104,7 @@ final class Storage
             $this->horizon->mark($last, $this->database->execute('SELECT pg_current_xact_id()::text::bigint')->value());
         }
 
-        // What has kept them back is over by now more often than not.
+        // The transaction that held them back has usually ended by now.
         return $safe !== [] ? $safe : $this->horizon->within($this->look($after, $limit), $after);
     }
 
@@ -146,7 +146,7 @@ final class Storage
 
     public function owner(Connection $connection, string $name, string $value): ?string
     {
-        // In MariaDB a plain SELECT would show what was there when the transaction began.
+        // In MariaDB a plain SELECT would read the snapshot of the transaction's start.
         $lock = $this->driver === Driver::Mysql && $connection instanceof Transaction ? ' LOCK IN SHARE MODE' : '';
 
         return $connection->execute("SELECT owner FROM weft_unique_values WHERE name = ? AND value = ?{$lock}", [$name, $value])->value();
@@ -157,7 +157,7 @@ final class Storage
         return $connection->execute('DELETE FROM weft_unique_values WHERE name = ? AND value = ? AND owner = ?', [$name, $value, $owner])->affected() === 1;
     }
 
-    /** How far a projection is. */
+    /** The position of a projection. */
     public function reached(string $projection): int
     {
         return $this->database->execute('SELECT position FROM weft_projections WHERE name = ?', [$projection])->value() ?? 0;

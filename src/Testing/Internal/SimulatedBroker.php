@@ -11,7 +11,7 @@ use Weft\Bus\Transport\Outgoing;
 use Weft\Testing\Faults;
 
 /**
- * Writes down what is published, and lets go wrong what the faults say, by the dice of a seed.
+ * Records what is published and injects faults with a seeded random generator.
  *
  * @internal
  */

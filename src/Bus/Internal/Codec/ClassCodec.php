@@ -13,7 +13,7 @@ namespace Weft\Bus\Internal\Codec;
  */
 final class ClassCodec
 {
-    /** Cloned for each message, which is the cheapest way to an object; null where the class wants to know of clones. */
+    /** Cloned for each message, which is the cheapest way to create an object; null where the class has a __clone(). */
     private readonly ?object $prototype;
 
     /** @var non-empty-list<\Closure(object, array): void> one per class of the hierarchy */

@@ -10,7 +10,7 @@ use Weft\Bus\MessageType;
 use Weft\Bus\Version;
 
 /**
- * All message classes this process knows, by class and by the name they travel under.
+ * The message classes of this process, by class and by type name.
  *
  * @internal
  */
@@ -39,7 +39,7 @@ final class Codec
         return $this->byClass[$class] ?? $this->learn($class);
     }
 
-    /** Only classes that were named in the program are found: nothing from the wire is ever loaded. */
+    /** Only registered classes are found: a message never loads a class. */
     public function ofType(string $type): ?MessageClass
     {
         return $this->byType[$type] ?? null;

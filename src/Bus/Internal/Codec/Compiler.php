@@ -10,7 +10,7 @@ use Weft\Bus\InvalidMessageClassError;
 use Weft\Bus\KeyRing;
 
 /**
- * Reads message classes once and compiles how they are coded.
+ * Analyses message classes once and compiles their codecs.
  *
  * @internal
  */
@@ -100,7 +100,7 @@ final class Compiler
 
     private static function isSkipped(\ReflectionProperty $property): bool
     {
-        // A virtual property (PHP 8.4) is computed from others and holds nothing itself.
+        // A virtual property (PHP 8.4) is computed and stores nothing.
         return $property->isStatic() || (\method_exists($property, 'isVirtual') && $property->isVirtual());
     }
 
@@ -182,7 +182,7 @@ final class Compiler
     private function instance(string $class): Instance
     {
         try {
-            // Looked at now, so that a mistake deep inside shows at registration.
+            // Resolved now, so that a mistake in a nested class is reported at registration.
             if (!isset($this->seen[$class])) {
                 $this->shape($class);
             }
@@ -216,7 +216,7 @@ final class Compiler
         return $nullable ? new Optional($type) : $type;
     }
 
-    /** The type that @var, or @param of a promoted parameter, gives an array. */
+    /** The element type of an array from @var, or @param of a promoted parameter. */
     private static function documented(\ReflectionProperty $property, ?\ReflectionParameter $parameter): ?string
     {
         $comments = [[(string) $property->getDocComment(), '@(?:phpstan-|psalm-)?var\s+']];

@@ -15,13 +15,13 @@ use Weft\Bus\OrderedBy;
 use Weft\Bus\Priority;
 
 /**
- * What a message class says of how its messages are to be treated, as headers: whoever receives one need not decode it to know.
+ * Priority, expiry, order and fairness of a message class, as headers, so that a receiver need not decode the message to read them.
  *
  * @internal
  */
 final class DeliveryPolicy
 {
-    /** Longest key that is kept as it is, see {@see Identifier::fit()}. */
+    /** Longest key that is stored unchanged, see {@see Identifier::fit()}. */
     private const KEY_BYTES = 150;
 
     /**

@@ -7,9 +7,8 @@ namespace Weft\Bus\Internal\Codec;
 use Weft\Bus\KeyRing;
 
 /**
- * A value that is encrypted by itself: `weft2:<key id>:<nonce and ciphertext in base 64>`. The type and the id of the message
- * and the name of the property are authenticated with it, so that it cannot be moved to another one. Of `weft1`, the format before, only the
- * property is.
+ * An encrypted value: `weft2:<key id>:<nonce and ciphertext in base 64>`. Type and id of the message and the name of the property are
+ * authenticated with it, so that it cannot be moved to another one. The older format `weft1` authenticates only the property.
  *
  * @internal
  */
@@ -61,7 +60,7 @@ final class EncryptedValue implements Type
         return $this->inner->decode(\json_decode($plain, true));
     }
 
-    /** What is authenticated with the value. */
+    /** The associated data. */
     private function bound(string $format): string
     {
         return $format === self::BEFORE ? $this->property : \implode("\0", [$format, $this->binding->type, $this->binding->id, $this->property]);

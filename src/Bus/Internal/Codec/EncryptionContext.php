@@ -5,15 +5,15 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 /**
- * The message whose properties are being coded: what is encrypted is bound to it, also within the objects it holds.
+ * The message whose properties are being encoded or decoded. Encrypted values are bound to it, also in nested objects.
  *
  * @internal
  */
 final class EncryptionContext
 {
-    /** Name of the type, as it travels. */
+    /** Its type name. */
     public string $type = '';
 
-    /** Empty where there is none. */
+    /** Empty without an id. */
     public string $id = '';
 }

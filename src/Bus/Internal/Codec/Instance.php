@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 /**
- * An object of one class, compiled when first needed, so that a class may contain itself.
+ * An object of one class. Compiled on first use, so that a class may contain itself.
  *
  * @internal
  */
@@ -38,7 +38,7 @@ final class Instance implements Type
 
     public function encode(mixed $value): mixed
     {
-        // Exactly the class: what a subclass adds would be lost without a word.
+        // Exactly the class: properties of a subclass would be lost silently.
         if (!\is_object($value) || $value::class !== $this->class) {
             throw MismatchException::of($this->name(), $value);
         }
@@ -56,7 +56,7 @@ final class Instance implements Type
     public function schema(): string|array
     {
         if (isset(self::$describing[$this->class])) {
-            // It contains itself.
+            // A class that contains itself.
             return ['object' => '…'];
         }
         self::$describing[$this->class] = true;

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 /**
- * Finds what json_encode() refused in a message that was ready for it. It says only that there is something.
+ * Finds the value that json_encode() refused.
  *
  * @internal
  */

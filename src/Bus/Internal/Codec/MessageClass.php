@@ -9,18 +9,18 @@ use Weft\Bus\MessageDecodingException;
 use Weft\Bus\MessageEncodingException;
 
 /**
- * One message class: its name on the wire and its coding as JSON.
+ * The type name and codec of a message class.
  *
  * @internal
  */
 final class MessageClass
 {
-    /** json_decode() takes one level less than json_encode() writes with the same number. */
+    /** json_decode() accepts one level less than json_encode() with the same number. */
     private const DEPTH = 511;
 
     private const FLAGS = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION;
 
-    /** The first handler it has here. */
+    /** Its first handler in this process. */
     public ?Handler $handler = null;
 
     /** @param class-string $class */

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 /**
- * A value does not fit its type; the path is put together on the way out, so that the good case pays nothing for it.
+ * A value does not match its type. The path is built while the exception propagates, so that valid messages pay nothing.
  *
  * @internal
  */
@@ -38,7 +38,7 @@ final class MismatchException extends \Exception
         return $this;
     }
 
-    /** JSON path of the offending value; the middle of one over 200 bytes is left out. */
+    /** JSON path of the offending value; the middle of a path over 200 bytes is omitted. */
     public function path(): string
     {
         return \strlen($this->path) <= 200
@@ -46,7 +46,7 @@ final class MismatchException extends \Exception
             : '$' . \mb_strcut($this->path, 0, 99) . '…' . \mb_strcut($this->path, \strlen($this->path) - 99);
     }
 
-    /** The segment of a list index or map key; keys of maps come from the payload and are not repeated. */
+    /** The path segment of a list index or map key; keys of maps come from the payload and are not shown. */
     public static function segment(int|string $key): string
     {
         return \is_int($key) ? "[{$key}]" : '[*]';

@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 /**
- * `mixed`: null, scalars and arrays of them, as JSON has them.
+ * `mixed`: null, scalars and arrays of these, as in JSON.
  *
  * @internal
  */
 final class MixedType implements Type
 {
-    /** As deep as json_decode() reads. */
+    /** The depth that json_decode() accepts. */
     private const MAX_DEPTH = 512;
 
     public function decode(mixed $value): mixed

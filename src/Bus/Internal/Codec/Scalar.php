@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 /**
- * The four scalars. An int widens to float, as PHP itself allows; nothing else is converted.
+ * The four scalar types. A float accepts an int, as in PHP; nothing else is converted.
  *
  * @internal
  */
@@ -51,10 +51,7 @@ enum Scalar: string implements Type
         return $this->value;
     }
 
-    /**
-     * Whether a typed property refuses exactly what this type refuses, so that assigning is check enough.
-     * A float property would take INF, which is what json_decode() makes of 1e999.
-     */
+    /** Whether a typed property refuses exactly what this type refuses, so that assigning is a sufficient check. */
     public function isCheckedByEngine(): bool
     {
         return $this !== self::Float;

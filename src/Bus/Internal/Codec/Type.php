@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 /**
- * How values of one PHP type cross as JSON.
+ * Encodes and decodes values of one PHP type.
  *
  * @internal
  */
@@ -26,6 +26,6 @@ interface Type
     /** @return string|array<string, mixed> what the JSON looks like, the same for types that read and write the same */
     public function schema(): string|array;
 
-    /** The type as a reader of an error message knows it. */
+    /** The type as shown in error messages. */
     public function name(): string;
 }

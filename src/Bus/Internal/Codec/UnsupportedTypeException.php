@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Codec;
 
 /**
- * A property's type cannot cross; the message completes "property $x …".
+ * The type of a property cannot be encoded; the message completes "property $x …".
  *
  * @internal
  */

@@ -15,8 +15,8 @@ use function Weft\detach;
 use function Weft\shield;
 
 /**
- * Acknowledgements and what is given back, on their way to the server: whatever comes while one statement is under way is the next
- * one. While the server is away they wait; if it takes the consumers for dead meanwhile, they are void.
+ * Sends acknowledgements and requeues in batches: what arrives while a statement is running goes into the next one. They wait while
+ * the server is unavailable; if it considers the consumers dead meanwhile, they are void.
  *
  * @internal
  */
@@ -31,12 +31,12 @@ final class AckBatcher
     /** @var array<int, list<int>> */
     private array $returns = [];
 
-    /** Carries them to the server; one that was cancelled before it began has done nothing. */
+    /** Sends the batches. A task that was cancelled before it began has done nothing. */
     private ?Task $worker = null;
-    /** Consumers that wait in {@see close()}. */
+    /** Tasks that wait in {@see close()}. */
     private int $closing = 0;
 
-    /** What no waiting helps against. */
+    /** A failure that waiting does not resolve. */
     public PoolException|SqlException|null $failure = null;
 
     private readonly Wakeup $idle;
@@ -68,7 +68,7 @@ final class AckBatcher
         return [...$this->acks[$consumer] ?? [], ...$this->returns[$consumer] ?? []];
     }
 
-    /** Waits until everything is settled, but not for a server that is away. */
+    /** Waits until everything is settled, but not for an unavailable server. */
     public function close(): void
     {
         $this->closing++;
@@ -87,7 +87,7 @@ final class AckBatcher
     private function begin(): void
     {
         if (!$this->isWorking()) {
-            // Detached: no handler should wait for it.
+            // Detached, so that no handler waits for it.
             $this->worker = detach(fn() => shield($this->work(...)));
         }
     }
@@ -130,7 +130,7 @@ final class AckBatcher
         $consumer = \array_key_first($isAck ? $this->acks : $this->returns);
         $ids = $isAck ? $this->acks[$consumer] : $this->returns[$consumer];
         $isAck ? $this->store->delete($consumer, $ids) : $this->store->giveBack($consumer, $ids);
-        // Others may have come meanwhile.
+        // Others may have been added meanwhile.
         if ($isAck) {
             $this->acks[$consumer] = \array_slice($this->acks[$consumer], \count($ids));
             $this->acks = \array_filter($this->acks);

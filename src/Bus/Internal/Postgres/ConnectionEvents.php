@@ -9,7 +9,7 @@ use Psr\Log\LogLevel;
 use Weft\Bus\Internal\Wakeup;
 
 /**
- * What a log should know of the connection to the broker, until somebody writes it down.
+ * Connection events of the broker, until they are logged.
  *
  * @internal
  */

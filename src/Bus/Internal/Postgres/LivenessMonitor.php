@@ -14,13 +14,13 @@ use function Weft\delay;
 use function Weft\detach;
 
 /**
- * Looks once a second, while there are consumers here, whether their session still lives and which of all consumers are dead.
+ * Checks once a second, while this process has consumers, whether their liveness session is alive and which consumers are dead.
  *
  * @internal
  */
 final class LivenessMonitor
 {
-    /** Seconds between two looks, a quarter more or less. */
+    /** Seconds between two checks, plus or minus a quarter. */
     private const INTERVAL = 1.0;
 
     private ?Task $task = null;
@@ -65,7 +65,7 @@ final class LivenessMonitor
             } catch (PoolException | SqlException $exception) {
                 DatabaseOutage::isOne($exception) || $this->notices->warn('Dead consumers could not be detected: {error}', ['error' => $exception->getMessage()]);
             }
-            // At random, so that the processes do not look all at once.
+            // With jitter, so that the processes do not check at the same time.
             delay(Jitter::around(self::INTERVAL, 0.25));
         }
     }

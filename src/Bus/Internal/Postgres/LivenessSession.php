@@ -13,39 +13,36 @@ use Weft\Sql\Transaction;
 use function Weft\shield;
 
 /**
- * Says that consumers of this process live: an open transaction that holds an advisory lock for each of them. It reads and writes
- * nothing, so it keeps no vacuum from its work. PostgreSQL lets go of the locks as soon as the connection is gone: at once
- * when its process is, and after {@see SILENCE} when its machine or the network is.
+ * Shows that the consumers of this process are alive: an open transaction with an advisory lock per consumer. It reads and writes nothing,
+ * so it does not hold back vacuum. PostgreSQL releases the locks when the connection ends: immediately with the process, and after
+ * {@see SILENCE} with its machine or network.
  *
  * @internal
  */
 final class LivenessSession
 {
-    /** Seconds, about, after which the server gives up a connection from which nothing comes. */
+    /** Seconds, approximately, after which the server ends a silent connection. */
     public const SILENCE = 20.0;
 
-    /** The locks of one broker: whoever has another schema in the same database has other ones. */
+    /** Locks are specific to a broker: another schema in the same database has others. */
     private const LOCK = "(('weft_consumers'::regclass::oid::bigint & 2147483647)::int)";
 
-    /** When the server asks whether somebody is still there. */
+    /** Keepalive of the server. */
     private const SETTINGS = [
         'SET LOCAL tcp_keepalives_idle = 10',
         'SET LOCAL tcp_keepalives_interval = 3',
         'SET LOCAL tcp_keepalives_count = 3',
     ];
 
-    /**
-     * Comes last in each round trip: a statement that reads keeps its snapshot, and with it the rows that others delete, until the next
-     * one is there.
-     */
+    /** Sent last in each round trip: a statement that reads keeps its snapshot, and with it deleted rows, until the next one. */
     private const RELEASE = 'SET LOCAL idle_in_transaction_session_timeout = 0';
 
     private ?Transaction $session = null;
 
-    /** Counts the sessions: locks of an earlier one are gone, and with them what their consumers had taken. */
+    /** Counts sessions: the locks of an earlier session are released, and with them the messages of its consumers. */
     private int $number = 0;
 
-    /** A transaction is one task's at a time. */
+    /** Only one task at a time uses the transaction. */
     private readonly Mutex $turn;
 
     public function __construct(private readonly Database $database)
@@ -53,14 +50,14 @@ final class LivenessSession
         $this->turn = new Mutex();
     }
 
-    /** The session whose locks count; 0 while there is none. */
+    /** The current session; 0 while there is none. */
     public function session(): int
     {
         return $this->session?->isOpen() === true ? $this->number : 0;
     }
 
     /**
-     * Enters a consumer of a queue.
+     * Registers a consumer of a queue.
      *
      * @return int its id
      * @throws SqlException
@@ -69,17 +66,17 @@ final class LivenessSession
     {
         return shield(function () use ($queue): int {
             do {
-                // Outside of the session: a number from a sequence may give the transaction an id, and that keeps vacuum from its work.
+                // Outside of the session: a sequence may assign a transaction id, which holds back vacuum.
                 $id = $this->database->execute("SELECT nextval('weft_consumer_numbers')::int")->value();
             } while (!$this->turn->synchronized(fn(): bool => $this->lock($id)));
-            // Only now may others see it: without its lock it would count as dead.
+            // After its lock, without which others would consider it dead.
             $this->database->execute('INSERT INTO weft_consumers (id, queue_id) VALUES (?, ?)', [$id, $queue]);
 
             return $id;
         });
     }
 
-    /** Asks whether the session still lives; {@see session()} says it afterwards. */
+    /** Checks whether the session is alive; {@see session()} returns the result. */
     public function check(): void
     {
         try {
@@ -94,7 +91,7 @@ final class LivenessSession
         }
     }
 
-    /** Gives up all locks. */
+    /** Releases all locks. */
     public function leave(): void
     {
         $session = $this->session;

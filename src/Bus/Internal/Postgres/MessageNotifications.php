@@ -20,10 +20,9 @@ use function Weft\detach;
 use function Weft\shield;
 
 /**
- * When to look whether there are messages: at once after what this process did, on a notification of another one, and now and then
- * in any case.
+ * Decides when to query for messages: immediately after changes by this process, on notifications of other processes, and periodically.
  *
- * A notification is a hint and travels in a transaction of its own: PostgreSQL lets those that notify commit one after the other.
+ * A notification is a hint in a transaction of its own: PostgreSQL serialises commits with notifications.
  *
  * @internal
  */
@@ -31,14 +30,14 @@ final class MessageNotifications
 {
     private const CHANNEL = 'weft_messages';
 
-    /** Seconds between two looks while notifications come, and while they do not. */
+    /** Seconds between two queries with notifications, and without. */
     private const TICK = 1.0;
     private const TICK_ALONE = 0.05;
 
-    /** Seconds in which what several have put into queues becomes one notification. */
+    /** Seconds in which several publishes share one notification. */
     private const TOGETHER = 0.002;
 
-    /** Seconds before it is tried again to listen. */
+    /** Seconds before listening is tried again. */
     private const PAUSE = 1.0;
 
     private readonly Wakeup $arrival;
@@ -54,7 +53,7 @@ final class MessageNotifications
         $this->own = \bin2hex(\random_bytes(8));
     }
 
-    /** From now on somebody waits. */
+    /** A consumer starts. */
     public function begin(): void
     {
         $this->listening ??= detach($this->listen(...));
@@ -68,7 +67,7 @@ final class MessageNotifications
         $this->listener = null;
     }
 
-    /** Goes into {@see wait()}, so that what came in between is not missed. */
+    /** Passed to {@see wait()}, so that no change in between is missed. */
     public function generation(): int
     {
         return $this->arrival->generation;
@@ -81,18 +80,18 @@ final class MessageNotifications
         $this->arrival->wait($until === null ? $tick : \min($until, $tick), $generation);
     }
 
-    /** This process has room for more, or stops. */
+    /** This process has capacity for more messages, or stops. */
     public function wake(): void
     {
         $this->arrival->notify();
     }
 
-    /** Something was put into a queue: others may wait for it. */
+    /** Messages were published: other processes may wait for them. */
     public function announce(): void
     {
         $this->wake();
         if (current() === null) {
-            // Without a loop nothing goes on beside the caller.
+            // Without an event loop nothing runs beside the caller.
             $this->tell();
 
             return;
@@ -121,7 +120,7 @@ final class MessageNotifications
                 $transaction->notify(self::CHANNEL, $this->own);
             });
         } catch (PoolException | SqlException) {
-            // Whoever waits looks after a second.
+            // Consumers query after a second.
         }
     }
 

@@ -7,7 +7,7 @@ namespace Weft\Bus\Internal\Postgres;
 use Weft\Bus\Transport\Outgoing;
 
 /**
- * Messages that somebody waits for.
+ * Messages whose publisher waits for them.
  *
  * @internal
  */

@@ -24,14 +24,14 @@ use function Weft\shield;
 /** @internal */
 final class PostgresConsumer implements TransactionalConsumer
 {
-    /** Seconds between two attempts to reach a server that is away. */
+    /** Seconds between two attempts to reach an unavailable server. */
     private const FIRST_PAUSE = 0.05;
     private const LONGEST_PAUSE = 2.0;
 
-    /** What was settled before, or is another's: neither a message nor a consumer has the number 0. */
+    /** Already settled, or owned by another consumer: no message and no consumer has the number 0. */
     private const NOBODYS = [0, 0];
 
-    /** Its id on the server, in the session in which it was entered. */
+    /** Its id on the server, in the liveness session in which it was registered. */
     private int $id = 0;
     private int $session = 0;
 
@@ -47,10 +47,10 @@ final class PostgresConsumer implements TransactionalConsumer
 
     private int $lastTag = 0;
 
-    /** Whether there was something the last time. */
+    /** Whether the last query found messages. */
     private bool $probably = true;
 
-    /** Whether messages may have been taken and the answer was lost. */
+    /** Whether messages may have been taken and the result was lost. */
     private bool $isUnsure = false;
 
     private bool $away = false;
@@ -172,10 +172,10 @@ final class PostgresConsumer implements TransactionalConsumer
         shield(function (): void {
             $this->settlements->close();
             try {
-                // Also of a session that is over: somebody else may not have noticed yet.
+                // Also after the session has ended, which others may not have noticed.
                 $this->id === 0 || $this->store->release($this->id);
             } catch (PoolException | SqlException) {
-                // The lock goes with the session, and then others give back what it had.
+                // The lock ends with the session, and other processes then release its messages.
             }
             $this->arrivals->announce();
         });
@@ -226,7 +226,7 @@ final class PostgresConsumer implements TransactionalConsumer
         if ($this->isUnsure) {
             $this->store->giveBackUnknown($this->id, [...\array_column($this->unsettled, 0), ...$this->settlements->of($this->id)]);
         }
-        // Only a look, as long as there was nothing the last time.
+        // Only a cheap check while the queue is empty.
         if (!$this->probably && !$this->store->queues->hasReady($this->queue)) {
             $this->isUnsure = false;
 
@@ -261,7 +261,7 @@ final class PostgresConsumer implements TransactionalConsumer
             return;
         }
         unset($this->unsettled[$delivery->tag]);
-        // Not for every place that is free: messages are taken several at a time.
+        // Not for every free slot: messages are taken in batches.
         if (\count($this->unsettled) === $this->prefetch - \max(1, $this->prefetch >> 2)) {
             $this->arrivals->wake();
         }

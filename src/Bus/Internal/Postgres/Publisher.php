@@ -15,14 +15,13 @@ use Weft\Sql\Transaction;
 use function Weft\shield;
 
 /**
- * Puts messages into the table. What several tasks publish while one statement is under way goes with the next one, so that they share
- * a commit.
+ * Inserts messages. What several tasks publish while a statement is running goes into the next one.
  *
  * @internal
  */
 final class Publisher
 {
-    /** Messages of one transaction. */
+    /** Messages per transaction. */
     private const BATCH = 1000;
 
     /** @var list<PendingPublish> */
@@ -142,7 +141,7 @@ final class Publisher
             $this->store->insertAll($messages);
         } catch (\Throwable $thrown) {
             if (\count($publications) > 1) {
-                // Whoever is to blame fails alone.
+                // A batch that fails is repeated one by one, so that only the cause fails.
                 foreach ($publications as $publication) {
                     $this->insert([$publication]);
                 }

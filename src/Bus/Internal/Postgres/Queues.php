@@ -14,13 +14,13 @@ use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 
 /**
- * The queues of the broker: their numbers, what is bound to them, and how much is in them.
+ * The queues of the broker: their ids, bindings and depths.
  *
  * @internal
  */
 final class Queues
 {
-    /** Connections of a pool that may all turn out to be lost. */
+    /** Connections of a pool that may all have been lost. */
     public const POOLED = 8;
 
     /** @var array<string, true> types that have a queue; bindings are never taken away */
@@ -34,7 +34,7 @@ final class Queues
         $this->database->transaction(static function (Transaction $transaction) use ($queue, $types): void {
             $transaction->execute("SELECT pg_advisory_xact_lock(hashtext('weft tables'))");
             foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
-                // The smallest that is free: queues for replies come and go.
+                // The smallest free id: reply queues come and go.
                 $transaction->execute('INSERT INTO weft_queues (id, name) SELECT coalesce((SELECT min(f.id) FROM (SELECT 1 AS id UNION ALL SELECT id + 1 FROM weft_queues) f
                     WHERE NOT EXISTS (SELECT 1 FROM weft_queues q WHERE q.id = f.id)), 1), ?
                     WHERE NOT EXISTS (SELECT 1 FROM weft_queues WHERE name = ?)', [$name, $name]);
@@ -44,7 +44,7 @@ final class Queues
         });
     }
 
-    /** Deletes a queue, its dead letters and everything in them. */
+    /** Deletes a queue, its dead-letter queue and all messages in them. */
     public function drop(string $queue): void
     {
         foreach ([$queue, DeadLetters::queueOf($queue)] as $name) {
@@ -81,7 +81,7 @@ final class Queues
         return null;
     }
 
-    /** Whether there is something nobody has taken; writes nothing. */
+    /** Whether a message is ready; writes nothing. */
     public function hasReady(int $queue): bool
     {
         return $this->ask('SELECT EXISTS (SELECT 1 FROM weft_messages WHERE id >= ? AND id < ? AND consumer_id IS NULL ORDER BY id LIMIT 1)', self::range($queue));

@@ -18,7 +18,7 @@ use Weft\Sql\Transaction;
  */
 final class Schema
 {
-    /** Bits of the running number, and of the number with the priority in front of it. */
+    /** Bits of the sequence number, and of the number including the priority. */
     public const NUMBER_BITS = 40;
     public const QUEUE_BITS = 44;
 
@@ -32,7 +32,7 @@ final class Schema
             type TEXT COLLATE "C" NOT NULL, queue_id INT NOT NULL REFERENCES weft_queues ON DELETE CASCADE, PRIMARY KEY (type, queue_id))',
         'CREATE SEQUENCE IF NOT EXISTS weft_message_numbers MAXVALUE 1099511627775',
         'CREATE SEQUENCE IF NOT EXISTS weft_consumer_numbers AS INT CYCLE',
-        // Vacuum as often as the rows it has to look at are many, and not only once a fifth of all is dead.
+        // Vacuums after a fixed number of dead rows, not after a fifth of the table.
         'CREATE TABLE IF NOT EXISTS weft_messages (
             id BIGINT PRIMARY KEY, consumer_id INT, redelivered BOOLEAN NOT NULL DEFAULT FALSE, type TEXT NOT NULL, headers TEXT NOT NULL, body BYTEA NOT NULL)
             WITH (fillfactor = 80, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)',
@@ -41,7 +41,7 @@ final class Schema
             WITH (fillfactor = 50, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_scale_factor = 0)',
     ];
 
-    /** An account that may not make tables can use those that are there. */
+    /** An account without the permission to create tables can use existing ones. */
     public static function ensure(Database $database): void
     {
         if ($database->execute("SELECT to_regclass('weft_consumers') IS NOT NULL")->value()) {

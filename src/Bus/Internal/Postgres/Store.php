@@ -16,17 +16,17 @@ use Weft\Sql\SqlException;
 use Weft\Sql\Transaction;
 
 /**
- * Statements on the messages of the broker, and on the consumers that have taken them.
+ * Statements on messages and on the consumers that own them.
  *
  * @internal
  */
 final class Store
 {
-    /** Messages and bytes of one INSERT. */
+    /** Messages and bytes per INSERT. */
     private const ROWS = 1000;
     private const BYTES = 4 << 20;
 
-    /** A number is given to each row after they are sorted. */
+    /** Rows are numbered after sorting. */
     private const INSERT = 'INSERT INTO weft_messages (id, type, headers, body) SELECT (m.queue_id::bigint << ' . Schema::QUEUE_BITS . ') + (m.rank << '
         . Schema::NUMBER_BITS . ") + nextval('weft_message_numbers'), m.type, m.headers, m.body FROM ";
 
@@ -34,7 +34,7 @@ final class Store
 
     private const INSERT_ROUTED = self::INSERT . '(SELECT r.*, b.queue_id FROM ' . self::ROWS_GIVEN . ' JOIN weft_bindings b ON b.type = r.type ORDER BY r.place) m';
 
-    /** The queue is not deleted before the messages are there to be deleted with it. */
+    /** Locks the queue, so that it is not deleted concurrently without these messages. */
     private const INSERT_INTO = 'WITH q AS MATERIALIZED (SELECT id FROM weft_queues WHERE name = ? FOR SHARE) '
         . self::INSERT . '(SELECT q.id AS queue_id, r.* FROM q, ' . self::ROWS_GIVEN . ' ORDER BY r.place) m';
 
@@ -51,10 +51,7 @@ final class Store
             FROM (SELECT min(id) AS first, max(id) AS last FROM ready HAVING count(*) > 0) t WHERE c.id = ?::int)
         SELECT id, type, headers, body, redelivered FROM taken ORDER BY id';
 
-    /**
-     * Fails when the message is somebody else's by now, and takes the transaction along: whoever lost it must not commit an effect
-     * that another has had. A text that is no number is the one way to raise an error with a text of our own.
-     */
+    /** Fails, and with it the transaction, if another consumer owns the message by now. */
     private const SETTLE = "WITH gone AS (DELETE FROM weft_messages WHERE id = ? AND consumer_id = ?::int RETURNING 1)
         SELECT CASE count(*) WHEN 1 THEN 0 ELSE ('the message belongs to another consumer, rows: ' || count(*))::int END FROM gone";
 
@@ -85,7 +82,7 @@ final class Store
     }
 
     /**
-     * Publishes to every queue that is bound.
+     * Publishes to all bound queues.
      *
      * @param list<Outgoing> $messages
      */
@@ -97,7 +94,7 @@ final class Store
     }
 
     /**
-     * The same, all of them or none.
+     * The same for all messages or none.
      *
      * @param list<Outgoing> $messages
      */
@@ -178,13 +175,13 @@ final class Store
         );
     }
 
-    /** The transaction fails when the message is another consumer's by now. */
+    /** The transaction fails if another consumer owns the message by now. */
     public function settleIn(Transaction $transaction, int $consumer, int $id): void
     {
         $transaction->execute(self::SETTLE, [$id, $consumer]);
     }
 
-    /** Gives all that a consumer has to others, and forgets it. */
+    /** Releases all messages of a consumer and deletes it. */
     public function release(int $consumer): void
     {
         $this->lazily(static fn(Transaction $transaction) => self::releaseIn($transaction, [$consumer]));
@@ -259,7 +256,7 @@ final class Store
         return $this->identity ??= self::identityOf($this->database);
     }
 
-    /** The same for two connections exactly if they reach the same tables of the same running server. */
+    /** Equal for two connections if they reach the same tables of the same running server. */
     private static function identityOf(Database $database): string
     {
         return (string) $database->execute("SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), current_database(), to_regclass('weft_messages')::oid)")->value();

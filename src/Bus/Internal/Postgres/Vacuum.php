@@ -12,8 +12,8 @@ use Weft\Sql\SqlException;
 use function Weft\detach;
 
 /**
- * Keeps the messages' table small. Autovacuum looks once a minute, in which a busy queue leaves a million dead rows; so whoever
- * acknowledges vacuums after so many, one process at a time.
+ * Keeps the table of messages small. Autovacuum runs once a minute, in which a busy queue leaves a million dead rows. Each process
+ * therefore vacuums after a number of acknowledgements, one process at a time.
  *
  * @internal
  */
@@ -38,10 +38,10 @@ final class Vacuum
     private function run(): void
     {
         try {
-            // Whoever finds another one at it passes: SKIP_LOCKED. Shortening the file would lock out everybody else.
+            // SKIP_LOCKED: another process is vacuuming. Truncating the file would lock out all others.
             $this->database->execute('VACUUM (SKIP_LOCKED, TRUNCATE FALSE) weft_messages');
         } catch (PoolException | SqlException) {
-            // An account that does not own the table leaves it to autovacuum; a server that is away has other worries.
+            // Autovacuum does it for an account that does not own the table; an unavailable server needs no vacuum now.
         }
     }
 }

@@ -10,8 +10,7 @@ use Weft\Bus\Internal\Wakeup;
 use Weft\Bus\Transport\Delivery;
 
 /**
- * Consumers of one queue that are one to who uses them: AMQP lets each have 65,535 messages at most. Messages do not come in the order
- * of the queue.
+ * Several consumers of one queue, used as one: AMQP limits the prefetch of each to 65,535. Messages do not arrive in queue order.
  *
  * @internal
  */
@@ -19,7 +18,7 @@ final class CombinedConsumer implements RemoteConsumer
 {
     private bool $stopped = false;
 
-    /** Whose messages are taken first the next time. */
+    /** The consumer whose messages are taken first next time. */
     private int $first = 0;
 
     /**
@@ -102,7 +101,7 @@ final class CombinedConsumer implements RemoteConsumer
         return $deliveries;
     }
 
-    /** Tags are of a channel: two consumers have the same ones. */
+    /** Tags are unique per channel only. */
     private static function tagged(Delivery $delivery, int $tag): Delivery
     {
         return new Delivery($tag, $delivery->type, $delivery->body, $delivery->headers, $delivery->redelivered, $delivery->extra);

@@ -11,7 +11,7 @@ use Weft\Native\AmqpConnection;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
- * The life of one connection as lines of a log.
+ * Logs the events of one connection.
  *
  * @internal
  */

@@ -18,22 +18,22 @@ use Weft\Runtime\Internal\Scheduler;
 use function Weft\shield;
 
 /**
- * Messages that wait in queues of RabbitMQ, without a plugin.
+ * Delayed messages in queues of RabbitMQ, without a plugin.
  *
- * A delay is a number of {@see UNIT}s, written in octal. For each value of each digit there is a queue in which everything waits for just
- * as long: so nothing waits behind something that waits longer, which is how a queue with different times to live goes wrong. The
- * routing key is the digits, highest first, and where the message goes at the end; topic exchanges look at one digit each, and a
- * message whose time in a queue is over falls into the exchange of the next lower digit. Bits would need fewer queues, but routing costs
- * the broker more than anything else here, by words of the key and by exchanges passed.
+ * A delay is a number of {@see UNIT}s, written in octal. For each value of each digit there is a queue with that time to live. All
+ * messages of a queue wait equally long, so none waits behind one with a longer delay, the flaw of a queue with mixed times to live. The
+ * routing key consists of the digits, highest first, and the destination. A topic exchange matches one digit; a message that expires goes to
+ * the exchange of the next lower digit. Binary digits would need fewer queues, but routing is the main cost for the broker, by words of the
+ * key and by exchanges passed.
  *
  * @internal
  */
 final class DelayQueues implements DelayStore
 {
-    /** Seconds. DelayStore are rounded up to it. */
+    /** Seconds. Delays are rounded up to it. */
     public const UNIT = 0.032;
 
-    /** Digits of the longest delay: 49 days, which is also about the longest time to live that RabbitMQ takes. */
+    /** Digits of the longest delay: 49 days, which is also about the longest time to live of RabbitMQ. */
     public const LEVELS = 9;
 
     private const BASE = 8;
@@ -108,12 +108,12 @@ final class DelayQueues implements DelayStore
         }
         $digits = \decoct($units);
         $this->isDeclared || $this->turn->synchronized($this->declare(...));
-        // It enters at its first digit: those before are all zero.
+        // It enters at its first non-zero digit.
         $key = \implode('.', \str_split(\str_pad($digits, self::LEVELS, '0', \STR_PAD_LEFT))) . ".{$target}";
         $this->publisher->publishVia(self::exchange(\strlen($digits) - 1), $key, $message);
     }
 
-    /** Makes exchanges and queues, once. */
+    /** Declares exchanges and queues, once. */
     private function declare(): void
     {
         if ($this->isDeclared) {
@@ -158,7 +158,7 @@ final class DelayQueues implements DelayStore
         return "weft.delay.{$level}";
     }
 
-    /** One word of a routing key, whatever characters the type has. */
+    /** One word of a routing key, whatever characters the type contains. */
     private static function toType(string $type): string
     {
         return 't' . \hash('xxh128', $type);

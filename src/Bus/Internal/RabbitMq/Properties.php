@@ -28,10 +28,10 @@ final class Properties
         Header::CONTENT_TYPE => 'contentType',
     ];
 
-    /** What a foreign sender may set and a dead letter keeps as it is. */
+    /** Properties of foreign senders that a dead letter keeps. */
     private const KEPT = ['contentEncoding' => true, 'replyTo' => true, 'appId' => true, 'timestamp' => true];
 
-    /** What must not be sent again as a property. */
+    /** Properties that must not be published again. */
     private const TOLD = ['expiration' => Header::EXPIRATION, 'userId' => Header::USER_ID];
 
     /**
@@ -43,7 +43,7 @@ final class Properties
         'x-last-death-exchange' => true, 'x-last-death-queue' => true, 'x-last-death-reason' => true, 'x-delivery-count' => true,
     ];
 
-    /** Those of the {@see NAMES} that hold an id. */
+    /** Those of the {@see NAMES} that contain an id. */
     private const IDS = [Header::MESSAGE_ID, Header::CORRELATION_ID];
 
     /**
@@ -73,7 +73,7 @@ final class Properties
         /** @var array<string, string|int> $kept */
         $kept = $extra['properties'] ?? [];
         foreach ($foreign as $name => $value) {
-            // Unless it was replaced, or left out.
+            // Unless it was replaced or removed.
             if (($headers[$name] ?? null) === self::text($value)) {
                 $headers[$name] = $value;
             }
@@ -92,7 +92,7 @@ final class Properties
     {
         [$tag, $redelivered, $exchange, $key, $body, $headers, $properties] = $fields;
         if (\is_string($headers)) {
-            // What does not follow the protocol cannot be read; the body may still be.
+            // Properties that violate the protocol are skipped; the body may be readable.
             $headers = [];
         }
         if ($headers !== []) {

@@ -20,17 +20,17 @@ use Weft\Native\AmqpPublisher;
 use Weft\Runtime\Internal\Scheduler;
 
 /**
- * Publisher over one connection, with and without confirmation.
+ * Publishes over one connection, with and without confirmation.
  *
  * @internal
  */
 final class Publisher
 {
-    /** Which of the two a message came through says its kind; the routing key is its type. */
+    /** The exchange determines the kind of a message; the routing key is its type. */
     public const COMMANDS = 'weft.commands';
     public const EVENTS = 'weft.events';
 
-    /** What publish() of the extension says when window or buffer are full. */
+    /** Returned by publish() of the extension when window or buffer are full. */
     private const FULL = -1;
 
     private ?AmqpPublisher $single = null;
@@ -146,7 +146,7 @@ final class Publisher
     }
 
     /**
-     * Keeps the window full and waits for what is outstanding only at the end.
+     * Keeps the window full and waits for outstanding confirms at the end only.
      *
      * @param iterable<Outgoing> $messages
      */
@@ -159,7 +159,7 @@ final class Publisher
         try {
             Scheduler::await($publisher->flush());
         } catch (MessageReturnedException $unroutable) {
-            // The channel has answered for everything: the next batch may use it.
+            // All confirms of the channel have arrived: the next batch may use it.
             $this->idle[] = $publisher;
             throw $unroutable;
         }
@@ -173,7 +173,7 @@ final class Publisher
         $exchange = $isCommand ? self::COMMANDS : self::EVENTS;
         $envelope = Properties::routed($message);
         if ($this->prioritises) {
-            // To the broker a message without a priority would be one of the lowest.
+            // The broker treats a message without a priority as lowest.
             $envelope[1] += ['priority' => Priority::NORMAL];
         }
 

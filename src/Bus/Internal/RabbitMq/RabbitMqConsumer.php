@@ -27,10 +27,10 @@ use function Weft\detach;
 /** @internal */
 final class RabbitMqConsumer implements RemoteConsumer
 {
-    /** Bytes of a header that is kept when not all fit. */
+    /** Bytes of a header that is kept when not all headers fit. */
     private const SHORT = 2_000;
 
-    /** Among what is extra in a delivery: which subscription it is from, unless that is the first. */
+    /** Key in a delivery's extra data: the subscription it is from, unless that is the first. */
     private const NUMBER = 'subscription';
 
     /** @var list<array> fetched by a wait that was over before they came */
@@ -85,7 +85,7 @@ final class RabbitMqConsumer implements RemoteConsumer
         try {
             $this->subscription->roundTrip();
         } catch (AmqpException) {
-            // What was on its way comes again, once there is a connection.
+            // Unacknowledged messages are redelivered when there is a connection.
         }
     }
 
@@ -100,7 +100,7 @@ final class RabbitMqConsumer implements RemoteConsumer
     public function requeue(Delivery $delivery): void
     {
         if ($this->subscription->isStream) {
-            // A log takes nothing back; what was read from it can be handled again here.
+            // A stream cannot requeue; its messages are handled again in this process.
             $this->again[] = new Delivery($delivery->tag, $delivery->type, $delivery->body, $delivery->headers, true, $delivery->extra);
             $this->arrival->notify();
         } else {
@@ -113,7 +113,7 @@ final class RabbitMqConsumer implements RemoteConsumer
         try {
             $this->bury($delivery, $headers);
         } catch (UsageError) {
-            // All headers share one frame, and those of the message may have filled it nearly up.
+            // All headers share one frame, which those of the message may almost fill.
             $this->bury($delivery, self::reduced($headers));
         }
         $this->subscription->ack($delivery->tag, self::number($delivery));
@@ -129,16 +129,16 @@ final class RabbitMqConsumer implements RemoteConsumer
         try {
             $this->subscription->cancel();
             $this->giveBack($this->fetched);
-            // What the extension has but nobody asked for yet goes to other consumers now, not when the last handler ends.
+            // Fetched messages are released to other consumers now, not when the last handler has ended.
             do {
                 $left = $this->subscription->next($this->prefetch);
                 $left = \is_int($left) ? Scheduler::await($left) : $left;
                 $this->giveBack($left);
             } while ($left !== []);
         } catch (AmqpException | TimeoutException) {
-            // Without a connection the broker gives everything back by itself.
+            // Without a connection the broker requeues everything itself.
         } catch (UsageError $error) {
-            // Whoever consumes saw the stop, had nothing to finish, and closed meanwhile: that gives everything back.
+            // The consumer was closed meanwhile, which requeues everything.
             $this->closed || throw $error;
         }
     }
@@ -155,7 +155,7 @@ final class RabbitMqConsumer implements RemoteConsumer
         try {
             $this->subscription->close();
         } catch (AmqpException | TimeoutException) {
-            // Without a connection the broker gives everything back by itself.
+            // Without a connection the broker requeues everything itself.
         }
     }
 
@@ -214,7 +214,7 @@ final class RabbitMqConsumer implements RemoteConsumer
         return $here;
     }
 
-    /** Waits in a task of its own: a wait of next() that is over must not take along what arrives at that moment. */
+    /** In its own task: cancelling a wait of next() must not lose messages that arrive at that moment. */
     private function await(int $operation): void
     {
         try {
@@ -230,7 +230,7 @@ final class RabbitMqConsumer implements RemoteConsumer
         }
     }
 
-    /** The queue is gone. What waits in it is lost to everybody; what comes from now on must find it again. */
+    /** The queue was deleted and its messages are lost; it is declared again for new ones. */
     private function reopen(ConsumerCancelledException $cancelled): void
     {
         try {

@@ -14,26 +14,26 @@ use function Weft\delay;
 use function Weft\timeout;
 
 /**
- * A consumer of the extension and, when its queue was deleted, the next one. Tags of deliveries begin anew with each, so whoever
- * settles says which one the delivery is from.
+ * A native consumer and, after its queue was deleted, the next one. Delivery tags start again with each, so callers pass the number of the
+ * consumer a delivery is from.
  *
  * @internal
  */
 final class Subscription
 {
-    /** Seconds before a queue that was deleted is declared again, so that two who disagree do not keep the broker busy. */
+    /** Seconds before a deleted queue is declared again, so that two conflicting programs do not keep the broker busy. */
     private const FIRST_PAUSE = 0.5;
     private const LONGEST_PAUSE = 10.0;
 
-    /** A queue that lived for so many seconds was not deleted again at once. */
+    /** Seconds after which a deletion counts as a new one. */
     private const CALM = 60.0;
 
-    /** Seconds for the broker's answer at the end: one that is silent must not keep a worker from ending. */
+    /** Seconds to wait for the broker when closing: a silent broker must not keep a worker from ending. */
     private const PATIENCE = 5.0;
 
     private ?AmqpConsumer $native = null;
 
-    /** Which one it is, from 1. */
+    /** The number of the consumer, from 1. */
     public int $number = 0;
 
     private float $pause = self::FIRST_PAUSE;
@@ -94,10 +94,7 @@ final class Subscription
         return $this->native()->next($max);
     }
 
-    /**
-     * Does nothing when the delivery is from before the queue was deleted, or before the connection was lost: then the broker has
-     * forgotten it, or delivers it again.
-     */
+    /** Does nothing for a delivery from before the queue was deleted or the connection was lost. */
     public function ack(int $tag, int $number): void
     {
         if ($number === $this->number) {
@@ -105,7 +102,7 @@ final class Subscription
         }
     }
 
-    /** As {@see ack()}. */
+    /** See {@see ack()}. */
     public function giveBack(int $tag, int $number): void
     {
         if ($number === $this->number) {

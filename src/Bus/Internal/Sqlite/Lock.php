@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Weft\Bus\Internal\Sqlite;
 
 /**
- * A file that is locked as long as its process lives: the kernel lets go of it however the process ends.
+ * A file that is locked while its process lives: the kernel releases the lock when the process ends in any way.
  *
  * @internal
  */
@@ -17,7 +17,7 @@ final class Lock
         private $handle,
     ) {}
 
-    /** A new lock file beside the database. */
+    /** Creates a lock file beside the database. */
     public static function create(string $database): self
     {
         $folder = "{$database}-weft";
@@ -29,7 +29,7 @@ final class Lock
             ?? throw new \RuntimeException("Cannot create a lock file in {$folder}: " . (\error_get_last()['message'] ?? ''));
     }
 
-    /** Whether the process that made the lock is gone. */
+    /** Whether the process that created the lock has ended. */
     public static function isAbandoned(string $path): bool
     {
         $lock = \is_file($path) ? self::tryOpen($path, 're') : null;

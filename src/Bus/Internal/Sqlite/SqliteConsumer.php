@@ -21,7 +21,7 @@ use function Weft\detach;
 /** @internal */
 final class SqliteConsumer implements TransactionalConsumer
 {
-    /** Seconds between two looks for consumers that died. */
+    /** Seconds between two checks for dead consumers. */
     private const CHECK_INTERVAL = 1.0;
 
     /** @var array<int, int> claim by delivery tag, of deliveries that were claimed and not settled */
@@ -160,7 +160,7 @@ final class SqliteConsumer implements TransactionalConsumer
         }
         if ($this->ahead === []) {
             $this->releaseDead();
-            // Only a look, as long as there was nothing the last time: an empty claim would wake other processes.
+            // Only a cheap check while the queue is empty: an empty claim would wake other processes.
             if (!$this->probably && !$this->store->hasReady($this->queue)) {
                 return [];
             }
@@ -199,7 +199,7 @@ final class SqliteConsumer implements TransactionalConsumer
         }
     }
 
-    /** Whoever acknowledges first deletes for all who do so meanwhile. */
+    /** The first acknowledgement deletes the rows of all that follow meanwhile. */
     private function flush(): void
     {
         if ($this->flushing) {
@@ -243,7 +243,7 @@ final class SqliteConsumer implements TransactionalConsumer
         try {
             $this->store->waitForChange();
         } catch (PoolException | SqlException) {
-            // Whatever it is, the next statement of next() says it to somebody who listens.
+            // The next statement of next() reports it.
         } finally {
             $this->watch = null;
             $this->store->arrival->notify();

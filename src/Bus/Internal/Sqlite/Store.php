@@ -30,13 +30,13 @@ use Weft\Sql\Transaction;
  */
 final class Store
 {
-    /** Running numbers of a queue; 2^40 messages, 2^23 queues. */
+    /** Sequence numbers per queue; 2^40 messages, 2^23 queues. */
     private const BITS = 40;
 
-    /** Rows of one INSERT; three parameters each, SQLite takes 32,766. */
+    /** Rows per INSERT with three parameters each; SQLite allows 32,766. */
     private const ROWS = 250;
 
-    /** Messages published in one transaction. */
+    /** Messages per transaction. */
     private const BATCH = 1000;
 
     private const SCHEMA = [
@@ -67,7 +67,7 @@ final class Store
     private const SETTLE = "DELETE FROM weft_messages WHERE id = CASE WHEN EXISTS (SELECT 1 FROM weft_messages WHERE id = ?)
         THEN ? ELSE json_extract('{}', 'another consumer has settled the message') END";
 
-    /** Woken when this process may have put something into a queue. */
+    /** Notified when this process may have published to a queue. */
     public readonly Wakeup $arrival;
 
     /** @var array<string, true> types that have a queue; bindings are never taken away */
@@ -94,7 +94,7 @@ final class Store
         return new self($database, self::fileOf($database));
     }
 
-    /** The absolute path of the database file; empty for one in memory. */
+    /** The absolute path of the database file; empty for an in-memory database. */
     public static function fileOf(Database $database): string
     {
         return (string) $database->execute("SELECT file FROM pragma_database_list WHERE name = 'main'")->value();
@@ -121,7 +121,7 @@ final class Store
         });
     }
 
-    /** Deletes a queue, its dead letters and everything in them. */
+    /** Deletes a queue, its dead-letter queue and all messages in them. */
     public function drop(string $queue): void
     {
         $this->database->transaction(static function (Transaction $transaction) use ($queue): void {
@@ -298,7 +298,7 @@ final class Store
         $this->arrival->notify();
     }
 
-    /** Whether claim() would find something; costs no write. */
+    /** Whether claim() would find a message; writes nothing. */
     public function hasReady(int $queue): bool
     {
         return (bool) $this->database->execute(
@@ -354,7 +354,7 @@ final class Store
         return (bool) $this->database->execute('SELECT EXISTS (SELECT 1 FROM weft_consumers WHERE queue_id = ?)', [$queue])->value();
     }
 
-    /** Makes everything the consumer still holds available to others. */
+    /** Releases everything that the consumer holds. */
     public function release(int $consumer): void
     {
         $this->database->transaction(static function (Transaction $transaction) use ($consumer): void {
@@ -366,7 +366,7 @@ final class Store
         $this->arrival->notify();
     }
 
-    /** Gives what dead consumers held to others. Returns whether there were any. */
+    /** Releases what dead consumers held. Returns whether there were any. */
     public function releaseAbandoned(): bool
     {
         $found = false;
@@ -380,7 +380,7 @@ final class Store
         return $found;
     }
 
-    /** Returns when another connection or process may have changed something. */
+    /** Returns when another connection or process may have changed the database. */
     public function waitForChange(): void
     {
         $this->database->waitForChange();
