@@ -317,7 +317,7 @@ final class BatchTest extends BusTestCase
         });
     }
 
-    public function testOneThatCannotBeDecodedIsParkedAndTheOthersAreHandled(): void
+    public function testOneThatCannotBeDecodedIsDeadLetteredAndTheOthersAreHandled(): void
     {
         $this->inRuntime(function (): void {
             $transport = new Memory();

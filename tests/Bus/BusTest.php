@@ -234,7 +234,7 @@ final class BusTest extends BusTestCase
         });
     }
 
-    public function testAFailedHandlerHasSentNothingAndItsMessageIsParkedWithTheError(): void
+    public function testAFailedHandlerHasSentNothingAndItsMessageIsDeadLetteredWithTheError(): void
     {
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
@@ -423,7 +423,7 @@ final class BusTest extends BusTestCase
     }
 
     /** @dataProvider unusable */
-    public function testWhatCannotBeHandledIsParkedWithItsOriginalBytes(string $type, string $body, array $headers, string $error, string $message): void
+    public function testWhatCannotBeHandledIsDeadLetteredWithItsOriginalBytes(string $type, string $body, array $headers, string $error, string $message): void
     {
         $this->inRuntime(function () use ($type, $body, $headers, $error, $message): void {
             $broker = new Memory();
@@ -533,7 +533,7 @@ final class BusTest extends BusTestCase
         });
     }
 
-    public function testAMessageThatCannotBeParkedGoesBackToTheQueue(): void
+    public function testAMessageThatCannotBeDeadLetteredGoesBackToTheQueue(): void
     {
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();
@@ -555,7 +555,7 @@ final class BusTest extends BusTestCase
         });
     }
 
-    public function testACommandNobodyHandlesCannotBeSentAndParksTheMessageWhoseHandlerSendsIt(): void
+    public function testACommandNobodyHandlesCannotBeSentAndDeadLettersTheMessageWhoseHandlerSendsIt(): void
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect('memory:')->handlers(self::storing(
@@ -715,7 +715,7 @@ final class BusTest extends BusTestCase
         yield 'SIGINT' => [2];
     }
 
-    public function testASecondSignalCancelsWhatIsInFlightAndGivesItBack(): void
+    public function testASecondSignalCancelsWhatIsInFlightAndRequeuesIt(): void
     {
         $this->inRuntime(function (): void {
             $cleaned = 0;
@@ -850,7 +850,7 @@ final class BusTest extends BusTestCase
         yield 'close, in order' => ['close', true];
     }
 
-    public function testClosingEndsConsumingAndGivesBackWhatIsInFlight(): void
+    public function testClosingEndsConsumingAndRequeuesWhatIsInFlight(): void
     {
         $this->inRuntime(function (): void {
             $logger = new RecordingLogger();

@@ -83,7 +83,7 @@ final class ClaimCheckTest extends BusTestCase
     }
 
     /** @dataProvider stores */
-    public function testOldBodiesAreForgottenAndAMessageWithoutItsBodyIsParked(string $store): void
+    public function testOldBodiesAreForgottenAndAMessageWithoutItsBodyIsDeadLettered(string $store): void
     {
         $this->inRuntime(function () use ($store): void {
             $claims = new ClaimCheck($this->store($store), threshold: 0, retention: 3600.0);
@@ -104,7 +104,7 @@ final class ClaimCheckTest extends BusTestCase
         });
     }
 
-    public function testAnotherBodyThanTheOneThatWasPutIsParkedAndSoIsAnIdWithTwoBodies(): void
+    public function testAnotherBodyThanTheOneThatWasPutIsDeadLetteredAndSoIsAnIdWithTwoBodies(): void
     {
         $this->inRuntime(function (): void {
             $store = $this->store('folder');
@@ -131,7 +131,7 @@ final class ClaimCheckTest extends BusTestCase
         });
     }
 
-    public function testAReceiverWithoutTheStoreParksTheMessageAndAStoreThatFailsFailsTheSending(): void
+    public function testAReceiverWithoutTheStoreDeadLettersTheMessageAndAStoreThatFailsFailsTheSending(): void
     {
         $this->inRuntime(function (): void {
             $broker = new Memory();
@@ -185,7 +185,7 @@ final class ClaimCheckTest extends BusTestCase
     }
 
     /** @dataProvider waysToHandle */
-    public function testAStoreThatIsAwayForAWhileParksNothing(bool $batch): void
+    public function testAStoreThatIsAwayForAWhileDeadLettersNothing(bool $batch): void
     {
         $this->inRuntime(function () use ($batch): void {
             $store = new class ($this->store('folder')) implements ClaimStore {

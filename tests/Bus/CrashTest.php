@@ -43,7 +43,7 @@ final class CrashTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function testItIsParkedAfterSoManyCrashesWhoeverHandledItAndItsNeighboursAreNot(string $kind, int $workers): void
+    public function testOnlyTheMessageThatCrashesWorkersIsDeadLettered(string $kind, int $workers): void
     {
         $this->inRuntime(function () use ($kind, $workers): void {
             $database = $this->database();

@@ -147,7 +147,7 @@ final class CronTest extends TestCase
     }
 
     /** @dataProvider mistakes */
-    public function testARuleThatIsNoneIsRefusedWithWhatIsWrong(string $rule, string $message): void
+    public function testAnInvalidRuleIsRefusedWithTheReason(string $rule, string $message): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($message);

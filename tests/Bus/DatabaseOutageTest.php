@@ -56,7 +56,7 @@ class DatabaseOutageTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function testMessagesThatAWorkerGivesBackBecauseTheInboxIsAwayAreHandledOnceByTheNext(\Closure $connect): void
+    public function testMessagesThatAWorkerRequeuesBecauseTheInboxIsAwayAreHandledOnceByTheNext(\Closure $connect): void
     {
         $this->inRuntime(function () use ($connect): void {
             $direct = $this->database();
@@ -136,7 +136,7 @@ class DatabaseOutageTest extends BusTestCase
         });
     }
 
-    public function testASharedRateThatCannotBeAskedForParksNothing(): void
+    public function testASharedRateThatCannotBeAskedForDeadLettersNothing(): void
     {
         $this->inRuntime(function (): void {
             $direct = $this->database();

@@ -115,7 +115,7 @@ final class DelayQueuesTest extends BusTestCase
         });
     }
 
-    public function testACommandThatNobodyTakesWhenItIsDueWaitsInAQueueOfItsOwn(): void
+    public function testADueCommandWithoutAQueueWaitsInTheQueueForUnroutedMessages(): void
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect(RabbitMq::connect($this->brokerDsn(), queue: RabbitMqQueue::quorum()));

@@ -102,7 +102,7 @@ class DelayTest extends BusTestCase
         });
     }
 
-    public function testWhatAHandlerPutsOffIsGoneWhenItsTransactionIs(): void
+    public function testADelayedMessageOfAHandlerIsRolledBackWithItsTransaction(): void
     {
         $this->inRuntime(function (): void {
             $database = $this->database();
@@ -211,7 +211,7 @@ class DelayTest extends BusTestCase
         });
     }
 
-    public function testWhatIsAboutToLeaveCannotBeTakenBack(): void
+    public function testAMessageThatIsBeingPublishedCannotBeCancelled(): void
     {
         $this->inRuntime(function (): void {
             $broker = new SpyTransport(new Memory());
@@ -350,7 +350,7 @@ class DelayTest extends BusTestCase
         return $schedules;
     }
 
-    public function testATransportWithoutADatabaseSaysThatItCannotPutOff(): void
+    public function testADelayWithoutADatabaseIsRefused(): void
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect(new SpyTransport(new Memory()));

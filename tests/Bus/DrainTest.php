@@ -47,7 +47,7 @@ final class DrainTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function testWhatIsInFlightIsFinishedAndNothingIsHandledTwiceNorCountedAsAnAttempt(string $kind, DeliveryGuarantee $guarantee): void
+    public function testHandlersInFlightFinishAndNothingIsHandledTwiceOrCountedAsAnAttempt(string $kind, DeliveryGuarantee $guarantee): void
     {
         $this->inRuntime(function () use ($kind, $guarantee): void {
             $database = $this->database();
@@ -144,7 +144,7 @@ final class DrainTest extends BusTestCase
         });
     }
 
-    public function testAGraceOfAStopIsNoNegativeTime(): void
+    public function testANegativeGracePeriodIsRefused(): void
     {
         $this->inRuntime(function (): void {
             $this->expectException(\ValueError::class);

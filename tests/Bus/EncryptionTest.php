@@ -95,7 +95,7 @@ final class EncryptionTest extends BusTestCase
     }
 
     /** @dataProvider broken */
-    public function testWhatIsNotEncryptedOrWasChangedIsParkedWithoutTellingIt(\Closure $change, string $error): void
+    public function testWhatIsNotEncryptedOrWasChangedIsDeadLetteredWithoutTellingIt(\Closure $change, string $error): void
     {
         $this->inRuntime(function () use ($change, $error): void {
             $sent = null;

@@ -288,7 +288,7 @@ final class FlowTest extends BusTestCase
         });
     }
 
-    public function testAnExpiryThatIsNoTimeDropsNothing(): void
+    public function testAnInvalidExpiryIsIgnored(): void
     {
         $this->inRuntime(function (): void {
             $broker = new Memory();

@@ -111,7 +111,7 @@ class InboxOutboxTest extends BusTestCase
         });
     }
 
-    public function testTwoMessagesOfOneIdAndDifferentBodiesAreAnErrorThatIsParked(): void
+    public function testTwoMessagesOfOneIdAndDifferentBodiesAreAnErrorThatIsDeadLettered(): void
     {
         $this->with(function (Bus $bus, Database $database, SpyTransport $broker): void {
             $bus->handlers(self::inserting());
@@ -251,7 +251,7 @@ class InboxOutboxTest extends BusTestCase
         }, relayAfter: 60.0);
     }
 
-    public function testTheRelaySendsWhatIsCommittedLateWithASmallerId(): void
+    public function testTheRelayPublishesARowThatCommitsLateWithASmallerId(): void
     {
         $this->with(function (Bus $bus, Database $database): void {
             $bus->handlers(self::effect());

@@ -19,7 +19,7 @@ final class KilledBatchTest extends BusTestCase
 
     private const MESSAGES = 6000;
 
-    public function testEachItemHasItsEffectAndItsEventOnceAndTheOneThatFailsIsParkedOnce(): void
+    public function testEachItemHasItsEffectAndItsEventOnceAndTheOneThatFailsIsDeadLetteredOnce(): void
     {
         $this->inRuntime(function (): void {
             $database = $this->database();

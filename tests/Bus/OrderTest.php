@@ -373,7 +373,7 @@ final class OrderTest extends BusTestCase
         }, 240.0);
     }
 
-    public function testAMessageThatCannotBeParkedHoldsItsKeyUntilItCan(): void
+    public function testAMessageThatCannotBeDeadLetteredHoldsItsKeyUntilItCan(): void
     {
         $this->inRuntime(function (): void {
             $spy = new SpyTransport(new Memory());
@@ -394,7 +394,7 @@ final class OrderTest extends BusTestCase
         });
     }
 
-    public function testWhatWaitsForAHandlerThatIsGoneIsParkedWhenItsTurnComes(): void
+    public function testWhatWaitsForAHandlerThatIsGoneIsDeadLetteredWhenItsTurnComes(): void
     {
         $this->inRuntime(function (): void {
             [$transport, $database] = $this->place('sqlite');
@@ -573,7 +573,7 @@ final class OrderTest extends BusTestCase
         });
     }
 
-    public function testAKeyThatIsNoneAndAnOrderWithoutADatabaseAreNamed(): void
+    public function testAnInvalidKeyAndAnOrderWithoutADatabaseAreRefused(): void
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect('memory:')->handlers(self::accounts(static fn() => null));

@@ -141,7 +141,7 @@ final class RabbitMqBusTest extends BusTestCase
         yield 'at once, transient' => [DeliveryGuarantee::BestEffort, false];
     }
 
-    public function testFailedMessagesAreParkedWithTheirBytesAndTheError(): void
+    public function testFailedMessagesAreDeadLetteredWithTheirBytesAndTheError(): void
     {
         $this->inRuntime(function (): void {
             $database = $this->database();
@@ -256,7 +256,7 @@ final class RabbitMqBusTest extends BusTestCase
         });
     }
 
-    public function testWhatAForeignSenderHasSetIsKeptWhenItsMessageIsParked(): void
+    public function testWhatAForeignSenderHasSetIsKeptWhenItsMessageIsDeadLettered(): void
     {
         $this->inRuntime(function (): void {
             $url = $this->host->in(self::setting('AMQP_URL'));

@@ -49,7 +49,7 @@ final class RabbitMqPropertiesTest extends TestCase
         self::assertSame('a', $delivery->type);
     }
 
-    public function testTheExchangeSaysWhatIsACommandAndAMessageStraightInAQueueSaysItItself(): void
+    public function testTheExchangeOrAHeaderTellsTheKindOfAMessage(): void
     {
         $headers = [Header::MESSAGE_ID => self::ID, Header::KIND => 'command'];
         [$left, $properties] = Properties::direct(new Outgoing('a', '{}', $headers));

@@ -22,7 +22,7 @@ final class ReadOnlyDatabaseTest extends BusTestCase
     private const MESSAGES = 6;
 
     /** A server that was the second of two takes no changes until it is told that it is the first. */
-    public function testADatabaseThatTakesNoChangesForAWhileParksNothing(): void
+    public function testADatabaseThatTakesNoChangesForAWhileDeadLettersNothing(): void
     {
         $this->inRuntime(function (): void {
             $direct = $this->database();

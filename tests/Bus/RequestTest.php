@@ -213,7 +213,7 @@ final class RequestTest extends BusTestCase
         };
     }
 
-    public function testATimeOutAndACancelledWaitLeaveNothingBehindAndALateReplyIsIgnored(): void
+    public function testATimeoutAndACancelledWaitLeaveNothingBehindAndALateReplyIsIgnored(): void
     {
         $this->inRuntime(function (): void {
             $answered = new \ArrayObject();
@@ -314,7 +314,7 @@ final class RequestTest extends BusTestCase
         $bus->close();
     }
 
-    public function testNobodyForTheMessageAnUnknownReplyAndAClosedBusAreNamed(): void
+    public function testAnUnroutableRequestAnUnknownReplyAndAClosedBusAreErrors(): void
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect('memory:');
@@ -344,7 +344,7 @@ final class RequestTest extends BusTestCase
         });
     }
 
-    public function testAnEventIsAnsweredByNobodyAndThatIsSaid(): void
+    public function testARequestForAnEventIsRefused(): void
     {
         $this->inRuntime(function (): void {
             $broker = new Memory();

@@ -48,7 +48,7 @@ class RetryTest extends BusTestCase
     }
 
     /** @dataProvider buses */
-    public function testAHandlerIsCalledAgainAtOnceAndLaterAndThenItsMessageIsParked(\Closure $connect): void
+    public function testAHandlerIsCalledAgainAtOnceAndLaterAndThenItsMessageIsDeadLettered(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
             $handler = new class {
@@ -113,7 +113,7 @@ class RetryTest extends BusTestCase
     }
 
     /** @dataProvider buses */
-    public function testOfTwoListenersThatFailOneIsTriedAgainAndTheOtherIsParked(\Closure $connect): void
+    public function testOfTwoListenersThatFailOneIsTriedAgainAndTheOtherIsDeadLettered(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
             $listeners = new class {
@@ -245,7 +245,7 @@ class RetryTest extends BusTestCase
         self::assertSame(20.0, $retry->delayFor(4, 1.0));
     }
 
-    public function testARuleForWhatIsNoExceptionIsRefused(): void
+    public function testARetryRuleForANonExceptionIsRefused(): void
     {
         new Retry(on: [\Throwable::class, \Weft\Bus\Recoverable::class, \DomainException::class]);
 
@@ -287,7 +287,7 @@ class RetryTest extends BusTestCase
         });
     }
 
-    public function testAListenerThatIsGoneWhileItsMessageWaitsParksIt(): void
+    public function testAListenerThatIsGoneWhileItsMessageWaitsDeadLettersIt(): void
     {
         $this->with(static fn(): Bus => Bus::connect(new Memory()), function (Bus $bus): void {
             $calls = 0;
@@ -302,7 +302,7 @@ class RetryTest extends BusTestCase
         });
     }
 
-    public function testADatabaseThatGoesAwayAndComesBackParksNothing(): void
+    public function testADatabaseThatGoesAwayAndComesBackDeadLettersNothing(): void
     {
         $this->inRuntime(function (): void {
             $database = $this->database();
@@ -397,7 +397,7 @@ class RetryTest extends BusTestCase
     }
 
     /** @dataProvider buses */
-    public function testAMessageOf20MiBIsHandledParkedAndGivenBackWhole(\Closure $connect): void
+    public function testAMessageOf20MiBIsHandledDeadLetteredAndRequeuedWhole(\Closure $connect): void
     {
         $this->with($connect, function (Bus $bus): void {
             $seen = [];

@@ -50,7 +50,7 @@ final class SchemaTest extends BusTestCase
         });
     }
 
-    public function testADeadLetterKeepsItsBytesAndIsUpcastWhenItIsGivenBack(): void
+    public function testADeadLetterKeepsItsBytesAndIsUpcastWhenItIsRequeued(): void
     {
         $this->inRuntime(function (): void {
             $seen = [];
@@ -71,7 +71,7 @@ final class SchemaTest extends BusTestCase
     }
 
     /** @dataProvider broken */
-    public function testAVersionThatCannotBeReadParksTheMessageWithItsBytes(string $version, string $body, string $error): void
+    public function testAVersionThatCannotBeReadDeadLettersTheMessageWithItsBytes(string $version, string $body, string $error): void
     {
         $this->inRuntime(function () use ($version, $body, $error): void {
             $seen = [];

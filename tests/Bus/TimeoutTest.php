@@ -117,7 +117,7 @@ final class TimeoutTest extends BusTestCase
         yield 'MariaDB' => ['mariadb', 'SELECT sleep(59.9)', "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(59.9)%' AND id <> connection_id()"];
     }
 
-    public function testTheTimeOutOfTheBusIsForHandlersWithoutOneAndATimeOutOfTheHandlersOwnIsItsFailure(): void
+    public function testTheTimeoutOfTheBusIsForHandlersWithoutOneAndATimeoutOfTheHandlersOwnIsItsFailure(): void
     {
         $this->inRuntime(function (): void {
             $bus = Bus::connect('memory:', retry: new Retry(), timeout: 0.05)->handlers(new class {
@@ -158,7 +158,7 @@ final class TimeoutTest extends BusTestCase
     }
 
     /** @dataProvider impossible */
-    public function testATimeOutMustBeAboveZero(float $seconds): void
+    public function testATimeoutMustBeAboveZero(float $seconds): void
     {
         $this->expectExceptionMessage('The timeout of a handler must be above 0 seconds, got ');
         $this->expectException(\ValueError::class);

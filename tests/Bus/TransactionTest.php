@@ -71,7 +71,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function testAStatementThatFailsWhenItIsCommittedParksTheMessageWithItsError(\Closure $broker): void
+    public function testAStatementThatFailsWhenItIsCommittedDeadLettersTheMessageWithItsError(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
             $heard = 0;
@@ -93,7 +93,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function testAMissingTableParksTheMessagesAndTheWorkerGoesOn(\Closure $broker): void
+    public function testAMissingTableDeadLettersTheMessagesAndTheWorkerGoesOn(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
             $database->execute('ALTER TABLE customers RENAME TO elsewhere');
@@ -108,7 +108,7 @@ final class TransactionTest extends BusTestCase
     }
 
     /** @dataProvider brokers */
-    public function testAHandlerThatEndsItsTransactionItselfIsToldSo(\Closure $broker): void
+    public function testAHandlerMustNotEndItsTransaction(\Closure $broker): void
     {
         $this->with($broker, function (Bus $bus, Database $database): void {
             $bus->handlers($this->inserting(static fn(Transaction $transaction) => $transaction->rollback()));

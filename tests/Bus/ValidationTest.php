@@ -29,7 +29,7 @@ final class ValidationTest extends BusTestCase
 {
     use TemporaryDatabase;
 
-    public function testAnInvalidMessageIsParkedWithAllThatIsWrongAndTheHandlerNotCalled(): void
+    public function testAnInvalidMessageIsDeadLetteredWithAllThatIsWrongAndTheHandlerNotCalled(): void
     {
         $this->inRuntime(function (): void {
             $seen = [];

@@ -187,7 +187,7 @@ final class AppTest extends TestCase
         }
 
         self::assertSame(0, $code, $told);
-        self::assertStringContainsString('1 messages of queue works are still in flight after the grace period of 0.1 seconds; they are cancelled and requeued', $told);
+        self::assertStringContainsString('Messages of queue works still in flight after the grace period of 0.1 seconds: 1; they are cancelled and requeued', $told);
         self::assertStringContainsString("cancelled\n", $told);
         $counted = \proc_open([...$command, 'count'], [1 => ['pipe', 'w']], $pipes);
         self::assertSame('1 0', \stream_get_contents($pipes[1]));

@@ -166,7 +166,7 @@ final class ReadingTest extends EventSourcingTestCase
     }
 
     /** @dataProvider databases */
-    public function testAFollowerHearsOfWhatIsWrittenLater(string $kind): void
+    public function testAFollowerReceivesLaterEvents(string $kind): void
     {
         $this->inRuntime(function () use ($kind): void {
             $store = $this->store($kind);

@@ -50,7 +50,7 @@ final class FuzzTest extends BusTestCase
         self::assertGreaterThan(0, $refused, $this->repeat(''));
     }
 
-    public function testEveryDamagedMessageIsHandledOrParkedWithItsBytes(): void
+    public function testEveryDamagedMessageIsHandledOrDeadLetteredWithItsBytes(): void
     {
         $this->inRuntime(function (): void {
             $handler = new class {

@@ -63,7 +63,7 @@ final class DetailsTest extends TestCase
         });
     }
 
-    public function testAParkingSagaParksWhatComesAfterItsEndAndOneMayExpireWhenItSays(): void
+    public function testASagaMayDeadLetterLateMessagesAndSetItsExpiry(): void
     {
         self::cases(static function (TestBus $bus): void {
             $bus->publish(new Opened(1));
@@ -95,7 +95,7 @@ final class DetailsTest extends TestCase
         });
     }
 
-    public function testARowThatDoesNotFitItsClassParksTheMessageAndTakesDefaultsForWhatIsMissing(): void
+    public function testARowThatDoesNotFitItsClassDeadLettersTheMessageAndTakesDefaultsForWhatIsMissing(): void
     {
         self::cases(static function (TestBus $bus): void {
             foreach ([1, 2, 3] as $number) {
@@ -117,7 +117,7 @@ final class DetailsTest extends TestCase
         });
     }
 
-    public function testAMessageWithoutItsHeaderIsParked(): void
+    public function testAMessageWithoutItsHeaderIsDeadLettered(): void
     {
         Simulation::run(static function (TestBus $bus): void {
             $bus->handlers(Fixtures\ByHeader::class);

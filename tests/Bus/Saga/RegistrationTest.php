@@ -70,7 +70,7 @@ final class RegistrationTest extends TestCase
         $bus->handlers(SameTimeout::class);
     }
 
-    public function testNonsenseInAttributesIsRefused(): void
+    public function testInvalidAttributesAreRefused(): void
     {
         $nonsense = [static fn() => new Saga(name: ''), static fn() => new Saga(name: \str_repeat('x', 101)), static fn() => new Saga(expires: 0.0), static fn() => new Saga(expires: \NAN), static fn() => new Saga(version: 0), static fn() => new Saga(ended: UnmatchedPolicy::Retry), static fn() => new SagaStart(existing: UnmatchedPolicy::Retry)];
         foreach ($nonsense as $make) {

@@ -208,7 +208,7 @@ final class SagaTest extends BusTestCase
     }
 
     /** @dataProvider databases */
-    public function testIdsDifferByEveryByteAndAnEmptyOneIsParked(string $kind): void
+    public function testIdsDifferByEveryByteAndAnEmptyOneIsDeadLettered(string $kind): void
     {
         $this->with($kind, function (Bus $bus) use ($kind): void {
             foreach (['a', 'A', 'a ', 'ä', '💥', \str_repeat('x', 200)] as $id) {

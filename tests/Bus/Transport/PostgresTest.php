@@ -155,7 +155,7 @@ final class PostgresTest extends TransportConformance
         });
     }
 
-    public function testWhoeverWasTakenForDeadSettlesNothingAnyMore(): void
+    public function testAConsumerThatWasConsideredDeadCannotSettle(): void
     {
         $this->on(function (Transport $transport): void {
             $database = Database::connect($this->databaseDsn());
@@ -221,7 +221,7 @@ final class PostgresTest extends TransportConformance
         });
     }
 
-    public function testWhoeverLooksAgainAfterEveryIdleConnectionWasCutSeesWhatIsThere(): void
+    public function testAConsumerFindsMessagesAfterEveryIdleConnectionWasCut(): void
     {
         $this->on(function (): void {
             $transport = Postgres::connect($this->databaseDsn('weft-cut'));

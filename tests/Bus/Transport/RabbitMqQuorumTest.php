@@ -15,7 +15,7 @@ final class RabbitMqQuorumTest extends RabbitMqConformance
         return RabbitMqQueue::quorum();
     }
 
-    public function testAMessageThatIsGivenBackAgainAndAgainIsNeverDroppedAndCarriesNoCountOfTheBroker(): void
+    public function testAMessageThatIsRequeuedAgainAndAgainIsNeverDroppedAndCarriesNoCountOfTheBroker(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);

@@ -130,7 +130,7 @@ final class RabbitMqTest extends RabbitMqConformance
         });
     }
 
-    public function testAStreamIsReadAgainFromAnOffsetAndAnswersWhatIsGivenBack(): void
+    public function testAStreamIsReadAgainFromAnOffsetAndAnswersWhatIsRequeued(): void
     {
         $this->on(function (Transport $transport): void {
             $stream = RabbitMq::connect($this->dsn(), queue: RabbitMqQueue::stream('first', maxBytes: 1_000_000));

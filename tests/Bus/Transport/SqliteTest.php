@@ -63,7 +63,7 @@ final class SqliteTest extends TransportConformance
         });
     }
 
-    public function testWhatWasGivenUpComesBeforeWhatIsNewAndAtMostAsMuchAsAskedFor(): void
+    public function testRequeuedMessagesComeFirstAndAtMostAsManyAsRequested(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);

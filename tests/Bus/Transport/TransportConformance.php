@@ -76,7 +76,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function testABodyOfTenMegabytesArrivesAndIsParkedUnchanged(): void
+    public function testABodyOfTenMegabytesArrivesAndIsDeadLetteredUnchanged(): void
     {
         $this->on(function (Transport $transport): void {
             $body = \random_bytes(10_000_000);
@@ -231,7 +231,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function testWhatIsAcknowledgedNeverComesBack(): void
+    public function testAnAcknowledgedMessageIsNotRedelivered(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -249,7 +249,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function testWhatIsNotAcknowledgedComesBackMarkedWhenTheConsumerCloses(): void
+    public function testUnacknowledgedMessagesAreRedeliveredWhenTheConsumerCloses(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);
@@ -265,7 +265,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function testWhatIsNotAcknowledgedComesBackWhenTheConnectionCloses(): void
+    public function testUnacknowledgedMessagesAreRedeliveredWhenTheConnectionCloses(): void
     {
         $this->on(function (Transport $transport): void {
             $other = $this->connect();
@@ -371,7 +371,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function testAParkedMessageLiesInTheDeadLetterQueueWithItsBytesAndTheNewHeaders(): void
+    public function testADeadLetteredMessageLiesInTheDeadLetterQueueWithItsBytesAndTheNewHeaders(): void
     {
         $this->on(function (Transport $transport): void {
             $body = "\x00\xffnot json";
@@ -390,7 +390,7 @@ abstract class TransportConformance extends TestCase
         });
     }
 
-    public function testAMessageThatCannotBeParkedStaysWhereItIs(): void
+    public function testAMessageThatCannotBeDeadLetteredStaysWhereItIs(): void
     {
         $this->on(function (Transport $transport): void {
             $transport->declare($this->queue(), [$this->type('a')]);

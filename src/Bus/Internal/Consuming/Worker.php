@@ -122,7 +122,7 @@ final class Worker
         $this->limit?->cancel();
         $this->limit = detach(function () use ($grace): void {
             delay((float) $grace);
-            $this->tasks === [] || $this->logger->warning('{count} messages of queue {queue} are still in flight after the grace period of {seconds} seconds; they are cancelled and requeued', [
+            $this->tasks === [] || $this->logger->warning('Messages of queue {queue} still in flight after the grace period of {seconds} seconds: {count}; they are cancelled and requeued', [
                 'count' => \count($this->tasks),
                 'queue' => $this->queue,
                 'seconds' => $grace,
