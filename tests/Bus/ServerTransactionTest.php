@@ -12,37 +12,33 @@ use Weft\Sql\Database;
 use Weft\Sql\Transaction;
 use Weft\Tests\Bus\Fixtures\CustomerStored;
 use Weft\Tests\Bus\Fixtures\StoreCustomer;
+use Weft\Tests\Sql\Support\EmptyDatabase;
 
 /** A handler with a Transaction of a database server. */
 final class ServerTransactionTest extends BusTestCase
 {
-    /** @return iterable<string, array{string}> the variable with the DSN */
+    /** @return iterable<string, array{string}> */
     public static function servers(): iterable
     {
-        yield 'PostgreSQL' => ['DATABASE_URL'];
-        yield 'MariaDB' => ['WEFT_MYSQL_DSN'];
+        yield 'PostgreSQL' => ['postgres'];
+        yield 'MariaDB' => ['mariadb'];
     }
 
     /** @dataProvider servers */
-    public function testWhatAHandlerStoredAndPublishedIsThereAfterItReturnedAndNotAfterItThrew(string $variable): void
+    public function testWhatAHandlerStoredAndPublishedIsThereAfterItReturnedAndNotAfterItThrew(string $server): void
     {
-        $dsn = \getenv($variable);
-        self::assertNotFalse($dsn, "{$variable} is not set: run `make services`");
-        $table = 'customers_' . \bin2hex(\random_bytes(6));
-
-        $this->inRuntime(static function () use ($dsn, $table): void {
-            $database = Database::connect($dsn);
-            $database->execute("CREATE TABLE {$table} (id VARCHAR(40) PRIMARY KEY)");
+        $this->inRuntime(static function () use ($server): void {
+            $empty = new EmptyDatabase($server);
+            $database = Database::connect($empty->dsn());
+            $database->execute('CREATE TABLE customers (id VARCHAR(40) PRIMARY KEY)');
             $bus = Bus::connect(new Memory(), $database);
             try {
                 $heard = [];
-                $bus->handlers(new class ($table) {
-                    public function __construct(private readonly string $table) {}
-
+                $bus->handlers(new class {
                     #[CommandHandler]
                     public function store(StoreCustomer $command, Transaction $transaction, Context $context): void
                     {
-                        $transaction->execute("INSERT INTO {$this->table} (id) VALUES (?)", [$command->id]);
+                        $transaction->execute('INSERT INTO customers (id) VALUES (?)', [$command->id]);
                         $context->publish(new CustomerStored($command->id));
                         if ((int) $command->id % 10 === 0) {
                             throw new \DomainException('no');
@@ -59,12 +55,12 @@ final class ServerTransactionTest extends BusTestCase
                 \sort($heard);
                 $expected = \array_values(\array_filter(\range(1, 50), static fn(int $id): bool => $id % 10 !== 0));
                 self::assertSame($expected, $heard);
-                self::assertSame(45, $database->execute("SELECT count(*) FROM {$table}")->value());
+                self::assertSame(45, $database->execute('SELECT count(*) FROM customers')->value());
                 self::assertSame(5, $bus->deadLetters(self::QUEUE)->count());
             } finally {
-                $database->execute("DROP TABLE {$table}");
                 $bus->close();
                 $database->close();
+                $empty->drop();
             }
         });
     }
