@@ -29,7 +29,7 @@ pub(super) const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding")
 pub(super) const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
-/// Bytes a second that keep a request alive beyond its time.
+/// Bytes per second that keep an upload alive beyond `request_timeout`.
 const SLOWEST_REQUEST: f64 = 1024.0;
 
 /// The server core, as calls use it.
@@ -45,25 +45,25 @@ pub struct Call {
     /// How long a unary request may take to arrive.
     request_timeout: Duration,
     head: Parts,
-    /// What a call by HTTP with JSON means.
+    /// The HTTP rule of a call with JSON.
     binding: Option<Box<Binding>>,
     pub(super) protocol: Protocol,
     peer: Rc<Peer>,
     pub(super) deadline: Option<Instant>,
     pub(super) inbound: RefCell<Inbound>,
-    /// The one message of a client that does not stream.
+    /// The message of a client that does not stream.
     pub(super) message: RefCell<Option<Frame>>,
     has_reader: Cell<bool>,
-    /// It is among the refused ones.
+    /// It is counted as refused.
     is_refused: Cell<bool>,
     pub(super) outbound: Outbound,
-    /// How its messages may be compressed, as its head says or will say.
+    /// The encoding of its messages, as announced in the response head.
     encoding: Cell<Option<Encoding>>,
     is_compressing: Cell<bool>,
     has_begun: Cell<bool>,
     has_ended: Cell<bool>,
     timer: Cell<Option<CallTimer>>,
-    /// Of all calls of its server.
+    /// Counts the calls of its server.
     call_stats: Rc<CallStats>,
     admission: Rc<Admission>,
     pub(super) answer: RefCell<Option<Answer>>,
@@ -74,13 +74,13 @@ pub struct Call {
 /// The head of an answer.
 pub(super) enum Answer {
     Stream(HeaderMap),
-    /// Status and trailers are all there is.
+    /// A response without a body (Trailers-Only).
     Only(HeaderMap),
-    /// A failure by HTTP.
+    /// A failure of a call with JSON.
     Failure(StatusCode, HeaderMap, Bytes),
 }
 
-/// Which method a request by HTTP has called, and with what in its path.
+/// Which method a request with JSON calls, and the variables of its path.
 #[derive(Debug)]
 pub(super) struct Binding {
     /// `/package.Service/Method`
@@ -89,7 +89,7 @@ pub(super) struct Binding {
     pub(super) server_streams: bool,
 }
 
-/// What a call begins with.
+/// The parameters of a new call.
 pub(super) struct Opening {
     pub(super) method: usize,
     pub(super) lane: Lane,
@@ -143,12 +143,12 @@ impl Call {
         self.id
     }
 
-    /// Index of its method in the list the service was made with; for calls by HTTP with JSON that of the rule, behind all methods.
+    /// Index of its method. For calls with JSON the index of the rule, counted on from the number of methods.
     pub fn method(&self) -> usize {
         self.method
     }
 
-    /// Which budget it is taken from.
+    /// The lane whose budget it uses.
     pub fn lane(&self) -> Lane {
         self.lane
     }
@@ -161,18 +161,18 @@ impl Call {
         }
     }
 
-    /// Fields of the request and their values, from the path of a call by HTTP with JSON.
+    /// Names and values of the path variables of a call with JSON.
     pub fn variables(&self) -> &[(String, String)] {
         let variables = self.binding.as_ref().map(|binding| &binding.variables);
         variables.map_or(&[], Vec::as_slice)
     }
 
-    /// What follows the path of a call by HTTP with JSON.
+    /// The query of a call with JSON.
     pub fn query(&self) -> &str {
         self.head.uri.query().unwrap_or_default()
     }
 
-    /// The host the client meant to call.
+    /// The host that the client called.
     pub fn authority(&self) -> &str {
         let host = || self.head.headers.get(header::HOST)?.to_str().ok();
         match self.head.uri.authority() {
@@ -189,16 +189,16 @@ impl Call {
         &self.peer
     }
 
-    /// When the client will not wait any longer.
+    /// The deadline of the call.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// The message of a client that does not stream, once; empty after that. It is decompressed here, and what it took of the
-    /// connection's budget is free again.
+    /// Takes the message of a client that does not stream, once; empty after that. Decompresses it and frees its part of the
+    /// connection's byte budget.
     ///
     /// # Errors
-    /// It cannot be decompressed, or is too large then.
+    /// The message cannot be decompressed, or is too large.
     pub fn take_message(&self) -> Result<Bytes, Status> {
         let Some(frame) = self.message.borrow_mut().take() else {
             return Ok(Bytes::new());
@@ -208,12 +208,12 @@ impl Call {
         message.inspect_err(|status| self.count_refusal(status))
     }
 
-    /// Whether the last message that was taken had been compressed.
+    /// Whether the last message that was taken was compressed.
     pub fn was_compressed(&self) -> bool {
         self.inbound.borrow().was_compressed()
     }
 
-    /// The next message where it has arrived already; the end is `None`. The client may send no more than what is read.
+    /// The next message if it has arrived; `None` is the end. Not reading stops the client (flow control).
     pub fn try_read(&self) -> Poll<Result<Option<Bytes>, Status>> {
         if self.has_reader.get() {
             return Poll::Ready(Err(read_by_another()));
@@ -238,7 +238,7 @@ impl Call {
         message
     }
 
-    /// What its client has sent cannot be read. Counted once: its reader hears of it as often as it asks.
+    /// Counts a message that cannot be read, once, although each later read fails too.
     fn count_refusal(&self, status: &Status) {
         if let Some(cause) = Cause::of_reading(status)
             && !self.is_refused.replace(true)
@@ -248,8 +248,8 @@ impl Call {
         }
     }
 
-    /// From now on messages are compressed, or not. Returns whether they will be: the client must take one of our encodings,
-    /// and the head of the answer must say so, which it does where this was asked for before it was sent.
+    /// Switches compression of further messages. Returns whether they will be compressed: the client must accept a supported encoding,
+    /// and the response head, which announces it, must not have been sent before the first such request.
     pub fn compress(&self, wanted: bool) -> bool {
         if wanted && self.encoding.get().is_none() && !self.has_begun.get() {
             self.encoding.set(self.accepted());
@@ -269,7 +269,7 @@ impl Call {
             .find_map(|name| Encoding::of_name(name.trim()))
     }
 
-    /// Sends the head of the answer, once. False when that was done before or nobody is there.
+    /// Sends the response head, once. Returns false if that was done before or the client has disconnected.
     pub fn begin(&self, metadata: HeaderMap) -> bool {
         self.is_open() && self.send_head(metadata)
     }
@@ -290,7 +290,7 @@ impl Call {
         self.has_begun.get()
     }
 
-    /// Takes the message in any case. False: wait for [`room`](Self::room) before the next one.
+    /// Buffers the message in any case. Returns false if the caller should await [`room`](Self::room) before the next one.
     ///
     /// # Errors
     /// [`Closed`]: the call has ended.
@@ -314,18 +314,18 @@ impl Call {
         }
     }
 
-    /// Ends when less waits than may, or the call has ended.
+    /// Completes when the buffer has room, or the call has ended.
     pub fn room(self: &Rc<Self>) -> impl Future<Output = Result<(), Closed>> + use<> {
         let call = Rc::clone(self);
         async move { poll_fn(|context| call.outbound.poll_room(context)).await }
     }
 
-    /// Ends the call, once. False when it had ended before.
+    /// Ends the call, once. Returns false if it had ended before.
     pub fn finish(&self, status: &Status, trailers: HeaderMap) -> bool {
         self.finish_with_details(status, trailers, "[]")
     }
 
-    /// The same, with details of the status for a call by HTTP with JSON: a list in JSON. Others have theirs in the trailers.
+    /// The same with status details, a JSON list, for a call with JSON. Other calls have them in the trailers.
     pub fn finish_with_details(&self, status: &Status, trailers: HeaderMap, details: &str) -> bool {
         let is_open = self.admission.finish(self.id);
         if is_open {
@@ -334,7 +334,7 @@ impl Call {
         is_open
     }
 
-    /// Ends a call that no handler has seen.
+    /// Refuses a call that no handler has seen.
     pub(super) fn refuse(&self, cause: Cause, status: &Status) {
         if self.admission.refuse(self.id, cause, &status.message) {
             self.end_with(status, HeaderMap::new(), "[]");
@@ -356,12 +356,12 @@ impl Call {
         }
     }
 
-    /// HTTP has no trailers that everybody reads: they go into the head where that has not been sent.
+    /// Few HTTP clients read trailers: the fields go into the head if that has not been sent.
     fn finish_json(&self, status: &Status, mut fields: HeaderMap, details: &str) {
         fields.remove(DETAILS);
         fields.remove(PUSHBACK);
         if status.code == Code::OK {
-            // An answer without a message has not begun.
+            // A response without a message has no head yet.
             self.send_head(HeaderMap::new());
             if let Some(Answer::Stream(head)) = &mut *self.answer.borrow_mut() {
                 head.extend(fields);
@@ -386,12 +386,12 @@ impl Call {
         self.wake();
     }
 
-    /// Its handler has ended, and its place is free. Dropping the call does the same.
+    /// Declares that the handler has ended, which frees its place. Dropping the call does the same.
     pub fn handled(&self) {
         self.admission.end_handler(self.id);
     }
 
-    /// Waits for the rest of its request, whose progress is checked after a while.
+    /// Checks the progress of the upload after `request_timeout`.
     pub(super) fn watch_upload(&self) {
         if let Some(at) = Instant::now().checked_add(self.request_timeout) {
             self.admission.start_upload_timer(self.id, at);
@@ -399,7 +399,7 @@ impl Call {
     }
 
     fn check_upload(&self) {
-        // A request that waits for others of its connection does not wait for its client.
+        // The upload waits for the byte budget of its connection, not for its client.
         if self.admission.is_waiting_for_bytes(self.id) {
             return self.watch_upload();
         }
@@ -415,25 +415,25 @@ impl Call {
         self.refuse(Cause::RequestTooSlow, &status);
     }
 
-    /// Its answer has been sent, or its client is gone.
+    /// The response has been sent, or the client has disconnected.
     fn leave(&self) {
         if self.is_open() {
             self.count(Code::CANCELLED);
         }
         self.outbound.close();
         if !self.admission.is_running(self.id) {
-            // Its handler may still take the message of a call that was handed out.
+            // A handler may still take the message.
             self.message.take();
         }
         self.inbound.borrow_mut().close();
     }
 
-    /// It has a head, and nobody has seen that yet.
+    /// The head is known and has not been sent.
     fn is_unsent(&self) -> bool {
         self.answer.borrow().is_some() && !self.outbound.is_waiting()
     }
 
-    /// Its head need not wait for anything: a call by HTTP that answers once has its status there.
+    /// Whether the head may be sent. The head of a call with JSON that does not stream has the final status.
     pub(super) fn is_ready(&self) -> bool {
         match &self.binding {
             Some(binding) if !binding.server_streams => {
@@ -443,7 +443,7 @@ impl Call {
         }
     }
 
-    /// It has ended, so or without a status.
+    /// Counts the end of the call.
     pub(super) fn count(&self, code: Code) {
         workers::work_done(1);
         self.call_stats.end(code == Code::OK);
@@ -453,7 +453,7 @@ impl Call {
         }
     }
 
-    /// Somebody still waits for messages or the status.
+    /// Whether the client still waits for messages or the status.
     pub fn is_open(&self) -> bool {
         self.admission.is_open(self.id)
     }
@@ -502,7 +502,7 @@ impl Drop for Call {
     }
 }
 
-/// A call for as long as its connection has to do with it.
+/// Keeps a call attached to its connection.
 pub(super) struct Open(pub(super) RequestGuard<Call, Cause>);
 
 impl Open {
@@ -521,7 +521,7 @@ impl Drop for Open {
     }
 }
 
-/// Two readers would get the messages in no order, and only one of them would be woken.
+/// The only reader: two would get messages in no defined order, and only one of them would be woken.
 struct Reader(Rc<Call>);
 
 impl Reader {

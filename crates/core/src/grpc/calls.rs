@@ -19,19 +19,19 @@ use crate::workers::loop_watchdog;
 pub struct Method {
     /// `/package.Service/Method`
     pub path: String,
-    /// It takes any number of messages: its handler starts before they have arrived.
+    /// The client streams: the handler starts before messages have arrived.
     pub client_streams: bool,
-    /// Which budget its calls are taken from.
+    /// The lane whose budget its calls use.
     pub lane: Lane,
-    /// Bytes of a message, where that is another limit than that of all.
+    /// Limit of the bytes of a message; `None` is [`Limits::message_bytes`].
     pub message_bytes: Option<usize>,
-    /// How long a call may take, whatever its client says.
+    /// The longest deadline of a call, whatever its client asks for.
     pub timeout: Option<Duration>,
     /// Indexes of the [`Limits::concurrency`] that its calls are subject to, the narrower ones first.
     pub concurrency: Vec<usize>,
 }
 
-/// What is known of a method.
+/// A method as the server uses it.
 pub(super) struct Served {
     pub(super) path: Rc<str>,
     pub(super) client_streams: bool,
@@ -43,7 +43,7 @@ pub(super) struct Served {
     metrics: RefCell<Option<Rc<MethodMetrics>>>,
 }
 
-/// What is taken from clients.
+/// Limits of a server.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes of one message, before and after decompression; more end the call with RESOURCE_EXHAUSTED.
@@ -69,11 +69,11 @@ pub struct Limits {
     /// Bytes of unary requests that one connection may have waiting for their handlers. Requests of at most 64 KiB do not count:
     /// they are bounded by the number of streams. What does not fit is left with the client.
     pub buffered_bytes: usize,
-    /// A unary request has so long to arrive, and longer where a KiB a second of it does.
+    /// How long a unary request may take to arrive; it may take longer at 1 KiB per second or more.
     pub request_timeout: Duration,
-    /// Origins whose pages may call by grpc-web; `*` is every one.
+    /// Origins whose pages may use grpc-web; `*` is all.
     pub web_origins: Vec<String>,
-    /// Of services and methods.
+    /// Concurrency limits of services and methods.
     pub concurrency: Vec<ConcurrencyLimits>,
 }
 
@@ -108,7 +108,7 @@ impl Limits {
         };
         Capacity {
             noun: "calls",
-            // The server that accepts them has a limit.
+            // The HTTP server limits connections.
             connections: usize::MAX,
             queue: self.queue,
             lanes: vec![
@@ -131,7 +131,7 @@ impl Limits {
 /// What the code that runs the handlers must know.
 pub type Event = server::Event<Rc<Call>>;
 
-/// The calls of some services. Clones are the same; give one to [`Server::delegate`](crate::http::Server::delegate).
+/// A gRPC server's calls. Clones share them; pass one to [`Server::delegate`](crate::http::Server::delegate).
 #[derive(Clone)]
 pub struct Calls {
     pub(super) shared: Rc<Shared>,
@@ -148,7 +148,7 @@ pub(super) struct Shared {
 }
 
 impl Calls {
-    /// `rules` say which methods can be called by HTTP with JSON, and how.
+    /// `rules` bind methods to HTTP with JSON.
     ///
     /// # Errors
     /// A rule is malformed.
@@ -191,25 +191,24 @@ impl Calls {
         async move { admission.keep_time().await }
     }
 
-    /// Ends when [`take`](Self::take) has something.
+    /// Completes when [`take`](Self::take) has an event.
     pub fn next(&self) -> impl Future<Output = ()> + use<> {
         let admission = Rc::clone(&self.shared.admission);
         async move { admission.ready().await }
     }
 
-    /// Calls `listener` once when [`take`](Self::take) has something that it has not now, without the detour of a task that is woken.
-    /// Only the last listener is called.
+    /// Calls `listener` once, when [`take`](Self::take) has a new event, without waking a task. Only the last listener is called.
     pub fn listen(&self, listener: impl FnOnce() + 'static) {
         self.shared.admission.listen(listener);
     }
 
-    /// Whether [`take`](Self::take) has something now.
+    /// Whether [`take`](Self::take) has an event.
     pub fn has_events(&self) -> bool {
         self.shared.admission.has_events()
     }
 
-    /// Ends when there are refusals to log: the first of a cause at once, then those of ten seconds together. Dropped before, it
-    /// loses none. One future at a time.
+    /// Completes with refusals to log: the first of a cause at once, then those of ten seconds together. Dropping the future loses none.
+    /// One future at a time.
     pub fn refusals(&self) -> impl Future<Output = Vec<RefusalReport<Cause>>> + use<> {
         let admission = Rc::clone(&self.shared.admission);
         async move { admission.reports().await }
@@ -226,8 +225,7 @@ impl Calls {
         self.shared.admission.handlers()
     }
 
-    /// There are no more than that many fibers for handlers: fewer calls of each [`Lane`] are handled at a time than the limits say.
-    /// May be called again when that changes.
+    /// Lets no more handlers run than there are fibers: each [`Lane`] gets a part. May be called again when the number changes.
     pub fn fit(&self, fibers: usize) {
         self.shared.admission.fit(fibers);
     }
@@ -236,14 +234,14 @@ impl Calls {
         &self.shared.call_stats
     }
 
-    /// Calls that have arrived and not ended, those in the queue included.
+    /// Calls that have arrived and not ended, with those in the queue.
     pub fn in_flight(&self) -> usize {
         self.shared.admission.attached()
     }
 }
 
 impl Shared {
-    /// A connection with calls, which the peer keeps.
+    /// The connection's record in the server core, which the peer keeps.
     pub(super) fn connection(
         &self,
         peer: &Peer,

@@ -7,16 +7,16 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 
 use super::status::{Code, Status};
 
-/// What `grpc-accept-encoding` says.
+/// The value of `grpc-accept-encoding`.
 pub(super) const ACCEPTED: &str = "identity,gzip,deflate,zstd";
-/// Window of a zstd stream, as a power of two: more would be memory that no message limit bounds.
+/// Base-2 logarithm of the largest zstd window: a larger one would take memory that no message limit bounds.
 const ZSTD_WINDOW: u32 = 23;
 
-/// How a message is compressed.
+/// A message encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Gzip,
-    /// With the wrapper of zlib (RFC 1950), as everybody does.
+    /// With the zlib wrapper (RFC 1950), as all implementations use it.
     Deflate,
     Zstd,
 }
@@ -56,7 +56,7 @@ impl Encoding {
         }
     }
 
-    /// Refuses what would have more than `limit` bytes as soon as it has.
+    /// Fails as soon as the output exceeds `limit` bytes.
     pub(super) fn decompress(self, message: &[u8], limit: usize) -> Result<Bytes, Status> {
         let read = match self {
             Self::Gzip => read(MultiGzDecoder::new(message), limit),

@@ -2,11 +2,11 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::status::{Code, Status};
 
-/// One byte of flags and four of length stand before each message.
+/// Each message is prefixed with one byte of flags and four of length.
 const PREFIX: usize = 5;
 const COMPRESSED: u8 = 1;
 
-/// A message as it stood on the wire.
+/// A message as it was on the wire.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) is_compressed: bool,
@@ -22,18 +22,18 @@ impl Frame {
     }
 }
 
-/// Finds the messages in pieces that may end anywhere.
+/// Splits chunks, which may end anywhere, into messages.
 #[derive(Debug)]
 pub(super) struct Frames {
     /// The beginning of a message whose rest has not arrived.
     partial: BytesMut,
-    /// What has not been looked at. A message that lies in it as a whole is not copied.
+    /// Bytes that were not parsed. A message that is whole in it is not copied.
     current: Bytes,
     limit: usize,
 }
 
 impl Frames {
-    /// Messages of more than `limit` bytes are refused by their prefix.
+    /// A message of more than `limit` bytes is refused as soon as its prefix is read.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             partial: BytesMut::new(),
@@ -72,12 +72,12 @@ impl Frames {
         Ok(None)
     }
 
-    /// Something of a message is here that is not complete.
+    /// Whether an incomplete message is buffered.
     pub(super) fn is_inside(&self) -> bool {
         !self.partial.is_empty() || !self.current.is_empty()
     }
 
-    /// Bytes of the message that has begun and is not complete, its prefix included; 0 while that is not known.
+    /// Bytes of the incomplete message with its prefix; 0 while the length is unknown.
     pub(super) fn needed(&self) -> usize {
         match self.prefix(&self.partial) {
             Ok(Some((_, length))) => PREFIX + length,
@@ -102,7 +102,7 @@ impl Frames {
         }))
     }
 
-    /// Moves what has arrived until `partial` has `length` bytes. Grows by what is there, never by what a prefix promises.
+    /// Moves bytes until `partial` has `length` of them. The buffer grows by bytes that have arrived, never by an announced length.
     fn fill(&mut self, length: usize) {
         let missing = length.saturating_sub(self.partial.len());
         let piece = self.current.split_to(missing.min(self.current.len()));
@@ -137,7 +137,7 @@ pub(super) fn too_large(length: usize, limit: usize) -> Status {
 pub(super) fn write(buffer: &mut BytesMut, is_compressed: bool, message: &[u8]) {
     buffer.reserve(PREFIX + message.len());
     buffer.put_u8(u8::from(is_compressed));
-    // What PHP holds in a string of more than 4 GiB is refused before.
+    // Messages of more than 4 GiB are refused before.
     buffer.put_u32(message.len() as u32);
     buffer.extend_from_slice(message);
 }

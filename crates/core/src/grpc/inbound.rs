@@ -11,7 +11,7 @@ use super::status::{Code, Status};
 use super::web::TextDecoder;
 use crate::server::UNRESERVED;
 
-/// The messages of the other side. Its window grows by what is taken from here: not polling is back-pressure.
+/// Received messages. The sender's window grows by what is read, so that not polling is back-pressure.
 #[derive(Debug)]
 pub(super) struct Inbound {
     /// `None` once it has ended.
@@ -19,14 +19,14 @@ pub(super) struct Inbound {
     frames: Frames,
     encoding: Option<Encoding>,
     text: Option<TextDecoder>,
-    /// What has arrived of a body that is one message.
+    /// The received bytes of a body that is one message.
     whole: Option<BytesMut>,
     limit: usize,
-    /// What it is to the call when the stream breaks.
+    /// The status for a broken stream.
     broken: fn(&hyper::Error) -> Status,
     failure: Option<Status>,
     trailers: Option<HeaderMap>,
-    /// The last message that was taken.
+    /// Whether the last message was compressed.
     was_compressed: bool,
     /// Bytes of the body that have arrived.
     arrived: u64,
@@ -107,15 +107,15 @@ impl Inbound {
         self.was_compressed
     }
 
-    /// What followed the messages, once their end was read.
+    /// The trailers, once the end was read.
     pub(super) fn take_trailers(&mut self) -> HeaderMap {
         self.trailers.take().unwrap_or_default()
     }
 
-    /// The one message of a call whose client does not stream, once the client has ended. It stays compressed until it is taken,
-    /// so that a message that waits takes no more memory than its client has sent.
+    /// The message of a client that does not stream, once the client has ended. It stays compressed until it is taken, so that a waiting
+    /// message takes no more memory than the client has sent.
     ///
-    /// `reserve` reserves the bytes that a message needs, or says that it has to wait for them.
+    /// `reserve` reserves the bytes that the message needs, or returns false while they are not free.
     pub(super) fn poll_only_frame(
         &mut self,
         context: &mut Context<'_>,
@@ -124,7 +124,7 @@ impl Inbound {
     ) -> Poll<Result<Frame, Status>> {
         loop {
             let frame = self.poll_frame(context, &reserve);
-            // The rest of a second one is not waited for.
+            // A second message is an error before it is complete.
             if frame.is_pending() && first.is_some() && self.frames.is_inside() {
                 return Poll::Ready(Err(self.fail(cardinality("more"))));
             }
@@ -137,7 +137,7 @@ impl Inbound {
         }
     }
 
-    /// Nobody will read any more: what has not arrived is refused.
+    /// Drops the body; later reads fail.
     pub(super) fn close(&mut self) {
         self.body = None;
         let ended = || Status::new(Code::CANCELLED, "the call has ended");
@@ -175,14 +175,14 @@ impl Inbound {
         }
     }
 
-    /// What the message takes in the end. A body without a length may have as much as is allowed.
+    /// The bytes that the message will take. A body without a length is counted with the limit.
     fn needed(&self) -> usize {
         let Some(whole) = &self.whole else {
             return self.frames.needed();
         };
         let length = self.body.as_ref().and_then(|body| body.size_hint().exact());
         match length {
-            // More than the limit is never kept.
+            // More than the limit is never buffered.
             Some(left) => usize::try_from(left)
                 .unwrap_or(usize::MAX)
                 .saturating_add(whole.len())

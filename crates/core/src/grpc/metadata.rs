@@ -6,16 +6,16 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use hyper::HeaderMap;
 use hyper::header::{self, HeaderName, HeaderValue};
 
-/// Values are sent without padding and accepted with and without it.
+/// Binary values are sent without padding and accepted with and without it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
         .with_encode_padding(false)
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-/// Allowed in the metadata of a call although it begins like a field of the protocol: `google.rpc.Status`.
+/// `google.rpc.Status`, allowed in metadata although its name is reserved for the protocol.
 pub(super) const DETAILS: &str = "grpc-status-details-bin";
-/// The same: when a server wants to be asked again.
+/// The same: the server's retry delay.
 pub(super) const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum MetadataError {
     Value(String),
 }
 
-/// A value as it is meant, not as it travels.
+/// A decoded value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetadataValue<'a> {
     Text(&'a [u8]),
@@ -48,8 +48,7 @@ impl MetadataValue<'_> {
     }
 }
 
-/// What the other side says beside the messages: fields that belong to neither gRPC nor HTTP. Binary values that are no base64
-/// are left out.
+/// The metadata among header fields: those that belong to neither gRPC nor HTTP. Binary values that are not base64 are skipped.
 pub fn metadata(fields: &HeaderMap) -> impl Iterator<Item = (&str, MetadataValue<'_>)> {
     fields
         .iter()
@@ -85,10 +84,10 @@ fn belongs_to_the_protocol(name: &str) -> bool {
     }
 }
 
-/// Makes metadata of names and values; values of names that end in `-bin` are bytes.
+/// Encodes metadata. Values of names that end in `-bin` are bytes.
 ///
 /// # Errors
-/// A name or value that cannot travel.
+/// A name or value is not valid in a header.
 pub fn trailers<'a>(
     entries: impl IntoIterator<Item = (impl AsRef<str>, &'a [u8])>,
 ) -> Result<HeaderMap, MetadataError> {
@@ -149,7 +148,7 @@ fn parse_timeout(value: &[u8]) -> Option<Duration> {
     }
 }
 
-/// The finest unit whose digits suffice; a little more rather than less.
+/// Formats a timeout in the finest unit that fits eight digits, rounded up.
 pub(super) fn timeout_value(timeout: Duration) -> HeaderValue {
     const UNITS: [(char, u128); 5] = [
         ('n', 1),
@@ -167,15 +166,15 @@ pub(super) fn timeout_value(timeout: Duration) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("99999999H"))
 }
 
-/// What the content type says after the protocol's name: `+proto`, or nothing.
+/// The suffix of the content type, such as `+proto`, or nothing.
 pub(super) fn content_type(fields: &HeaderMap) -> &[u8] {
     fields
         .get(header::CONTENT_TYPE)
         .map_or(b"", |value| value.as_bytes())
 }
 
-/// That of the answer, which is the same. Not a slice of the request: the table of fields (RFC 7541 §2.3.2) would hold it for as long
-/// as the connection lives, and with it the whole buffer that the request was read into.
+/// The content type of the response, which is that of the request. It is a copy: a slice would stay in the dynamic header table (RFC
+/// 7541 §2.3.2) for the life of the connection, and keep the whole read buffer of the request alive.
 pub(super) fn answered_type(asked: &HeaderMap) -> HeaderValue {
     const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
     match content_type(asked) {

@@ -6,12 +6,12 @@ use std::time::Instant;
 use super::status::Code;
 use crate::metrics::{self, Counter, Histogram, LATENCY};
 
-/// What is counted of the calls of one method.
+/// Metrics of one method.
 #[derive(Debug)]
 pub(super) struct MethodMetrics {
     method: String,
     seconds: Arc<Histogram>,
-    /// By status, made when the first call ends with it.
+    /// Counters by status, created when the first call ends with it.
     ended: RefCell<[Option<Arc<Counter>>; Code::COUNT]>,
 }
 
@@ -43,7 +43,7 @@ impl MethodMetrics {
     }
 }
 
-/// The clock of one call. Only where somebody may ask for metrics.
+/// Measures one call, in a process that serves metrics.
 #[derive(Debug)]
 pub(super) struct CallTimer {
     metrics: Rc<MethodMetrics>,

@@ -1,8 +1,8 @@
 //! gRPC over the connections of [`http::Server`](crate::http::Server), as a [`Service`](crate::http::Service) of it.
 //!
-//! A request to a known method becomes a [`Call`] in the queue of [`Calls`]: for methods that take one message together with
-//! that message, for the others at once. Whoever runs the handlers asks for [`Calls::next`], takes the calls and answers.
-//! Messages stay bytes: they are decoded by whoever knows their class.
+//! A request to a known method becomes a [`Call`] in the queue of [`Calls`]: a unary call once its message has arrived, others at once.
+//! The code that runs the handlers awaits [`Calls::next`], takes calls with [`Calls::take`] and answers. Messages stay bytes; the code
+//! that knows their classes decodes them.
 
 mod call;
 mod calls;

@@ -9,15 +9,15 @@ use super::frame;
 use super::web::{Protocol, text, trailers_frame};
 use crate::http::BodyAborted;
 
-/// Bytes that may wait for the other side before their writer has to.
+/// Bytes that are buffered before the writer has to wait.
 const BUFFERED: usize = 64 << 10;
 
-/// The other side takes no more messages.
+/// The peer takes no more messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the call has ended: nothing more can be sent")]
 pub struct Closed;
 
-/// The messages for the other side. Small ones that wait travel together.
+/// Messages to send. Small buffered ones are sent together.
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
     state: RefCell<State>,
@@ -39,12 +39,12 @@ enum End {
 }
 
 impl Outbound {
-    /// Takes the message in any case. False: wait for [`poll_room`](Self::poll_room) before the next one.
+    /// Buffers the message in any case. Returns false if the caller should await [`poll_room`](Self::poll_room) before the next one.
     pub(super) fn write(&self, is_compressed: bool, message: &[u8]) -> Result<bool, Closed> {
         self.append(|waiting| frame::write(waiting, is_compressed, message))
     }
 
-    /// The same for bytes that are no message of gRPC.
+    /// The same for bytes without the prefix of a gRPC message.
     pub(super) fn write_raw(&self, bytes: &[u8]) -> Result<bool, Closed> {
         self.append(|waiting| waiting.extend_from_slice(bytes))
     }
@@ -59,12 +59,12 @@ impl Outbound {
         Ok(state.waiting.len() < BUFFERED)
     }
 
-    /// Something has been written and not been sent.
+    /// Whether bytes are buffered.
     pub(super) fn is_waiting(&self) -> bool {
         !self.state.borrow().waiting.is_empty()
     }
 
-    /// How many bytes are still to be sent, once that is known.
+    /// The number of bytes left to send, once the end is known.
     pub(super) fn remaining(&self) -> Option<usize> {
         let state = self.state.borrow();
         state.end.as_ref().map(|_| state.waiting.len())
@@ -82,7 +82,7 @@ impl Outbound {
         Poll::Pending
     }
 
-    /// What has been written is still sent.
+    /// Ends the messages. Buffered ones are still sent.
     pub(super) fn end(&self, trailers: HeaderMap) {
         let mut state = self.state.borrow_mut();
         if state.end.is_none() {
@@ -92,7 +92,7 @@ impl Outbound {
         }
     }
 
-    /// Nobody will send any more of it.
+    /// Discards buffered messages; later writes fail.
     pub(super) fn close(&self) {
         let mut state = self.state.borrow_mut();
         state.closed = true;
@@ -144,7 +144,7 @@ impl Outbound {
     }
 }
 
-/// `None`: the end of the body is all there is to say.
+/// The last frame of the body, if the protocol has one.
 fn last(protocol: Protocol, trailers: HeaderMap) -> Option<Frame<Bytes>> {
     match protocol {
         Protocol::Json => None,

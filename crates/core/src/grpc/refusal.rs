@@ -14,29 +14,29 @@ pub enum Cause {
     UnknownMethod,
     /// The head of the call is malformed or asks for what is not supported.
     MalformedHead,
-    /// A browser may have sent it for a page of another origin.
+    /// A browser may have sent it for a page of another origin (CSRF).
     CrossSite,
     /// Its messages are malformed, or not exactly one.
     MalformedMessage,
     MessageTooLarge,
     /// The request arrived too slowly.
     RequestTooSlow,
-    /// More calls wait than the server lets wait.
+    /// Too many calls of the server or of the client wait.
     QueueFull,
-    /// The same of a service or method.
+    /// Too many calls of a service or method wait.
     MethodQueueFull,
     /// Its deadline passed before a handler was free.
     ExpiredInQueue,
     StreamLimit,
     WatchLimit,
-    /// 405: it is not called by a method of HTTP that gRPC knows.
+    /// 405: the HTTP method is not POST.
     HttpMethod,
-    /// 415: a request that is not gRPC, to a server of nothing else.
+    /// 415: the request is not gRPC, on a server for gRPC alone.
     NotGrpc,
 }
 
 impl Cause {
-    /// As the metrics have it.
+    /// As it is called in metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::UnknownMethod => "unknown_method",
@@ -111,8 +111,7 @@ static COUNTERS: LazyLock<Vec<Arc<Counter>>> = LazyLock::new(|| {
 
 /// The status of a call that the server core refuses.
 ///
-/// A client that has used up its own share gets RESOURCE_EXHAUSTED, as gRPC's status codes have it for quotas; UNAVAILABLE means that
-/// it may try again.
+/// A client that has used up its share gets RESOURCE_EXHAUSTED, gRPC's status for quotas. UNAVAILABLE means that it may retry.
 pub(super) fn status_of(refusal: server::Refusal) -> Status {
     let code = match refusal.reason {
         Reason::Connections | Reason::Queue(Scope::Server) => Code::UNAVAILABLE,

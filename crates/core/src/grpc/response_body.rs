@@ -8,7 +8,7 @@ use super::call::Open;
 use super::web::Protocol;
 use crate::http::BodyAborted;
 
-/// The body of an answer: the messages of a call and its trailers.
+/// A response body: the messages of a call and its trailers.
 pub(super) struct ResponseBody(pub(super) Open);
 
 impl Body for ResponseBody {
@@ -27,7 +27,7 @@ impl Body for ResponseBody {
         self.0.call().outbound.is_end_stream()
     }
 
-    /// Trailers cannot follow a body whose length was said.
+    /// Exact only for JSON: a body with a declared length has no trailers.
     fn size_hint(&self) -> SizeHint {
         let call = self.0.call();
         match call.outbound.remaining() {

@@ -25,13 +25,13 @@ use super::web::Protocol;
 use crate::http::{Body, Peer, Service, ServiceFuture};
 use crate::server::Arrival;
 
-/// What a page may read of an answer to grpc-web.
+/// Response fields that a page may read with grpc-web.
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("grpc-status,grpc-message,grpc-status-details-bin");
-/// Bytes of a refused call that are read, and how long they may take to arrive.
+/// Bytes of a refused call that are discarded, and how long that may take.
 const DISCARDED: usize = 64 << 10;
 const DISCARD_TIMEOUT: Duration = Duration::from_millis(100);
-/// Seconds a browser may remember that it may call.
+/// Seconds that a browser may cache a preflight response.
 const PREFLIGHT_AGE: HeaderValue = HeaderValue::from_static("86400");
 
 impl Service for Calls {
@@ -67,7 +67,7 @@ impl Service for Calls {
     }
 }
 
-/// The same on a server of nothing else: what is no call is answered 415.
+/// The same on a server for gRPC alone: other requests get 415.
 struct Exclusive(Calls);
 
 impl Service for Exclusive {
@@ -105,12 +105,12 @@ fn not_grpc() -> Response<Body> {
 }
 
 impl Calls {
-    /// The same calls, as the service of a server that has no other requests to answer: what is no call is answered 415.
+    /// The service for a server that serves gRPC alone: other requests get 415.
     pub fn exclusive(&self) -> Rc<dyn Service> {
         Rc::new(Exclusive(self.clone()))
     }
 
-    /// A browser asks whether a page may call.
+    /// Whether the request is a CORS preflight for a method.
     fn is_preflight(&self, request: &Request<Incoming>) -> bool {
         request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ORIGIN)
@@ -119,7 +119,7 @@ impl Calls {
 }
 
 impl Shared {
-    /// Methods of HTTP that a path can be asked by; empty where it is none of ours.
+    /// The HTTP methods of a path, comma-separated; empty for an unknown path.
     fn verbs(&self, path: &str) -> String {
         match self.methods.contains_key(path) {
             true => "POST".to_owned(),
@@ -216,7 +216,7 @@ fn answer(shared: &Rc<Shared>, head: Parts, body: Incoming, peer: Rc<Peer>) -> S
     })
 }
 
-/// Reads a little of a refused request: some clients take an answer only when they have sent all they had.
+/// Discards the beginning of a refused request: some clients read a response only after sending everything.
 async fn discard(mut body: Incoming) {
     let reading = async {
         let mut bytes = 0;
@@ -238,7 +238,7 @@ fn not_allowed() -> Response<Body> {
     response
 }
 
-/// A status before there is a call.
+/// The response to a call that is refused before it is admitted.
 fn refused(status: &Status, kind: HeaderValue) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
     let headers = response.headers_mut();
@@ -257,9 +257,9 @@ fn refused_json(status: &Status) -> Response<Body> {
     response
 }
 
-/// What the head of a call says.
+/// The parsed head of a call.
 struct Admitted {
-    /// What PHP knows it by.
+    /// Its index for the code that runs handlers.
     method: usize,
     served: usize,
     client_streams: bool,
@@ -340,12 +340,11 @@ fn unknown_method(message: String) -> Refusal {
     Refusal { cause, status }
 }
 
-/// Whether a browser could have sent the request for a page of another origin without asking first, with the cookies of whoever
-/// reads that page.
+/// Whether a browser could have sent the request for a page of another origin without a preflight, with the cookies of the user.
 ///
-/// A browser does not ask before GET, HEAD and POST with nothing but safelisted fields (Fetch §4.10, §2.2.2), of which the content
-/// type may be that of a form, `text/plain` or absent. It asks before every other method, another content type, and a field such
-/// as `x-requested-with`; [`preflight`] answers only pages of [`Limits::web_origins`](super::Limits::web_origins). A path that is
+/// A browser sends no preflight before GET, HEAD and POST with nothing but safelisted fields (Fetch §4.10, §2.2.2), of which the content
+/// type may be that of a form, `text/plain` or absent. It sends one before every other method, another content type, and a field such
+/// as `x-requested-with`; [`preflight`] allows only pages of [`Limits::web_origins`](super::Limits::web_origins). A path that is
 /// bound to GET changes nothing (RFC 9110 §9.2.1); one bound to every method may.
 fn may_be_cross_site(head: &Parts, found: &Found) -> bool {
     let changes_something = match head.method {
@@ -367,7 +366,7 @@ fn is_json(content_type: &[u8]) -> bool {
     essence == b"application/json" || essence.ends_with(b"+json")
 }
 
-/// The client's, or what the server allows where that is less.
+/// The client's deadline, or the server's limit if that is earlier.
 fn deadline(shared: &Shared, method: usize, head: &Parts) -> Result<Option<Instant>, Status> {
     let asked = match timeout(&head.headers) {
         None => None,
@@ -376,12 +375,12 @@ fn deadline(shared: &Shared, method: usize, head: &Parts) -> Result<Option<Insta
     };
     let allowed = shared.served[method].timeout;
     let timeout = asked.into_iter().chain(allowed).min();
-    // What is beyond the end of the clock is no deadline.
+    // A deadline beyond the range of the clock is none.
     Ok(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
 }
 
 /// # Errors
-/// There is no room for the call: what its client is told, and what the request consists of.
+/// There is no room for the call: its status, and the request.
 fn open(
     shared: &Rc<Shared>,
     admitted: Admitted,
@@ -449,17 +448,17 @@ fn encoding(headers: &HeaderMap) -> Result<Option<Encoding>, Status> {
     }
 }
 
-/// From the head of a call to the head of its answer. Dropped when the client goes away.
+/// The future from the head of a call to the head of its response. Dropped when the client disconnects.
 struct Exchange {
-    /// `None` once the answer has begun.
+    /// `None` once the response has begun.
     open: Option<Open>,
     step: Step,
 }
 
 enum Step {
-    /// The only message has to arrive first.
+    /// The message is being read.
     Read(Option<Frame>),
-    /// It waits for a handler from now on.
+    /// The request is complete for the server core.
     Complete,
     Wait,
 }
@@ -472,7 +471,7 @@ impl Exchange {
         let call = open.call();
         let admission = open.admission();
         if let Step::Read(first) = &mut self.step {
-            // It may have been refused while it arrived.
+            // It may have been refused meanwhile.
             if !call.is_open() {
                 self.step = Step::Wait;
                 return;

@@ -7,10 +7,10 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode, percent_encode};
 pub(super) const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub(super) const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// What goes through as it is: printable ASCII but the percent sign.
+/// Bytes that are not percent-encoded: printable ASCII except the percent sign.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
-/// One of the 17 codes every gRPC implementation knows.
+/// One of the 17 status codes of gRPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Code(u8);
 
@@ -40,7 +40,7 @@ impl Code {
         self.0
     }
 
-    /// As the specification writes it.
+    /// As in the specification.
     pub fn name(self) -> &'static str {
         const NAMES: [&str; Code::COUNT] = [
             "OK",
@@ -95,7 +95,7 @@ impl Status {
         Self::new(Code::INTERNAL, message)
     }
 
-    /// What trailers, or a head that is all there is, say. A number that nobody knows is UNKNOWN.
+    /// Parses trailers, or the head of a Trailers-Only response. An unknown number is UNKNOWN.
     pub(super) fn read(fields: &HeaderMap) -> Option<Self> {
         let number = fields.get(STATUS)?.to_str().ok();
         let code = number.and_then(|number| Code::new(number.parse().ok()?));

@@ -5,20 +5,20 @@ use hyper::HeaderMap;
 
 use super::status::Status;
 
-/// How the messages of a call travel.
+/// The wire format of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     Grpc,
-    /// grpc-web: trailers are a last message, so that browsers can read them.
+    /// grpc-web: the trailers are the last message, so that browsers can read them.
     Web,
-    /// grpc-web with everything in base64.
+    /// grpc-web in base64.
     WebText,
-    /// HTTP as everybody speaks it: a body is a message in JSON.
+    /// Plain HTTP: a body is a message in JSON.
     Json,
 }
 
 impl Protocol {
-    /// By the content type.
+    /// The format for a content type.
     pub(super) fn of(content_type: &[u8]) -> Option<Self> {
         let rest = content_type.strip_prefix(b"application/grpc")?;
         let (protocol, rest) = if let Some(rest) = rest.strip_prefix(b"-web-text") {
@@ -32,7 +32,7 @@ impl Protocol {
     }
 }
 
-/// Flag of the message that holds the trailers.
+/// The flag of the message with the trailers.
 const TRAILERS: u8 = 0x80;
 
 /// The trailers as the last message of a grpc-web call.
@@ -55,7 +55,7 @@ pub(super) fn text(bytes: &[u8]) -> Bytes {
     STANDARD.encode(bytes).into()
 }
 
-/// Decodes base64 that arrives in pieces and may be padded in the middle, where a sender has encoded its messages one by one.
+/// Decodes base64 in chunks. It may be padded in the middle if the sender has encoded messages one by one.
 #[derive(Debug, Default)]
 pub(super) struct TextDecoder {
     group: Vec<u8>,

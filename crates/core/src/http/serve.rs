@@ -19,7 +19,7 @@ use super::lingering_close::lingering_close;
 use super::refusal::Cause;
 use super::socket::Socket;
 use super::websocket::converse;
-use crate::net::{Local, Stream, TlsAcceptor};
+use crate::net::{LocalExecutor, Stream, TlsAcceptor};
 
 /// The connection preface of HTTP/2 (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -217,9 +217,9 @@ fn connection_window(stream_window: u32, has_messages: bool) -> u32 {
     stream_window.saturating_mul(worth).min(LARGEST_WINDOW)
 }
 
-fn http2_builder(connection: &Connection) -> http2::Builder<Local> {
+fn http2_builder(connection: &Connection) -> http2::Builder<LocalExecutor> {
     let limits = &connection.server.limits;
-    let mut builder = http2::Builder::new(Local);
+    let mut builder = http2::Builder::new(LocalExecutor);
     builder
         .enable_connect_protocol()
         .max_concurrent_streams(MAX_STREAMS)

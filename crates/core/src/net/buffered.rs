@@ -8,27 +8,27 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use super::Stream;
 
-/// Free space that every read begins with, at least.
+/// The least free space for a read.
 const LEAST_ROOM: usize = 4 * 1024;
 const READ_CHUNK: usize = 16 * 1024;
-/// After something large both buffers shrink back.
+/// Larger buffers shrink back when they are empty.
 const KEPT: usize = 1024 * 1024;
 
-/// A stream with what is written and not sent yet, and with what was received and not read yet.
+/// A stream with buffers for output that is not sent and input that is not read.
 ///
-/// All state is kept here and none in a future, so that whoever sends or receives can be dropped at any point.
+/// All state is kept here and none in a future, so that sending and receiving can be cancelled at any point.
 pub(crate) struct BufferedStream {
     stream: Stream,
-    /// Written, not yet sent.
+    /// Output that is not sent.
     pub(crate) out: BytesMut,
-    /// Received, not yet read.
+    /// Input that is not read.
     pub(crate) input: BytesMut,
-    /// The socket has taken it, but may keep some of it back: TLS does while its own socket is full.
+    /// Output was written and must be flushed: TLS buffers it while its own socket is full.
     unflushed: bool,
 }
 
 impl BufferedStream {
-    /// `input` was received while the connection was made.
+    /// `input` was received while the connection was opened.
     pub(crate) fn new(stream: Stream, input: BytesMut) -> Self {
         Self {
             stream,
@@ -42,13 +42,13 @@ impl BufferedStream {
         &self.stream
     }
 
-    /// The stream, and what was received and not read. What was not sent is lost.
+    /// The stream and the unread input. Unsent output is lost.
     pub(crate) fn into_parts(self) -> (Stream, BytesMut) {
         (self.stream, self.input)
     }
 
-    /// Sends what the socket takes and receives what has come: a server that waits for us to read would never read. The
-    /// number of bytes received, at least one. `wanted` is what the next message lacks, as far as that is known.
+    /// Sends and receives as much as possible at the same time: a server may read only after its own output was read. Returns the number
+    /// of received bytes, at least one. `wanted` is the number of bytes that the next message lacks, if known.
     pub(crate) fn poll_transfer(
         &mut self,
         cx: &mut Context<'_>,
@@ -61,7 +61,7 @@ impl BufferedStream {
         let read = pin!(self.stream.read_buf(&mut self.input));
         read.poll(cx).map(|received| match received {
             Ok(0) => Err(io::Error::other("the server closed the connection")),
-            // What TLS says to the same.
+            // The same with TLS.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
                 "the server closed the connection",
@@ -70,7 +70,7 @@ impl BufferedStream {
         })
     }
 
-    /// Sends as much as the socket takes.
+    /// Sends as much as the socket accepts.
     pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.is_sent() {
             return Ok(());
@@ -99,7 +99,7 @@ impl BufferedStream {
         }
     }
 
-    /// The socket has taken everything.
+    /// Whether everything was sent.
     pub(crate) fn is_sent(&self) -> bool {
         self.out.is_empty() && !self.unflushed
     }
@@ -114,7 +114,7 @@ impl BufferedStream {
         .await
     }
 
-    /// Sends what the socket takes at once, for a last word: nobody is left to hear of a failure.
+    /// Sends as much as possible without waiting and ignores failures, for the last bytes of a connection.
     pub(crate) fn send_now(&mut self) {
         let _ = self.poll_send(&mut Context::from_waker(Waker::noop()));
     }

@@ -4,19 +4,19 @@ use tokio::net::TcpStream;
 
 use crate::blocking;
 
-/// Why no TCP connection came about.
+/// Why a TCP connection could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialError {
     /// The host name has no address.
     #[error("{0}")]
     Name(io::Error),
-    /// None of its addresses could be reached; the last one's reason.
+    /// None of the addresses could be reached; the error of the last one.
     #[error("{0}")]
     Socket(io::Error),
 }
 
-/// Connects to the first address of the host that answers, with `TCP_NODELAY`: everything here coalesces its writes
-/// itself, so Nagle's algorithm would only delay them.
+/// Connects to the first address of the host that answers, with `TCP_NODELAY`: all protocols coalesce their writes themselves, so that
+/// Nagle's algorithm would only delay them.
 pub(crate) async fn dial(host: &str, port: u16) -> Result<TcpStream, DialError> {
     let addresses = blocking::addresses(host, port)
         .await

@@ -15,12 +15,12 @@ use tokio_rustls::server::TlsStream;
 
 use super::tls::{Identity, roots};
 
-/// What a TLS server shows and asks for.
+/// Options of a TLS server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerTls {
-    /// Certificates with their keys. A client gets the first that is valid for the name it asks for, else the first of all.
+    /// Certificates with their keys. A client gets the first one that is valid for the requested name, else the first of all.
     pub identities: Vec<Identity>,
-    /// Authorities, as PEM, of which clients may or must show a certificate; without it they are not asked for one.
+    /// Authorities of client certificates, a PEM file; `None` requests no client certificate.
     pub client_authorities: Option<PathBuf>,
     /// Clients without a certificate are refused.
     pub client_required: bool,
@@ -36,7 +36,7 @@ pub struct TlsAcceptor {
 
 impl TlsAcceptor {
     /// # Errors
-    /// Which file is wrong and why.
+    /// Which file is invalid, and why.
     pub fn new(options: ServerTls) -> Result<Self, String> {
         let config = RefCell::new(config(&options)?);
         Ok(Self { options, config })
@@ -45,7 +45,7 @@ impl TlsAcceptor {
     /// Reads the files again. Open connections are not affected; after an error the old certificates stay in use.
     ///
     /// # Errors
-    /// Which file is wrong and why.
+    /// Which file is invalid, and why.
     pub fn reload(&self) -> Result<(), String> {
         let config = config(&self.options)?;
         self.config.replace(config);
@@ -88,7 +88,7 @@ fn client_verifier(
         .map_err(|error| format!("client authorities {}: {error}", file.display()))
 }
 
-/// Chooses the certificate by the name the client asks for (RFC 6066 §3).
+/// Selects the certificate by the requested name (RFC 6066 §3).
 #[derive(Debug)]
 struct Certificates {
     all: Vec<Arc<CertifiedKey>>,

@@ -10,10 +10,10 @@ use tokio_rustls::TlsStream;
 
 use super::channel_binding::tls_server_end_point;
 
-/// Bytes that are received at once to be forgotten.
+/// Bytes per read that discards input.
 const DISCARDED: usize = 16 << 10;
 
-/// The socket under a protocol, client's or server's, with or without TLS.
+/// A socket of a client or server, with or without TLS.
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -25,29 +25,28 @@ impl Stream {
         UnixStream::connect(socket).await.map(Self::Unix)
     }
 
-    /// One that a listening socket has given.
+    /// A socket that was accepted.
     pub(crate) fn accepted(socket: std::net::TcpStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
         TcpStream::from_std(socket).map(Self::Tcp)
     }
 
-    /// Of either side of a TLS connection.
+    /// A TLS connection, of either side.
     pub(crate) fn tls(stream: impl Into<TlsStream<TcpStream>>) -> Self {
         Self::Tls(Box::new(stream.into()))
     }
 }
 
 impl Stream {
-    /// What binds an authentication to this connection (RFC 5929 `tls-server-end-point`); `None` without TLS and for
-    /// certificates that have no such hash.
+    /// The channel binding `tls-server-end-point` (RFC 5929); `None` without TLS and for certificates without such a hash.
     pub(crate) fn channel_binding(&self) -> Option<Vec<u8>> {
         let Self::Tls(stream) = self else { return None };
         let certificates = stream.get_ref().1.peer_certificates()?;
         tls_server_end_point(certificates.first()?)
     }
 
-    /// Receives what has come and forgets it, below TLS: how much that was, nothing at the end.
+    /// Receives and discards input, below TLS. Returns the number of bytes, 0 at the end.
     pub(crate) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut room = [0; DISCARDED];
         loop {
@@ -73,7 +72,7 @@ impl Stream {
         }
     }
 
-    /// Bytes that were written and the other side's kernel has not taken.
+    /// Bytes that were written and not acknowledged by the peer's kernel.
     pub(crate) fn unsent(&self) -> usize {
         let descriptor = match self {
             Self::Tcp(socket) => socket.as_raw_fd(),

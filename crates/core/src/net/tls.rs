@@ -17,40 +17,40 @@ use tokio_rustls::rustls::{
 
 use super::Stream;
 
-/// What a TLS client trusts and shows.
+/// Options of a TLS client.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClientTls {
-    /// Trusted authorities as PEM; without it those of the operating system.
+    /// Trusted authorities, a PEM file; `None` is those of the operating system.
     pub ca_file: Option<PathBuf>,
     pub check: PeerCheck,
-    /// The client's own certificate, for servers that ask for one.
+    /// The client certificate, for servers that request one.
     pub identity: Option<Identity>,
-    /// The name the certificate must carry, instead of the host's.
+    /// The name that the certificate must carry, instead of the host.
     pub server_name: Option<String>,
-    /// Offered by ALPN, the first is preferred; none is no offer.
+    /// Protocols offered by ALPN, the preferred one first; empty is no offer.
     pub protocols: Vec<Vec<u8>>,
 }
 
-/// How much of the peer's certificate is checked. That the peer holds the certificate's key is always checked.
+/// How the peer's certificate is verified. That the peer holds its key is always verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PeerCheck {
-    /// Any certificate will do.
+    /// Any certificate is accepted.
     None,
-    /// A trusted authority must have signed it, for whatever name.
+    /// A trusted authority must have signed it, for any name.
     Authority,
     /// And it must carry the peer's name.
     #[default]
     AuthorityAndName,
 }
 
-/// A certificate chain and its key, both as PEM.
+/// A certificate chain and its key, both PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     pub cert_file: PathBuf,
     pub key_file: PathBuf,
 }
 
-/// Secures connections as [`ClientTls`] says. Building one reads files; the system's certificates take milliseconds.
+/// Secures connections according to [`ClientTls`]. Building one reads files; reading the system's certificates takes milliseconds.
 pub(crate) struct TlsConnector {
     rustls: tokio_rustls::TlsConnector,
     server_name: Option<String>,
@@ -58,9 +58,9 @@ pub(crate) struct TlsConnector {
 
 impl TlsConnector {
     /// # Errors
-    /// Which file is wrong and why.
+    /// Which file is invalid, and why.
     pub(crate) fn new(options: &ClientTls) -> Result<Self, String> {
-        // The provider is always named, so no process-wide default is needed.
+        // The provider is explicit, so no process-wide default is needed.
         let provider = Arc::new(crypto::ring::default_provider());
         let verifier = Verifier {
             trusted: trusted(options, &provider)?,

@@ -22,6 +22,7 @@ pub fn run_for<T>(limit: Duration, future: impl Future<Output = T>) -> T {
 }
 
 /// Runs `future` to its end, for [`LIMIT`] at most.
+#[allow(dead_code, reason = "some test files need another limit")]
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     run_for(LIMIT, future)
 }

@@ -23,24 +23,24 @@ use crate::grpc::outbound::{Closed, Outbound};
 use crate::grpc::status::{Code, Status};
 use crate::grpc::web::Protocol;
 
-/// What a call begins with.
+/// A new call.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// `/package.Service/Method`
     pub path: String,
     pub metadata: HeaderMap,
-    /// From now to the end of the call; the server is told.
+    /// From now to the end of the call; sent to the server as `grpc-timeout`.
     pub timeout: Option<Duration>,
-    /// How often the same call has been made before.
+    /// Earlier attempts of the same call, for `grpc-previous-rpc-attempts`.
     pub attempts: u32,
-    /// For a server that can be connected to, instead of failing when there is none.
+    /// Wait for a server that can be connected to, instead of failing (wait-for-ready).
     pub waits: bool,
 }
 
-/// Times a call is tried again on another connection because it could not leave on one that was closing.
+/// Transparent retries of a call that a closing connection has not sent.
 const DEPARTURES: u32 = 3;
 
-/// A call to a server. Dropped before its end it is cancelled.
+/// A call to a server. Dropping it before its end cancels the call.
 pub struct ClientCall {
     inner: Rc<Inner>,
 }
@@ -48,17 +48,17 @@ pub struct ClientCall {
 struct Inner {
     outbound: Outbound,
     state: RefCell<State>,
-    /// Who waits for the head of the answer, or for a message.
+    /// The task that waits for the response head or for a message.
     reader: RefCell<Option<Waker>>,
     head: RefCell<HeaderMap>,
     trailers: RefCell<HeaderMap>,
     over: Notify,
     deadline: Option<Instant>,
     encoding: Option<Encoding>,
-    /// The server has begun to answer.
+    /// The response has begun.
     has_begun: Cell<bool>,
     is_unprocessed: Cell<bool>,
-    /// The connection still takes messages.
+    /// The connection still sends messages.
     is_uploading: Cell<bool>,
 }
 
@@ -69,7 +69,7 @@ enum State {
 }
 
 impl ClientCall {
-    /// The call, and what makes it happen: a task of the `LocalSet`. A failure is the outcome of the call.
+    /// Returns the call and its driver, which must run as a task of the `LocalSet`. A failure is the outcome of the call.
     pub fn new(channel: &Channel, request: Request) -> (Self, impl Future<Output = ()> + use<>) {
         let inner = Rc::new(Inner {
             deadline: request.timeout.map(|timeout| Instant::now() + timeout),
@@ -90,7 +90,7 @@ impl ClientCall {
         (Self { inner }, task)
     }
 
-    /// Takes the message in any case. False: wait for [`room`](Self::room) before the next one.
+    /// Buffers the message in any case. Returns false if the caller should await [`room`](Self::room) before the next one.
     ///
     /// # Errors
     /// [`Closed`]: the call has ended.
@@ -102,7 +102,7 @@ impl ClientCall {
         }
     }
 
-    /// Ends when less waits than may, or the call has ended.
+    /// Completes when the buffer has room, or the call has ended.
     pub fn room(&self) -> impl Future<Output = Result<(), Closed>> + use<> {
         let inner = Rc::clone(&self.inner);
         async move { poll_fn(|context| inner.outbound.poll_room(context)).await }
@@ -113,7 +113,7 @@ impl ClientCall {
         self.inner.outbound.end(HeaderMap::new());
     }
 
-    /// The next message, `None` once the call has ended well.
+    /// The next message; `None` once the call has ended with OK.
     ///
     /// # Errors
     /// The status it ended with.
@@ -122,7 +122,7 @@ impl ClientCall {
         async move { poll_fn(|context| inner.poll_message(context)).await }
     }
 
-    /// The only message of a method whose server does not stream.
+    /// The message of a method whose server does not stream.
     ///
     /// # Errors
     /// The status the call ended with.
@@ -150,12 +150,12 @@ impl ClientCall {
         self.inner.trailers.borrow().clone()
     }
 
-    /// The server has begun to answer with more than a status: from here on the call must not be made again.
+    /// The server has sent more than a status: the call must not be retried.
     pub fn has_begun(&self) -> bool {
         self.inner.has_begun.get()
     }
 
-    /// It failed before the server began to handle it.
+    /// The call failed before the server began to process it, and may be retried.
     pub fn is_unprocessed(&self) -> bool {
         self.inner.is_unprocessed.get()
     }
@@ -195,7 +195,7 @@ impl Inner {
         self.finish(status);
     }
 
-    /// Ends only when the call failed before there was an answer: with one, its reader does the rest.
+    /// Completes if the call fails before its response begins. After that the reader drives the call.
     async fn exchange(self: &Rc<Self>, channel: &Channel, request: Request) -> Status {
         match self.answer(channel, request).await {
             Err(status) => status,
@@ -224,7 +224,7 @@ impl Inner {
             match connection.try_send_request(message).await {
                 Ok(response) => return Ok(response),
                 Err(mut error) => {
-                    // With the message it did not leave: it may on another connection.
+                    // The request was not sent: another connection may send it.
                     if error.take_message().is_none() {
                         return Err(self.lost(error.error()));
                     }
@@ -335,7 +335,7 @@ impl Inner {
         if matches!(*state, State::Ended(_)) {
             return;
         }
-        // What was open is dropped after the borrow: it may wake somebody who looks.
+        // Dropped after the borrow, because the drop may wake a task that borrows the state.
         let before = std::mem::replace(&mut *state, State::Ended(status));
         drop(state);
         drop(before);
@@ -344,14 +344,14 @@ impl Inner {
         self.wake();
     }
 
-    /// A server may answer without having read everything: who still writes must not wait for it to read.
+    /// A server may answer without reading everything: a writer must not wait for it.
     fn close_where_nobody_takes(&self) {
         if !self.is_uploading.get() && matches!(*self.state.borrow(), State::Open(_)) {
             self.outbound.close();
         }
     }
 
-    /// Both sides end a call at its deadline. When the server is first, that looks like a cancellation or a broken stream.
+    /// Both sides end a call at its deadline. If the server does so first, that looks like a cancellation or a broken stream.
     fn at_the_deadline(&self, status: Status) -> Status {
         let is_over = self
             .deadline
@@ -371,7 +371,7 @@ impl Inner {
     }
 }
 
-/// An answer that is none of gRPC, as doc/http-grpc-status-mapping.md of grpc/grpc says.
+/// The status for a response that is not gRPC, by doc/http-grpc-status-mapping.md of grpc/grpc.
 fn of_http(status: StatusCode) -> Status {
     let code = match status.as_u16() {
         400 => Code::INTERNAL,
@@ -384,7 +384,7 @@ fn of_http(status: StatusCode) -> Status {
     Status::new(code, format!("the server answered with HTTP {status}"))
 }
 
-/// doc/PROTOCOL-HTTP2.md of grpc/grpc leaves the status open; this is what gRPC's other clients make of it.
+/// doc/PROTOCOL-HTTP2.md of grpc/grpc leaves the status open; other gRPC clients use this one.
 fn no_grpc(kind: Option<&HeaderValue>) -> Status {
     let kind = kind.map_or(Cow::Borrowed("none"), |kind| {
         String::from_utf8_lossy(kind.as_bytes())

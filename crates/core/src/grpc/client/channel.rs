@@ -13,7 +13,7 @@ use super::upload::Upload;
 use crate::grpc::status::{Code, Status};
 use crate::net::{ClientTls, TlsConnector};
 
-/// A call that waits for a server looks no more often than that.
+/// The shortest pause of a call that waits for a server.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
 /// HTTP/2 connections to one or several servers of the same service. Clones share them.
@@ -26,11 +26,11 @@ struct Shared {
     options: ChannelOptions,
     tls: Option<TlsConnector>,
     endpoints: RefCell<Vec<Rc<Endpoint>>>,
-    /// Whose turn it is.
+    /// The endpoint whose turn it is.
     turn: Cell<usize>,
-    /// What is looked up, where each address is a server of its own.
+    /// Name resolution, if each address is a server of its own.
     names: Option<Rc<Names>>,
-    /// An attempt to connect or to look names up has ended.
+    /// Notified when a connection attempt or a look-up has ended.
     changed: Notify,
 }
 
@@ -41,10 +41,10 @@ enum Pick {
 }
 
 impl Channel {
-    /// Connects when the first call needs it.
+    /// A channel that connects when the first call needs it.
     ///
     /// # Errors
-    /// Which file of the TLS options is wrong and why.
+    /// Which file of the TLS options is invalid, and why.
     pub fn new(options: ChannelOptions) -> Result<Self, String> {
         Self::resolved_by(options, names::system())
     }
@@ -58,7 +58,7 @@ impl Channel {
         });
         let tls = tls.transpose()?;
         let servers = match options.balancing {
-            // Connecting tries all addresses of a name.
+            // A connection attempt tries all addresses of a name.
             Balancing::PickFirst => options.servers.as_slice(),
             Balancing::RoundRobin => &[],
         };
@@ -96,10 +96,10 @@ impl Channel {
         }
     }
 
-    /// A connection to the server whose turn it is, made where there is none; and that server's name.
+    /// A connection to the server whose turn it is, opened if there is none, and the authority of that server.
     ///
-    /// `waits`: until there is one, instead of failing when no server can be connected to. Dropped at any point, it leaves what
-    /// it has begun to the other calls: look-ups and connections are tasks of their own.
+    /// `waits`: wait for a connection instead of failing if no server can be connected to. Look-ups and connection attempts are tasks of
+    /// their own, so that dropping this future cancels none that other calls use.
     pub(super) async fn connection(
         &self,
         waits: bool,
@@ -125,7 +125,7 @@ impl Channel {
             let due = shared.names.as_ref().and_then(|names| names.due());
             let first = failures.iter().map(|failure| failure.until).chain(due);
             let first = first.min();
-            // An attempt that is due now has just been made.
+            // An attempt that is due has just been made.
             let soonest = Instant::now() + SHORTEST_WAIT;
             let until = first.map_or_else(|| Instant::now() + LOOKUP_PAUSE, |at| at.max(soonest));
             tokio::select! {
@@ -142,7 +142,7 @@ impl Channel {
         }
     }
 
-    /// Begins to look names up for calls that take turns, where that was not done or something failed since.
+    /// Starts name resolution for round robin, if it was not done or a server has failed since.
     fn find_servers(&self) {
         let Some(names) = &self.shared.names else {
             return;
@@ -159,7 +159,7 @@ impl Channel {
         }
     }
 
-    /// Endpoints that are still among the addresses keep their connections.
+    /// Replaces the endpoints. Those whose addresses were found again keep their connections.
     fn replace(&self, found: Vec<Found>) {
         let mut endpoints = self.shared.endpoints.borrow_mut();
         let mut fresh: Vec<Rc<Endpoint>> = Vec::with_capacity(found.len());
@@ -230,7 +230,7 @@ impl Channel {
         });
     }
 
-    /// Says why no server can be called; never without a reason.
+    /// The status that says why no server can be called.
     fn unavailable(&self, failures: &[Failure]) -> Status {
         let lookup = self.shared.names.as_ref().and_then(|names| names.failure());
         let reasons = failures.iter().map(|failure| failure.reason.clone());
@@ -248,7 +248,7 @@ impl Shared {
     }
 }
 
-/// Wakes the calls that wait for a server when an attempt ends, however it does.
+/// Wakes the calls that wait for a server when an attempt ends, also by a panic.
 struct Changed(Rc<Shared>);
 
 impl Drop for Changed {

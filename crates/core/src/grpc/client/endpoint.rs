@@ -3,24 +3,23 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::Instant;
 
-use super::io::Io;
 use super::options::ChannelOptions;
 use super::upload::Upload;
-use crate::net::{Local, Stream, TlsConnector, TokioTimer, dial};
+use crate::net::{LocalExecutor, Stream, TlsConnector, dial};
 
-/// What a server may send on all streams before it is read, as a multiple of what it may on one: h2 closes a connection with more
-/// unread small frames than half of this pays for, at 256 bytes each. One stream full of messages of five bytes takes 52 times its
-/// own window of that.
+/// The connection window as a multiple of the stream window: h2 closes a connection whose unread small frames, counted as 256 bytes
+/// each, exceed half of its window. One stream full of messages of five bytes counts as 52 times its own window.
 const MESSAGES_WORTH: u32 = 128;
-/// Of the metadata of one answer, its status and details among it. hyper's 16 KiB are less than servers of other languages send when
-/// they describe a failure.
+/// The largest header list of a response. hyper's default, 16 KiB, is less than servers of other languages send with a status and its
+/// details.
 const HEADER_BYTES: u32 = 256 << 10;
 /// RFC 9113 §6.9.1
 const LARGEST_WINDOW: u32 = (1 << 31) - 1;
-/// Between two attempts to connect, and what each failure multiplies it by. doc/connection-backoff.md of grpc/grpc begins with
-/// a second, in which every call would fail.
+/// Back-off between connection attempts, and its multiplier. doc/connection-backoff.md of grpc/grpc begins with a second, during which
+/// every call would fail.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const GROWTH: f64 = 1.6;
@@ -29,7 +28,7 @@ const GROWTH: f64 = 1.6;
 pub(super) struct Endpoint {
     pub(super) host: String,
     pub(super) port: u16,
-    /// What it is called in calls, and what its certificate must name.
+    /// The name for `:authority`, which the certificate must carry.
     pub(super) name: String,
     state: RefCell<State>,
     failures: Cell<u32>,
@@ -42,8 +41,8 @@ enum State {
     Failed(Failure),
 }
 
-/// An attempt to connect that is under way. One that ends without an outcome, by a panic, counts as failed: a server that is
-/// connecting for ever would never be tried again.
+/// A running connection attempt. One that ends without an outcome, by a panic, counts as failed; otherwise the server would count as
+/// connecting forever.
 pub(super) struct Attempt(Rc<Endpoint>);
 
 impl Drop for Attempt {
@@ -56,7 +55,7 @@ impl Drop for Attempt {
     }
 }
 
-/// Why and when it could not be connected to.
+/// A failed connection attempt.
 #[derive(Clone)]
 pub(super) struct Failure {
     pub(super) reason: String,
@@ -65,7 +64,7 @@ pub(super) struct Failure {
     pub(super) until: Instant,
 }
 
-/// What an endpoint is good for now.
+/// The state of an endpoint, as a call sees it.
 pub(super) enum Look {
     Ready(SendRequest<Upload>),
     Startable,
@@ -92,7 +91,7 @@ impl Endpoint {
         }
     }
 
-    /// `since`: one that has failed after that is not tried again, so that a call tries each of several once.
+    /// `since`: an endpoint that has failed after that is not tried again, so that a call tries each endpoint once.
     pub(super) fn look(&self, now: Instant, since: Option<Instant>) -> Look {
         let mut state = self.state.borrow_mut();
         match &*state {
@@ -113,7 +112,7 @@ impl Endpoint {
         }
     }
 
-    /// From here on it counts as connecting, until the attempt has been used or dropped.
+    /// Begins an attempt: the endpoint counts as connecting until the attempt is used or dropped.
     pub(super) fn begin(self: &Rc<Self>) -> Attempt {
         *self.state.borrow_mut() = State::Connecting;
         Attempt(Rc::clone(self))
@@ -161,7 +160,7 @@ impl Endpoint {
             Some(tls) => tls.handshake(&self.name, socket).await?,
             None => Stream::Tcp(socket),
         };
-        let mut builder = Builder::new(Local);
+        let mut builder = Builder::new(LocalExecutor);
         builder
             .max_header_list_size(HEADER_BYTES)
             .initial_stream_window_size(options.stream_window)
@@ -173,16 +172,16 @@ impl Endpoint {
             );
         if let Some(interval) = options.ping_interval {
             builder
-                .timer(TokioTimer)
+                .timer(TokioTimer::new())
                 .keep_alive_interval(interval)
                 .keep_alive_timeout(options.ping_timeout);
         }
         let (open, connection) = builder
-            .handshake(Io(stream))
+            .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| error.to_string())?;
         tokio::task::spawn_local(async move {
-            // Each call hears of it by itself.
+            // Each call gets the error itself.
             let _ = connection.await;
         });
         Ok(open)

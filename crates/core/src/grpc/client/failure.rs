@@ -4,7 +4,7 @@ use h2::Reason;
 
 use crate::grpc::status::{Code, Status};
 
-/// What a lost connection or stream is to a call, as doc/PROTOCOL-HTTP2.md of grpc/grpc maps it.
+/// The status for a lost connection or stream, by doc/PROTOCOL-HTTP2.md of grpc/grpc.
 pub(super) fn status_of(error: &hyper::Error) -> Status {
     let source = error.source();
     let code = source
@@ -23,14 +23,14 @@ pub(super) fn status_of(error: &hyper::Error) -> Status {
     Status::new(code, message)
 }
 
-/// The server says that it has not begun to handle the call: it can be made again, whatever it does.
+/// Whether the server has not processed the call, so that any call may be retried.
 pub(super) fn is_unprocessed(error: &hyper::Error) -> bool {
     let source = error.source();
     let Some(error) = source.and_then(|source| source.downcast_ref::<h2::Error>()) else {
         return false;
     };
     let says = |reason| error.reason() == Some(reason);
-    // A stream that ends by a GOAWAY is above its last one (RFC 9113 §6.8).
+    // A stream that ends by GOAWAY is above the last processed one (RFC 9113 §6.8).
     error.is_remote()
         && (error.is_reset() && says(Reason::REFUSED_STREAM)
             || error.is_go_away() && says(Reason::NO_ERROR))

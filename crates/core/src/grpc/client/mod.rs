@@ -1,13 +1,12 @@
-//! Calls to other servers.
+//! The gRPC client.
 //!
-//! A [`Channel`] holds an HTTP/2 connection to each of its servers, made when a call needs it and again when it is lost. A
-//! [`ClientCall`] sends messages and gets messages; dropped before its end it is cancelled.
+//! A [`Channel`] holds an HTTP/2 connection to each of its servers, opened when a call needs it and reopened when it is lost. A
+//! [`ClientCall`] sends and receives messages. Dropping it before its end cancels the call.
 
 mod call;
 mod channel;
 mod endpoint;
 mod failure;
-mod io;
 #[cfg(test)]
 mod malformed_input_tests;
 mod names;

@@ -1,4 +1,4 @@
-//! The addresses behind the names of a channel's servers.
+//! Name resolution of a channel.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,7 +14,7 @@ pub(super) const LOOKUP_PAUSE: Duration = Duration::from_secs(5);
 
 type Addresses = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>>>>;
 
-/// Looks up one name. A parameter, so that tests need no name server.
+/// Resolves one name. Tests pass their own, and need no name server.
 pub(super) type Resolve = Rc<dyn Fn(String, u16) -> Addresses>;
 
 /// One address of a server, and the name it was found by.
@@ -24,20 +24,19 @@ pub(super) struct Found {
     pub(super) name: String,
 }
 
-/// Decides when the names are looked up, and remembers why the last look-up failed.
+/// Decides when names are looked up, and remembers why the last look-up failed.
 ///
-/// A look-up is a task of its own, which all calls of the channel share: a call that is cancelled meanwhile neither stops it
-/// nor leaves it half done.
+/// A look-up is a task of its own that all calls of the channel share: a cancelled call does not stop it.
 pub(super) struct Names {
     servers: Vec<(String, u16)>,
-    /// For all names together.
+    /// The timeout for all names together.
     limit: Duration,
     resolve: Resolve,
     state: RefCell<State>,
 }
 
 enum State {
-    /// The names have not been looked up, or the addresses no longer serve; `since` is the last look-up.
+    /// The names were not looked up, or an address has failed; `since` is the last look-up.
     Stale {
         since: Option<Instant>,
         failure: Option<String>,
@@ -59,7 +58,7 @@ impl Names {
         }
     }
 
-    /// Some address does not serve: the next call that comes after the pause looks the names up again.
+    /// An address has failed: the next call after the pause looks the names up again.
     pub(super) fn expire(&self) {
         let mut state = self.state.borrow_mut();
         if let State::Fresh(since) = *state {
@@ -74,7 +73,7 @@ impl Names {
         matches!(*self.state.borrow(), State::Running)
     }
 
-    /// When a look-up may begin; `None` while one runs or where none is needed.
+    /// When a look-up may begin; `None` while one runs or if none is needed.
     pub(super) fn due(&self) -> Option<Instant> {
         match *self.state.borrow() {
             State::Stale { since: None, .. } => Some(Instant::now()),
@@ -93,7 +92,7 @@ impl Names {
         }
     }
 
-    /// Begins a look-up where one is due. Dropped unfinished, the look-up counts as never begun.
+    /// Begins a look-up if one is due. If the future is dropped unfinished, the look-up counts as never begun.
     pub(super) fn begin(self: &Rc<Self>) -> Option<impl Future<Output = Vec<Found>> + use<>> {
         if self.due().is_none_or(|due| due > Instant::now()) {
             return None;
@@ -160,7 +159,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Asks the system, as every connection does.
+/// The system's resolver, which every connection uses.
 pub(super) fn system() -> Resolve {
     Rc::new(|name, port| Box::pin(async move { crate::blocking::addresses(&name, port).await }))
 }

@@ -1,4 +1,4 @@
-//! HTTP with JSON for methods that `google.api.http` has given a path.
+//! HTTP with JSON for methods with a `google.api.http` rule.
 
 mod routes;
 mod status;

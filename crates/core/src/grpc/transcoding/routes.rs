@@ -2,20 +2,20 @@ use hyper::Method;
 
 use super::template::{Template, TemplateError};
 
-/// A method can be called by HTTP, too.
+/// An HTTP rule of a method.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// Of HTTP, such as `GET`; `*` is every one.
+    /// The HTTP method, such as `GET`; `*` is every method.
     pub verb: String,
-    /// Such as `/v1/users/{id}`.
+    /// The path template, such as `/v1/users/{id}`.
     pub template: String,
     /// Index of the method.
     pub method: usize,
-    /// It answers with any number of messages.
+    /// The server streams.
     pub server_streams: bool,
 }
 
-/// Which request by HTTP calls which method.
+/// Finds the method for an HTTP request.
 #[derive(Debug, Default)]
 pub(in super::super) struct Routes {
     routes: Vec<Route>,
@@ -30,16 +30,16 @@ struct Route {
     server_streams: bool,
 }
 
-/// What a request by HTTP means.
+/// The method that an HTTP request calls.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct Found {
-    /// Of the rule, in the order they were given.
+    /// Index of the rule.
     pub(in super::super) rule: usize,
     pub(in super::super) method: usize,
     pub(in super::super) server_streams: bool,
-    /// The path can be asked by every method of HTTP.
+    /// The rule is for every HTTP method.
     pub(in super::super) takes_any_verb: bool,
-    /// Fields and their values in the path.
+    /// Names and values of the path variables.
     pub(in super::super) variables: Vec<(String, String)>,
 }
 
@@ -90,7 +90,7 @@ impl Routes {
         })
     }
 
-    /// The methods of HTTP a path can be asked by, separated by commas; empty where it is no path of ours.
+    /// The HTTP methods of a path, comma-separated; empty for an unknown path.
     pub(in super::super) fn verbs(&self, path: &str) -> String {
         let mut verbs: Vec<&str> = self
             .routes

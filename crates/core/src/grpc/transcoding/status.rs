@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::super::status::{Code, Status};
 
-/// As `google.rpc.Code` says which status of HTTP stands for which of gRPC.
+/// The HTTP status for a gRPC status, by `google.rpc.Code`.
 pub(in super::super) fn http_status(code: Code) -> StatusCode {
     let number = match code.number() {
         0 => 200,
@@ -22,7 +22,7 @@ pub(in super::super) fn http_status(code: Code) -> StatusCode {
     StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// A failure as the JSON of Google's APIs has it (AIP-193). `details` is a list in JSON.
+/// An error as JSON (AIP-193). `details` is a JSON list.
 pub(in super::super) fn report(http: StatusCode, status: &Status, details: &str) -> String {
     format!(
         r#"{{"error":{{"code":{},"message":{},"status":"{}","details":{}}}}}"#,

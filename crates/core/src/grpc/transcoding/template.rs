@@ -3,7 +3,7 @@ use std::cmp::Ordering;
 
 use percent_encoding::percent_decode_str;
 
-/// A path with variables as `google.api.http` writes it: `/v1/{name=shelves/*}/books/{id}:read`.
+/// A path template of `google.api.http`, such as `/v1/{name=shelves/*}/books/{id}:read`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
     parts: Vec<Part>,
@@ -25,7 +25,7 @@ enum Part {
 struct Variable {
     field: String,
     first: usize,
-    /// Behind the last of its parts.
+    /// The index behind its last segment.
     end: usize,
 }
 
@@ -44,7 +44,7 @@ impl Template {
         })
     }
 
-    /// The variables and what stands for them in that path, decoded; `None` where the path is another one.
+    /// The decoded variables of a path; `None` if it does not match.
     pub(super) fn matches<'a>(&'a self, path: &str) -> Option<Vec<(&'a str, String)>> {
         let path = path.strip_prefix('/')?;
         let path = match &self.verb {
@@ -86,7 +86,7 @@ impl Template {
                 })
     }
 
-    /// Less is more specific.
+    /// The order of preference: smaller is more specific.
     pub(super) fn precedence(&self, other: &Self) -> Ordering {
         let verbs = other.verb.is_some().cmp(&self.verb.is_some());
         let kinds =
