@@ -240,7 +240,7 @@ class HttpRequest
     }
 
     /**
-     * Answers by turning the connection, or the stream of HTTP/2, into a conversation; null when nobody waits for an answer any more.
+     * Accepts a WebSocket handshake: the connection, or the stream of HTTP/2, becomes a WebSocket; null if the client has disconnected.
      *
      * @internal
      *
@@ -250,7 +250,7 @@ class HttpRequest
      *
      * @throws \Weft\Http\HttpException the request asks for none, or not as RFC 6455 §4.2.1 or RFC 8441 §5 has it
      */
-    public function converse(?string $subprotocol, int $message_bytes, float $ping_interval, bool $compress): ?HttpSocket
+    public function acceptWebSocket(?string $subprotocol, int $message_bytes, float $ping_interval, bool $compress): ?HttpSocket
     {
     }
 
@@ -387,7 +387,7 @@ final class HttpEncoder
     }
 }
 
-/** A conversation over WebSocket. Dropped before it was closed, it is closed with 1001. */
+/** A WebSocket. Dropped before it was closed, it is closed with 1001. */
 final class HttpSocket
 {
     /** Outcome: `[string data, bool is binary]`, or null once the conversation has ended and all that had arrived was received. */

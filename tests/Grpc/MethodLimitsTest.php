@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Weft\Tests\Grpc;
 
+use Weft\Grpc\Limits;
 use Weft\Grpc\MethodLimits;
 use Weft\Grpc\Status;
 use Weft\Tests\Timing;
@@ -124,6 +125,24 @@ final class MethodLimitsTest extends GrpcTestCase
         yield ['inFlight must be greater than 0, got 0', ['inFlight' => 0]];
         yield ['timeout must be greater than 0, got NAN', ['timeout' => \NAN]];
         yield ['queue must not be less than 0, got -1', ['queue' => -1]];
+    }
+
+    /** @dataProvider impossibleOfAServer */
+    public function testLimitsOfAServerThatCannotBeAreRefused(string $message, array $limits): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage($message);
+
+        new Limits(...$limits);
+    }
+
+    /** @return iterable<array{string, array<string, mixed>}> */
+    public static function impossibleOfAServer(): iterable
+    {
+        yield ['inFlight must be greater than 0, got 0', ['inFlight' => 0]];
+        yield ['clientShare must be greater than 0, got 0', ['clientShare' => 0.0]];
+        yield ['clientShare must be at most 1, got 1.5', ['clientShare' => 1.5]];
+        yield ['writeTimeout must be greater than 0, got NAN', ['writeTimeout' => \NAN]];
     }
 
     private function limited(string $limits, string $methods = ''): GrpcProcess

@@ -27,7 +27,7 @@ use crate::runtime::{expect, seconds, start};
 
 /// The class of the library that extends ours: calls are made as instances of it.
 const CALL: &str = "Weft\\Grpc\\Call";
-/// What `next` says of a call instead of handing it out.
+/// Events of `next` for a call that was handed out before.
 const GONE: i64 = 1;
 const EXPIRED: i64 = 2;
 
@@ -130,7 +130,7 @@ pub fn push_call_stats(row: &mut ZendHashTable, stats: &CallStats) -> PhpResult<
     Ok(())
 }
 
-/// What has happened by now, by call id: a call to answer, or [`GONE`] or [`EXPIRED`] for one handed out before.
+/// The events by call id: a call to answer, or [`GONE`] or [`EXPIRED`] for one that was handed out before.
 fn batch(calls: &Calls, class: &'static ClassEntry, max: usize) -> PhpResult<Zval> {
     let mut batch = ZendHashTable::new();
     for _ in 0..max {
@@ -465,7 +465,7 @@ pub fn fields(headers: &HeaderMap) -> PhpResult<Zval> {
     Ok(array_zval(fields))
 }
 
-/// Of `[name => value]` or `[name => [value, …]]`.
+/// Converts `[name => value]` or `[name => [value, …]]`.
 pub fn header_map(given: &ZendHashTable) -> PhpResult<HeaderMap> {
     if given.is_empty() {
         return Ok(HeaderMap::new());

@@ -1,4 +1,4 @@
-//! The HTTP server: its requests, their bodies and answers, files, forms and conversations.
+//! The HTTP server: requests, bodies, responses, files, forms and WebSockets.
 
 mod encoder;
 mod fields;

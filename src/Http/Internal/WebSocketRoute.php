@@ -44,7 +44,7 @@ final class WebSocketRoute
             throw new HttpException(403, 'Pages of this origin may not connect');
         }
         $subprotocol = $this->subprotocol($request->header('sec-websocket-protocol') ?? '');
-        $native = $request->converse($subprotocol, $this->messageBytes, $this->pingInterval, $this->compress);
+        $native = $request->acceptWebSocket($subprotocol, $this->messageBytes, $this->pingInterval, $this->compress);
         if ($native !== null) {
             $this->talk($request, new WebSocket($native, $subprotocol));
         }

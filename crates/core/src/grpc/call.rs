@@ -90,7 +90,7 @@ pub(super) struct Binding {
 }
 
 /// The parameters of a new call.
-pub(super) struct Opening {
+pub(super) struct NewCall {
     pub(super) method: usize,
     pub(super) lane: Lane,
     pub(super) head: Parts,
@@ -106,22 +106,22 @@ pub(super) struct Opening {
 }
 
 impl Call {
-    pub(super) fn new(id: Id, opening: Opening) -> Self {
+    pub(super) fn new(id: Id, new_call: NewCall) -> Self {
         let now = SystemTime::now();
-        opening.call_stats.start(now);
-        opening.peer.call_stats.start(now);
+        new_call.call_stats.start(now);
+        new_call.peer.call_stats.start(now);
         Self {
             id,
-            method: opening.method,
-            lane: opening.lane,
+            method: new_call.method,
+            lane: new_call.lane,
             uploaded: Cell::default(),
-            request_timeout: opening.request_timeout,
-            head: opening.head,
-            binding: opening.binding,
-            protocol: opening.protocol,
-            peer: opening.peer,
-            deadline: opening.deadline,
-            inbound: RefCell::new(opening.inbound),
+            request_timeout: new_call.request_timeout,
+            head: new_call.head,
+            binding: new_call.binding,
+            protocol: new_call.protocol,
+            peer: new_call.peer,
+            deadline: new_call.deadline,
+            inbound: RefCell::new(new_call.inbound),
             message: RefCell::default(),
             has_reader: Cell::default(),
             is_refused: Cell::default(),
@@ -130,9 +130,9 @@ impl Call {
             is_compressing: Cell::default(),
             has_begun: Cell::default(),
             has_ended: Cell::default(),
-            timer: Cell::new(opening.timer),
-            call_stats: opening.call_stats,
-            admission: opening.admission,
+            timer: Cell::new(new_call.timer),
+            call_stats: new_call.call_stats,
+            admission: new_call.admission,
             answer: RefCell::default(),
             waker: Cell::default(),
         }

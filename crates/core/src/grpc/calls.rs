@@ -128,7 +128,7 @@ impl Limits {
     }
 }
 
-/// What the code that runs the handlers must know.
+/// An event for the code that runs the handlers.
 pub type Event = server::Event<Rc<Call>>;
 
 /// A gRPC server's calls. Clones share them; pass one to [`Server::delegate`](crate::http::Server::delegate).

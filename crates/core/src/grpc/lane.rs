@@ -1,5 +1,5 @@
-/// What kind of calls a method has. Each kind has a budget of its own, so that calls that a client can hold open for as long as it
-/// likes do not take the places of calls that end by themselves.
+/// A kind of calls with a budget of its own, so that calls that a client can hold open do not take the places of calls that end by
+/// themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
     /// One message each way: ends when its handler does.

@@ -113,7 +113,7 @@ impl Outbound {
         if !state.waiting.is_empty() {
             let bytes = std::mem::take(&mut state.waiting).freeze();
             wake(&mut state.writer);
-            return Poll::Ready(Some(Ok(Frame::data(armoured(protocol, bytes)))));
+            return Poll::Ready(Some(Ok(Frame::data(encode_text(protocol, bytes)))));
         }
         match state.end.take() {
             None => {
@@ -152,12 +152,12 @@ fn last(protocol: Protocol, trailers: HeaderMap) -> Option<Frame<Bytes>> {
         Protocol::Grpc => Some(Frame::trailers(trailers)),
         Protocol::Web | Protocol::WebText => {
             let frame = trailers_frame(&trailers);
-            Some(Frame::data(armoured(protocol, frame)))
+            Some(Frame::data(encode_text(protocol, frame)))
         }
     }
 }
 
-fn armoured(protocol: Protocol, bytes: Bytes) -> Bytes {
+fn encode_text(protocol: Protocol, bytes: Bytes) -> Bytes {
     match protocol {
         Protocol::WebText => text(&bytes),
         _ => bytes,

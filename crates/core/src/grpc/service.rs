@@ -11,7 +11,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use tokio::time::Instant;
 
-use super::call::{ACCEPT_ENCODING, Answer, Binding, Call, ENCODING, JSON, Open, Opening};
+use super::call::{ACCEPT_ENCODING, Answer, Binding, Call, ENCODING, JSON, NewCall, Open};
 use super::calls::{Calls, Shared};
 use super::encoding::{ACCEPTED, Encoding};
 use super::frame::Frame;
@@ -404,10 +404,10 @@ fn open(
         let is_text = protocol == Protocol::WebText;
         let limit = served.message_bytes;
         let inbound = match protocol {
-            Protocol::Json => Inbound::whole(body, limit, broken_off),
-            _ => Inbound::new(body, admitted.encoding, is_text, limit, broken_off),
+            Protocol::Json => Inbound::whole(body, limit, stream_error),
+            _ => Inbound::new(body, admitted.encoding, is_text, limit, stream_error),
         };
-        let opening = Opening {
+        let new_call = NewCall {
             lane: served.lane,
             timer: shared.timer(admitted.served),
             request_timeout: shared.limits.request_timeout,
@@ -421,7 +421,7 @@ fn open(
             deadline: admitted.deadline,
             inbound,
         };
-        Call::new(id, opening)
+        Call::new(id, new_call)
     };
     match connection.admit(arrival, (head, body), make) {
         Ok(guard) => Ok(Open(guard)),
@@ -429,7 +429,7 @@ fn open(
     }
 }
 
-fn broken_off(error: &hyper::Error) -> Status {
+fn stream_error(error: &hyper::Error) -> Status {
     let message = format!("the client broke the stream off: {error}");
     Status::new(Code::CANCELLED, message)
 }

@@ -81,7 +81,7 @@ async fn take(calls: &Calls) -> Rc<Call> {
     }
 }
 
-/// What a handler does at its end.
+/// Ends a call and its handler.
 fn finish(call: &Call) {
     call.finish(&Status::OK, HeaderMap::new());
     call.handled();

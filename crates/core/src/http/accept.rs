@@ -27,7 +27,7 @@ pub(super) async fn accept(
         };
         match accepted {
             Ok((stream, address)) => shared.open(stream, address, tls.clone()),
-            Err(error) => shared.not_accepted(&error).await,
+            Err(error) => shared.accept_failed(&error).await,
         }
     }
     for (stream, address) in acceptor.close()? {
@@ -37,7 +37,11 @@ pub(super) async fn accept(
 }
 
 /// Accepts connections that another worker leaves in the queue of its socket.
-pub(super) async fn help(shared: Rc<Shared>, mut peer: PeerListener, tls: Option<Rc<TlsAcceptor>>) {
+pub(super) async fn accept_from_peer(
+    shared: Rc<Shared>,
+    mut peer: PeerListener,
+    tls: Option<Rc<TlsAcceptor>>,
+) {
     while shared.context.admission.room().await {
         let accepted = tokio::select! {
             biased;
@@ -46,14 +50,14 @@ pub(super) async fn help(shared: Rc<Shared>, mut peer: PeerListener, tls: Option
         };
         match accepted {
             Ok((stream, address)) => shared.open(stream, address, tls.clone()),
-            Err(error) => shared.not_accepted(&error).await,
+            Err(error) => shared.accept_failed(&error).await,
         }
     }
 }
 
 impl Shared {
     /// The client has gone again, or there are no descriptors: the server goes on.
-    async fn not_accepted(&self, error: &io::Error) {
+    async fn accept_failed(&self, error: &io::Error) {
         let admission = &self.context.admission;
         admission.add_refusal(Cause::Accept, None, &error.to_string());
         tokio::time::sleep(ACCEPT_PAUSE).await;

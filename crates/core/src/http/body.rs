@@ -30,7 +30,7 @@ pub enum Body {
     /// Made by a [`Service`](super::Service).
     Other(Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = BodyAborted>>>),
     /// No body: the connection becomes a WebSocket after this response.
-    Conversation(Upgrade),
+    WebSocket(Upgrade),
 }
 
 impl Body {
@@ -282,7 +282,7 @@ impl hyper::body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         match self.get_mut() {
-            Self::Empty | Self::Conversation(_) => Poll::Ready(None),
+            Self::Empty | Self::WebSocket(_) => Poll::Ready(None),
             Self::Stream(stream) => stream.poll(context),
             Self::File(file) => file.poll(context),
             Self::Other(other) => other.as_mut().poll_frame(context),
@@ -295,7 +295,7 @@ impl hyper::body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Empty | Self::Conversation(_) => true,
+            Self::Empty | Self::WebSocket(_) => true,
             Self::Full(_) => false,
             Self::Stream(stream) => stream.is_at_end(),
             Self::File(file) => file.left() == 0,
@@ -305,7 +305,7 @@ impl hyper::body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Empty | Self::Conversation(_) => SizeHint::with_exact(0),
+            Self::Empty | Self::WebSocket(_) => SizeHint::with_exact(0),
             Self::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Stream(stream) => stream.left.map_or_else(SizeHint::new, SizeHint::with_exact),
             Self::File(file) => SizeHint::with_exact(file.left()),

@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Response, StatusCode, header};
 
 use super::body::Body;
-use super::error_response::{last, plain};
+use super::error_response::{closing_response, text_response};
 use super::limits::LONG_LIVED;
 use super::multipart::MultipartLimits;
 use super::peer::Peer;
@@ -163,7 +163,7 @@ impl Call {
     fn become_long_lived(&self) -> bool {
         let is_admitted = self.admission.change_lane(self.id, LONG_LIVED).is_ok();
         if !is_admitted {
-            self.answer_with(plain(StatusCode::SERVICE_UNAVAILABLE));
+            self.answer_with(text_response(StatusCode::SERVICE_UNAVAILABLE));
             self.admission.cancel(self.id);
         }
         is_admitted
@@ -187,7 +187,7 @@ impl Call {
     ///
     /// # Errors
     /// The request is no handshake, or not a valid one (RFC 6455 §4.2.1). It still needs a response.
-    pub fn converse(
+    pub fn accept_websocket(
         &self,
         subprotocol: Option<&str>,
         limits: WebSocketLimits,
@@ -210,8 +210,8 @@ impl Requester for Call {
             return;
         };
         self.answer_with(match refusal.reason {
-            Reason::Deadline { is_arriving: true } => last(StatusCode::REQUEST_TIMEOUT),
-            _ => plain(StatusCode::SERVICE_UNAVAILABLE),
+            Reason::Deadline { is_arriving: true } => closing_response(StatusCode::REQUEST_TIMEOUT),
+            _ => text_response(StatusCode::SERVICE_UNAVAILABLE),
         });
     }
 }

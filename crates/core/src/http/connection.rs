@@ -10,7 +10,7 @@ use super::clock::{Tick, ticks};
 use super::context::Context as Server;
 use super::floods::Allowances;
 use super::http1_framing::Http1Framing;
-use super::keepalive::{Frame, Keepalive, Silence};
+use super::keepalive::{Frame, Keepalive, KeepaliveAction};
 use super::peer::Peer;
 use super::refusal::Cause;
 use super::websocket::{STOPPING, Upgrade, WebSocket};
@@ -45,7 +45,7 @@ pub(super) enum Phase {
 /// Counts the connection as open, and admits its requests.
 type Place = ConnectionGuard<Call, Cause>;
 
-/// Who answers on a stream of HTTP/2: each has a write timeout of its own.
+/// The origin of a response over HTTP/2; each origin has a write timeout of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerKind {
     /// A handler of HTTP.
@@ -73,7 +73,7 @@ pub(super) struct Connection {
     in_flight: Cell<u32>,
     is_http2: Cell<bool>,
     pub(super) write_blocked: Cell<Option<Tick>>,
-    /// What its client has not taken, by the kind of answer.
+    /// Parts of responses that the client has not taken, by their origin.
     unsent: [Unsent; 2],
     /// The socket holds back output until the event loop is idle.
     pub(super) holds_back: Cell<bool>,
@@ -81,7 +81,7 @@ pub(super) struct Connection {
     is_finishing: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     /// Something was read since the last check.
-    pub(super) heard: Cell<bool>,
+    pub(super) has_received: Cell<bool>,
     framing: Http1Framing,
     pub(super) keepalive: Keepalive,
     allowances: Allowances,
@@ -122,7 +122,7 @@ impl Connection {
             command: Cell::new(Command::None),
             is_finishing: Cell::new(false),
             waker: RefCell::default(),
-            heard: Cell::new(true),
+            has_received: Cell::new(true),
             framing: Http1Framing::default(),
             keepalive: Keepalive::default(),
             allowances: Allowances::new(opened),
@@ -146,14 +146,14 @@ impl Connection {
     }
 
     /// Records the certificate (DER) that the client has proved to hold.
-    pub(super) fn identify(&self, certificate: &[u8]) {
+    pub(super) fn set_certificate(&self, certificate: &[u8]) {
         let address = self.peer().address;
         let peer = Peer::new(address, true, Some(certificate.to_vec()));
         self.peer.replace(Rc::new(peer));
     }
 
     /// Records which protocol the client speaks.
-    pub(super) fn recognise(&self, is_http2: bool) {
+    pub(super) fn set_protocol(&self, is_http2: bool) {
         self.is_http2.set(is_http2);
         if is_http2 && self.takes_no_more() {
             // The server stopped before the protocol was known, and a request is on its way.
@@ -212,7 +212,7 @@ impl Connection {
     }
 
     /// Takes no more requests after `max_age`, and aborts after `age_grace` more.
-    pub(super) fn age(&self, now: Tick) {
+    pub(super) fn check_age(&self, now: Tick) {
         let limits = &self.server.limits;
         let Some(max_age) = limits.max_age.map(ticks) else {
             return;
@@ -234,7 +234,7 @@ impl Connection {
     }
 
     /// Pings a silent client, and aborts if it does not answer.
-    pub(super) fn listen(&self, now: Tick) {
+    pub(super) fn check_keepalive(&self, now: Tick) {
         if !self.is_http2.get() {
             return;
         }
@@ -242,16 +242,16 @@ impl Connection {
         let Some(interval) = limits.ping_interval.map(ticks) else {
             return;
         };
-        if self.heard.replace(false) {
-            return self.keepalive.heard(now);
+        if self.has_received.replace(false) {
+            return self.keepalive.received(now);
         }
         match self
             .keepalive
-            .silence(now, interval, ticks(limits.ping_timeout))
+            .check(now, interval, ticks(limits.ping_timeout))
         {
-            Silence::Wait => {}
-            Silence::Ask => self.wake(),
-            Silence::Dead => self.command(Command::Abort),
+            KeepaliveAction::None => {}
+            KeepaliveAction::Ping => self.wake(),
+            KeepaliveAction::TimedOut => self.command(Command::Abort),
         }
     }
 
@@ -261,17 +261,17 @@ impl Connection {
 
     /// Counts a received HTTP/2 frame. One too many ends the connection.
     pub(super) fn received(&self, frame: Frame) {
-        if self.keepalive.is_over.get() {
+        if self.keepalive.is_going_away.get() {
             return;
         }
         if let Err(why) = self.allowances.spend(frame, self.server.clock.get())
-            && self.keepalive.calm_down(why)
+            && self.keepalive.go_away(why)
         {
             self.refused(Cause::Flood, why);
         }
         if frame.is_ping()
             && let Some(minimum) = self.server.limits.min_ping_interval
-            && !self.keepalive.count(1, minimum)
+            && !self.keepalive.count_pings(1, minimum)
         {
             self.refused(Cause::Flood, "too_many_pings");
         }
@@ -281,13 +281,13 @@ impl Connection {
     pub(super) fn sent(&self, frames: u32) {
         if frames > 0 {
             self.allowances.answered(frames);
-            self.keepalive.forgive();
+            self.keepalive.reset_strikes();
         }
     }
 
     /// The answer that is being sent is the last of HTTP on this connection, or on its stream: a WebSocket follows. Returns that of
     /// a stream, which needs a task of its own.
-    pub(super) fn leave_http(&self, upgrade: Upgrade) -> Option<Upgrade> {
+    pub(super) fn begin_websocket(&self, upgrade: Upgrade) -> Option<Upgrade> {
         if self.takes_no_more() {
             upgrade.socket.close(1001, STOPPING);
         }
@@ -310,7 +310,7 @@ impl Connection {
     }
 
     pub(super) fn read(&self, bytes: &[u8]) {
-        self.heard.set(true);
+        self.has_received.set(true);
         // On HTTP/2 only a stream is a request; a ping or a window update is not.
         if self.is_http2.get() {
             return;
@@ -400,7 +400,7 @@ impl Connection {
         self.server.is_stopping() || self.is_aged.get()
     }
 
-    pub(super) fn obey(&self, context: &Context<'_>, finish: impl FnOnce()) -> Poll<()> {
+    pub(super) fn poll_command(&self, context: &Context<'_>, finish: impl FnOnce()) -> Poll<()> {
         let mut waker = self.waker.borrow_mut();
         match &mut *waker {
             Some(waker) if waker.will_wake(context.waker()) => {}

@@ -15,7 +15,7 @@ use super::request_body::RequestBody;
 use super::service::Service;
 use crate::server::{Admission as Server, Id};
 
-/// What all connections and requests of a server have in common.
+/// Shared by all connections and requests of a server.
 pub(super) struct Context {
     pub(super) limits: Limits,
     pub(super) clock: Rc<Clock>,

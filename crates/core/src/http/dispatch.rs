@@ -11,13 +11,15 @@ use super::body::Body;
 use super::call::Call;
 use super::connection::{AnswerKind, Connection, InFlight};
 use super::context::Context as Server;
-use super::error_response::{close, last, plain, unread, vet};
+use super::error_response::{
+    add_close, body_error_response, closing_response, text_response, validate,
+};
 use super::limits::REQUESTS;
 use super::refusal::Cause;
 use super::request_body::{BodyError, RequestBody};
 use super::service::ServiceFuture;
 use super::tracked_body::TrackedBody;
-use super::websocket::converse_on_stream;
+use super::websocket::drive_stream;
 use crate::server::{Arrival, RequestGuard};
 
 pub(super) fn dispatch(connection: Rc<Connection>, mut request: Request<Incoming>) -> Dispatch {
@@ -25,13 +27,13 @@ pub(super) fn dispatch(connection: Rc<Connection>, mut request: Request<Incoming
     let is_http2 = request.version() == Version::HTTP_2;
     let is_head = request.method() == Method::HEAD;
     let is_connect = is_http2 && request.method() == Method::CONNECT;
-    let vetted = vet(&mut request, connection.server.limits.header_count);
+    let validated = validate(&mut request, connection.server.limits.header_count);
     let service = connection.server.service_for(&request);
     let kind = match service {
         None => AnswerKind::Http,
         Some(_) => AnswerKind::Service,
     };
-    let answer = match (vetted, service) {
+    let answer = match (validated, service) {
         (Err(status), _) => refuse(&connection, status),
         (Ok(_), Some(service)) => Answer::Future(service.call(request, connection.peer())),
         (Ok(expects_continue), None) => answer(&connection, request, expects_continue),
@@ -88,30 +90,30 @@ impl Future for Dispatch {
     type Output = Result<Response<TrackedBody>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let handling = self.get_mut();
-        let mut response = ready!(handling.answer.poll(context));
-        let connection = &handling.connection;
-        frame(&mut response, handling.is_head);
-        if handling.is_http2 && handling.is_head {
+        let this = self.get_mut();
+        let mut response = ready!(this.answer.poll(context));
+        let connection = &this.connection;
+        frame(&mut response, this.is_head);
+        if this.is_http2 && this.is_head {
             without_body(&mut response);
         }
-        if let Body::Conversation(_) = response.body() {
-            leave_http(
+        if let Body::WebSocket(_) = response.body() {
+            begin_websocket(
                 connection,
                 std::mem::replace(response.body_mut(), Body::Empty),
             );
-        } else if handling.is_connect && response.status().is_success() {
+        } else if this.is_connect && response.status().is_success() {
             // A successful response to CONNECT would turn the stream into a tunnel.
-            response = plain(StatusCode::NOT_IMPLEMENTED);
+            response = text_response(StatusCode::NOT_IMPLEMENTED);
         } else if connection.must_close() {
-            close(&mut response);
+            add_close(&mut response);
         }
-        if handling.is_http2 {
+        if this.is_http2 {
             let server = &connection.server;
             server.date.put(response.headers_mut(), server.clock.get());
         }
-        let in_flight = handling.in_flight.take();
-        let timed = handling.timed;
+        let in_flight = this.in_flight.take();
+        let timed = this.timed;
         Poll::Ready(Ok(
             response.map(|body| TrackedBody::new(body, in_flight, timed))
         ))
@@ -163,7 +165,7 @@ fn refuse(connection: &Connection, status: StatusCode) -> Answer {
         _ => Cause::BadRequest,
     };
     connection.refused(cause, "");
-    Answer::ready(last(status))
+    Answer::ready(closing_response(status))
 }
 
 fn answer(connection: &Connection, request: Request<Incoming>, expects_continue: bool) -> Answer {
@@ -190,7 +192,7 @@ fn answer(connection: &Connection, request: Request<Incoming>, expects_continue:
         .as_ref()
         .and_then(|place| place.admit(arrival, (head, body), make).ok());
     let Some(guard) = admitted else {
-        return Answer::ready(last(StatusCode::SERVICE_UNAVAILABLE));
+        return Answer::ready(closing_response(StatusCode::SERVICE_UNAVAILABLE));
     };
     if !is_reading {
         server.admission.complete(guard.request().id);
@@ -241,7 +243,7 @@ impl Waiting {
                 Poll::Pending
             }
             Err(error) => {
-                refuse_unread(call, &error);
+                refuse_body(call, &error);
                 match call.answer.take() {
                     Some(response) => Poll::Ready(self.begin(response)),
                     None => Poll::Pending,
@@ -267,20 +269,20 @@ impl Waiting {
     }
 }
 
-fn refuse_unread(call: &Call, error: &BodyError) {
+fn refuse_body(call: &Call, error: &BodyError) {
     let cause = match error {
         BodyError::TooLarge { .. } => Cause::BodyTooLarge,
         BodyError::TimedOut { .. } | BodyError::TooSlow { .. } => Cause::BodyTimeout,
         BodyError::Incomplete { .. } | BodyError::Taken => Cause::BodyIncomplete,
     };
-    call.refuse(cause, &error.to_string(), unread(error));
+    call.refuse(cause, &error.to_string(), body_error_response(error));
 }
 
 /// A WebSocket follows the answer, on its connection or on its stream.
-fn leave_http(connection: &Rc<Connection>, body: Body) {
-    if let Body::Conversation(upgrade) = body
-        && let Some(upgrade) = connection.leave_http(upgrade)
+fn begin_websocket(connection: &Rc<Connection>, body: Body) {
+    if let Body::WebSocket(upgrade) = body
+        && let Some(upgrade) = connection.begin_websocket(upgrade)
     {
-        tokio::task::spawn_local(converse_on_stream(Rc::clone(connection), upgrade));
+        tokio::task::spawn_local(drive_stream(Rc::clone(connection), upgrade));
     }
 }

@@ -11,20 +11,23 @@ use super::request_body::BodyError;
 /// Continue.
 ///
 /// # Errors
-/// The status with which the request is refused, see [`last`].
-pub(super) fn vet<B>(request: &mut Request<B>, most_fields: usize) -> Result<bool, StatusCode> {
+/// The status with which the request is refused, see [`closing_response`].
+pub(super) fn validate<B>(
+    request: &mut Request<B>,
+    most_fields: usize,
+) -> Result<bool, StatusCode> {
     if request.headers().len() > most_fields {
         return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
-    let (mut hosts, mut codings, mut is_odd, mut expectation) = (0, 0, false, None);
+    let (mut hosts, mut codings, mut is_malformed, mut expectation) = (0, 0, false, None);
     // One pass: looking up each field by its name would cost several times as much.
     for (name, value) in request.headers() {
         if *name == header::HOST {
             hosts += 1;
-            is_odd |= !value.as_bytes().iter().all(|byte| may_be_of_host(*byte));
+            is_malformed |= !value.as_bytes().iter().all(|byte| may_be_of_host(*byte));
         } else if *name == header::TRANSFER_ENCODING {
             codings += 1;
-            is_odd |= !value.as_bytes().eq_ignore_ascii_case(b"chunked");
+            is_malformed |= !value.as_bytes().eq_ignore_ascii_case(b"chunked");
         } else if *name == header::EXPECT {
             expectation = expectation.or(Some(value));
         }
@@ -34,7 +37,7 @@ pub(super) fn vet<B>(request: &mut Request<B>, most_fields: usize) -> Result<boo
     // RFC 9112 §3.2.3: only CONNECT has a target without a path.
     let has_no_path = request.uri().path().is_empty() && request.method() != Method::CONNECT;
     // RFC 9112 §6.3: a proxy could read another length than this server (request smuggling).
-    if has_wrong_host || has_no_path || is_odd || codings > 1 {
+    if has_wrong_host || has_no_path || is_malformed || codings > 1 {
         return Err(StatusCode::BAD_REQUEST);
     }
     let expects_continue = match expectation {
@@ -89,8 +92,8 @@ fn may_be_of_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
 }
 
-pub(super) fn unread(error: &BodyError) -> Response<Body> {
-    last(match error {
+pub(super) fn body_error_response(error: &BodyError) -> Response<Body> {
+    closing_response(match error {
         BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::TimedOut { .. } | BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
         BodyError::Incomplete { .. } | BodyError::Taken => StatusCode::BAD_REQUEST,
@@ -98,20 +101,20 @@ pub(super) fn unread(error: &BodyError) -> Response<Body> {
 }
 
 /// A response after which the connection is closed, because what follows on it cannot be parsed reliably.
-pub(super) fn last(status: StatusCode) -> Response<Body> {
-    let mut response = plain(status);
+pub(super) fn closing_response(status: StatusCode) -> Response<Body> {
+    let mut response = text_response(status);
     if status != StatusCode::SERVICE_UNAVAILABLE {
-        close(&mut response);
+        add_close(&mut response);
     }
     response
 }
 
-pub(super) fn close(response: &mut Response<Body>) {
+pub(super) fn add_close(response: &mut Response<Body>) {
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(header::CONNECTION, close);
 }
 
-pub(super) fn plain(status: StatusCode) -> Response<Body> {
+pub(super) fn text_response(status: StatusCode) -> Response<Body> {
     let reason = status.canonical_reason().unwrap_or_default();
     let text = format!("{} {reason}\n", status.as_u16());
     let mut response = Response::new(Body::Full(Bytes::from(text)));
@@ -129,9 +132,9 @@ pub(super) fn plain(status: StatusCode) -> Response<Body> {
 mod tests {
     use super::*;
 
-    fn vetted(request: hyper::http::request::Builder) -> Result<Vec<String>, StatusCode> {
+    fn validated(request: hyper::http::request::Builder) -> Result<Vec<String>, StatusCode> {
         let mut request = request.body(()).unwrap();
-        vet(&mut request, 100)?;
+        validate(&mut request, 100)?;
         let hosts = request.headers().get_all(header::HOST).iter();
         Ok(hosts
             .map(|host| host.to_str().unwrap().to_owned())
@@ -144,31 +147,34 @@ mod tests {
 
     #[test]
     fn host_is_the_authority_of_the_target() {
-        assert_eq!(vetted(http2("internal")), Ok(vec!["internal".to_owned()]));
+        assert_eq!(
+            validated(http2("internal")),
+            Ok(vec!["internal".to_owned()])
+        );
         let absolute = Request::get("http://internal/").header("host", "public");
-        assert_eq!(vetted(absolute), Ok(vec!["internal".to_owned()]));
+        assert_eq!(validated(absolute), Ok(vec!["internal".to_owned()]));
         let origin = Request::get("/").header("host", "public");
-        assert_eq!(vetted(origin), Ok(vec!["public".to_owned()]));
+        assert_eq!(validated(origin), Ok(vec!["public".to_owned()]));
     }
 
     #[test]
     fn two_authorities_of_one_request_are_refused() {
         let request = http2("internal").header("host", "public");
-        assert_eq!(vetted(request), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(validated(request), Err(StatusCode::BAD_REQUEST));
         let twice = http2("a").header("host", "a").header("host", "a");
-        assert_eq!(vetted(twice), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(validated(twice), Err(StatusCode::BAD_REQUEST));
         let same = http2("Name:443").header("host", "name");
-        assert_eq!(vetted(same), Ok(vec!["Name:443".to_owned()]));
+        assert_eq!(validated(same), Ok(vec!["Name:443".to_owned()]));
     }
 
     #[test]
     fn a_user_in_the_target_and_too_many_fields_are_refused() {
-        assert_eq!(vetted(http2("user@a")), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(validated(http2("user@a")), Err(StatusCode::BAD_REQUEST));
         let mut many = http2("a");
         for number in 0..101 {
             many = many.header(format!("x-{number}"), "");
         }
         let too_large = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        assert_eq!(vetted(many), Err(too_large));
+        assert_eq!(validated(many), Err(too_large));
     }
 }

@@ -70,7 +70,7 @@ fn kind(frame: Frame) -> Option<usize> {
     }
 }
 
-/// What a connection may still send of each kind.
+/// The frames of each kind that a connection may still send.
 #[derive(Debug)]
 pub(super) struct Allowances {
     left: Cell<[u32; KINDS]>,

@@ -20,7 +20,7 @@ pub(super) struct Http1Framing {
     is_within: Cell<bool>,
 }
 
-/// What has to follow the head of the request that is in flight.
+/// The bytes that must follow the head of the request in flight.
 #[derive(Clone, Copy, Default)]
 enum Expected {
     /// Nothing, or chunks: both end with an empty line.

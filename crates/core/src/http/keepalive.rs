@@ -12,9 +12,9 @@ use super::clock::Tick;
 
 const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0weftping";
 /// GOAWAY with the highest possible stream id, and `ENHANCE_YOUR_CALM` (RFC 9113 §6.8, §7).
-const CALM: &[u8] = b"\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0b";
+const GOAWAY: &[u8] = b"\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0b";
 /// Bytes of its payload without debug data.
-const CALM_LENGTH: u8 = 8;
+const GOAWAY_LENGTH: u8 = 8;
 const TOO_MANY_PINGS: &str = "too_many_pings";
 /// How often a client may ping too early, as in grpc-go and gRPC core.
 const STRIKES: u32 = 2;
@@ -26,42 +26,44 @@ pub(super) struct Keepalive {
     pub(super) waiting: RefCell<BytesMut>,
     pub(super) has_waiting: Cell<bool>,
     /// Nothing more is read, and the waiting frames are the last that are sent.
-    pub(super) is_over: Cell<bool>,
-    heard: Cell<Tick>,
-    asked: Cell<Option<Tick>>,
+    pub(super) is_going_away: Cell<bool>,
+    last_received: Cell<Tick>,
+    pinged_at: Cell<Option<Tick>>,
     last: Cell<Option<Instant>>,
     strikes: Cell<u32>,
 }
 
 /// How to treat a silent client.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Silence {
-    Wait,
-    Ask,
-    Dead,
+pub(super) enum KeepaliveAction {
+    None,
+    Ping,
+    TimedOut,
 }
 
 impl Keepalive {
-    pub(super) fn heard(&self, now: Tick) {
-        self.heard.set(now);
-        self.asked.set(None);
+    pub(super) fn received(&self, now: Tick) {
+        self.last_received.set(now);
+        self.pinged_at.set(None);
     }
 
     /// Must be called at every tick since which nothing was received.
-    pub(super) fn silence(&self, now: Tick, interval: Tick, timeout: Tick) -> Silence {
-        match self.asked.get() {
-            Some(asked) if now.saturating_sub(asked) >= timeout => Silence::Dead,
-            None if now.saturating_sub(self.heard.get()) >= interval => {
-                self.asked.set(Some(now));
-                self.send(PING);
-                Silence::Ask
+    pub(super) fn check(&self, now: Tick, interval: Tick, timeout: Tick) -> KeepaliveAction {
+        match self.pinged_at.get() {
+            Some(pinged_at) if now.saturating_sub(pinged_at) >= timeout => {
+                KeepaliveAction::TimedOut
             }
-            _ => Silence::Wait,
+            None if now.saturating_sub(self.last_received.get()) >= interval => {
+                self.pinged_at.set(Some(now));
+                self.send(PING);
+                KeepaliveAction::Ping
+            }
+            _ => KeepaliveAction::None,
         }
     }
 
     /// Counts pings of the client. Returns false if there were too many: then the connection ends.
-    pub(super) fn count(&self, pings: u32, minimum: Duration) -> bool {
+    pub(super) fn count_pings(&self, pings: u32, minimum: Duration) -> bool {
         for _ in 0..pings {
             let now = Instant::now();
             let last = self.last.replace(Some(now));
@@ -69,23 +71,23 @@ impl Keepalive {
                 self.strikes.set(self.strikes.get() + 1);
             }
         }
-        self.strikes.get() <= STRIKES || !self.calm_down(TOO_MANY_PINGS)
+        self.strikes.get() <= STRIKES || !self.go_away(TOO_MANY_PINGS)
     }
 
     /// Sends GOAWAY with `why`, at most 247 bytes, as debug data. Returns false if that was done before.
-    pub(super) fn calm_down(&self, why: &str) -> bool {
-        if self.is_over.replace(true) {
+    pub(super) fn go_away(&self, why: &str) -> bool {
+        if self.is_going_away.replace(true) {
             return false;
         }
-        let length = CALM_LENGTH.saturating_add(u8::try_from(why.len()).unwrap_or(u8::MAX));
+        let length = GOAWAY_LENGTH.saturating_add(u8::try_from(why.len()).unwrap_or(u8::MAX));
         self.send(&[0, 0, length]);
-        self.send(CALM);
+        self.send(GOAWAY);
         self.send(why.as_bytes());
         true
     }
 
     /// A part of a response was sent: clients may ping once for each, to measure bandwidth.
-    pub(super) fn forgive(&self) {
+    pub(super) fn reset_strikes(&self) {
         self.strikes.set(0);
         self.last.set(None);
     }
@@ -218,39 +220,39 @@ mod tests {
     fn the_third_ping_too_early_is_one_too_many() {
         let keepalive = Keepalive::default();
         let minimum = Duration::from_secs(300);
-        assert!(keepalive.count(3, minimum));
-        assert!(!keepalive.count(1, minimum));
-        let goodbye = b"\0\0\x16\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_pings";
-        assert_eq!(keepalive.waiting.borrow()[..], goodbye[..]);
-        keepalive.count(1, minimum);
-        assert_eq!(keepalive.waiting.borrow().len(), goodbye.len());
+        assert!(keepalive.count_pings(3, minimum));
+        assert!(!keepalive.count_pings(1, minimum));
+        let goaway = b"\0\0\x16\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_pings";
+        assert_eq!(keepalive.waiting.borrow()[..], goaway[..]);
+        keepalive.count_pings(1, minimum);
+        assert_eq!(keepalive.waiting.borrow().len(), goaway.len());
     }
 
     #[test]
     fn pings_between_answers_are_forgiven() {
         let keepalive = Keepalive::default();
         for _ in 0..100 {
-            assert!(keepalive.count(2, Duration::from_secs(300)));
-            keepalive.forgive();
+            assert!(keepalive.count_pings(2, Duration::from_secs(300)));
+            keepalive.reset_strikes();
         }
     }
 
     #[test]
     fn pings_that_keep_their_distance_are_welcome() {
         let keepalive = Keepalive::default();
-        assert!(keepalive.count(100, Duration::ZERO));
+        assert!(keepalive.count_pings(100, Duration::ZERO));
     }
 
     #[test]
     fn a_silent_client_is_asked_once_and_then_dead() {
         let keepalive = Keepalive::default();
-        keepalive.heard(10);
-        assert_eq!(keepalive.silence(13, 4, 2), Silence::Wait);
-        assert_eq!(keepalive.silence(14, 4, 2), Silence::Ask);
+        keepalive.received(10);
+        assert_eq!(keepalive.check(13, 4, 2), KeepaliveAction::None);
+        assert_eq!(keepalive.check(14, 4, 2), KeepaliveAction::Ping);
         assert_eq!(*keepalive.waiting.borrow(), PING);
-        assert_eq!(keepalive.silence(15, 4, 2), Silence::Wait);
-        assert_eq!(keepalive.silence(16, 4, 2), Silence::Dead);
-        keepalive.heard(16);
-        assert_eq!(keepalive.silence(17, 4, 2), Silence::Wait);
+        assert_eq!(keepalive.check(15, 4, 2), KeepaliveAction::None);
+        assert_eq!(keepalive.check(16, 4, 2), KeepaliveAction::TimedOut);
+        keepalive.received(16);
+        assert_eq!(keepalive.check(17, 4, 2), KeepaliveAction::None);
     }
 }

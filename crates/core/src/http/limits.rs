@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::request_body::Pace;
+use super::request_body::BodyRate;
 use crate::server::{Capacity, LaneLimits};
 
 /// The lane of all requests, until they become event streams or WebSockets.
@@ -111,8 +111,8 @@ impl Limits {
         }
     }
 
-    pub(super) fn pace(&self) -> Pace {
-        Pace {
+    pub(super) fn body_rate_limit(&self) -> BodyRate {
+        BodyRate {
             timeout: self.body_timeout,
             rate: self.body_rate,
         }

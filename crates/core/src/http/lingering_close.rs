@@ -16,23 +16,23 @@ use super::request_body::{DISCARD_BYTES, DISCARD_TIMEOUT};
 use crate::net::Stream;
 
 /// Silence after which a client that has its response is disconnected.
-const SILENCE: Duration = Duration::from_secs(1);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(1);
 /// At most one in this many connections may be in its lingering close.
-const SHARE: usize = 4;
+const LINGERING_DIVISOR: usize = 4;
 const TICK: Duration = Duration::from_millis(250);
 
 /// Reads and discards what the client still sends, until it has received its response. The caller has shut down the writing side.
 ///
 /// `is_sending`: the client is expected to send more, even if nothing has arrived yet.
 pub(super) async fn lingering_close(connection: Rc<Connection>, stream: &Stream, is_sending: bool) {
-    let mut rest = Rest {
+    let mut discard = Discard {
         connection: &connection,
         stream,
         left: DISCARD_BYTES,
-        was_heard: false,
+        has_received: false,
     };
-    let looked = poll_fn(|context| Poll::Ready(rest.poll(context))).await;
-    if looked.is_ready() || !is_sending && !rest.was_heard {
+    let looked = poll_fn(|context| Poll::Ready(discard.poll(context))).await;
+    if looked.is_ready() || !is_sending && !discard.has_received {
         return;
     }
     let Some(_lingering) = LingeringGuard::take(&connection.server) else {
@@ -40,25 +40,25 @@ pub(super) async fn lingering_close(connection: Rc<Connection>, stream: &Stream,
     };
     let _busy = connection.enter();
     let mut unsent = stream.unsent();
-    let (mut silent, mut lasted) = (Duration::ZERO, Duration::ZERO);
-    while timeout(TICK, poll_fn(|context| rest.poll(context)))
+    let (mut silence, mut lasted) = (Duration::ZERO, Duration::ZERO);
+    while timeout(TICK, poll_fn(|context| discard.poll(context)))
         .await
         .is_err()
     {
         let before = std::mem::replace(&mut unsent, stream.unsent());
-        let was_heard = std::mem::take(&mut rest.was_heard);
+        let has_received = std::mem::take(&mut discard.has_received);
         if unsent < before {
-            (silent, lasted) = (Duration::ZERO, Duration::ZERO);
+            (silence, lasted) = (Duration::ZERO, Duration::ZERO);
             continue;
         }
         lasted += TICK;
-        silent = match was_heard && unsent == 0 {
+        silence = match has_received && unsent == 0 {
             true => Duration::ZERO,
-            false => silent + TICK,
+            false => silence + TICK,
         };
         let is_over = match unsent {
-            0 => silent >= SILENCE || lasted >= longest(&connection.server),
-            _ => silent >= connection.server.limits.write_timeout,
+            0 => silence >= SILENCE_TIMEOUT || lasted >= longest(&connection.server),
+            _ => silence >= connection.server.limits.write_timeout,
         };
         if is_over {
             return;
@@ -68,27 +68,27 @@ pub(super) async fn lingering_close(connection: Rc<Connection>, stream: &Stream,
 
 fn longest(server: &Server) -> Duration {
     match server.is_stopping() {
-        true => SILENCE,
+        true => SILENCE_TIMEOUT,
         false => DISCARD_TIMEOUT,
     }
 }
 
-/// What the client still sends.
-struct Rest<'a> {
+/// Reads and discards the input of the client.
+struct Discard<'a> {
     connection: &'a Connection,
     stream: &'a Stream,
     left: usize,
-    was_heard: bool,
+    has_received: bool,
 }
 
-impl Rest<'_> {
+impl Discard<'_> {
     /// Ready at the end of the stream, after an error, and once too much was discarded.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.stream.poll_discard(context) {
                 Poll::Ready(Ok(length @ 1..)) if length < self.left => {
                     self.left -= length;
-                    self.was_heard = true;
+                    self.has_received = true;
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => return self.wait(context),
@@ -97,7 +97,7 @@ impl Rest<'_> {
     }
 
     fn wait(&self, context: &Context<'_>) -> Poll<()> {
-        let _ = self.connection.obey(context, || {});
+        let _ = self.connection.poll_command(context, || {});
         match self.connection.may_linger() {
             true => Poll::Pending,
             false => Poll::Ready(()),
@@ -111,7 +111,7 @@ struct LingeringGuard(Rc<Server>);
 impl LingeringGuard {
     fn take(server: &Rc<Server>) -> Option<Self> {
         let taken = server.lingering.get();
-        if taken >= server.limits.connections.div_ceil(SHARE) {
+        if taken >= server.limits.connections.div_ceil(LINGERING_DIVISOR) {
             return None;
         }
         server.lingering.set(taken + 1);

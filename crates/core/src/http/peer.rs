@@ -13,9 +13,9 @@ pub struct Peer {
     pub is_tls: bool,
     /// The certificate that the client has shown and proved to hold, in DER.
     pub certificate: Option<Vec<u8>>,
-    /// Of the calls of gRPC on the connection.
+    /// Counts the gRPC calls of the connection.
     pub call_stats: CallStats,
-    /// What a [`Service`](super::Service) keeps for the connection.
+    /// The state of a [`Service`](super::Service) for the connection.
     pub(crate) service_state: ServiceState,
 }
 
@@ -35,7 +35,7 @@ impl Peer {
     }
 }
 
-/// What a [`Service`](super::Service) keeps for a connection: one value of a type that only the service knows.
+/// The state of a [`Service`](super::Service) for a connection: one value of a type that only the service knows.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceState(OnceCell<Rc<dyn Any>>);
 

@@ -1,4 +1,4 @@
-//! What a server refuses, or fails to accept, before a handler sees it.
+//! Causes of refusals and failures before a handler sees a request.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,9 +13,9 @@ pub enum Cause {
     /// The client address has its share of all connections.
     ClientConnections,
     Tls,
-    /// What the client sent is not HTTP, or breaks its rules.
+    /// The client violates HTTP.
     Protocol,
-    /// A request that HTTP allows and that a server must not answer: 400, 417.
+    /// 400, 417: a well-formed request that a server must refuse.
     BadRequest,
     /// 408: the header did not arrive in time.
     HeaderTimeout,

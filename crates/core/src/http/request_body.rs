@@ -35,7 +35,7 @@ pub enum BodyError {
 
 /// The slowest rate at which a client may send a body. Only time during which a reader waits counts.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct BodyRate {
     /// Between two chunks; also the time that a client has in addition to `rate`.
     pub(super) timeout: Duration,
     /// Bytes per second on average.
@@ -220,7 +220,7 @@ impl RequestBody {
     }
 
     /// A part of the body was read and lost, so that the rest is useless.
-    pub(super) fn spoil(&self) {
+    pub(super) fn invalidate(&self) {
         let mut state = self.state.borrow_mut();
         if let State::Arriving(_) = *state {
             *state = State::Failed(BodyError::Taken);
@@ -331,18 +331,18 @@ impl RequestBody {
     }
 
     /// Fails a reader whose client sends too slowly.
-    pub(super) fn keep_pace(&self, pace: Pace) {
+    pub(super) fn enforce_rate(&self, limit: BodyRate) {
         let waiting = self.waiting.borrow();
         let Some((since, waker)) = &*waiting else {
             return;
         };
         let silent = self.clock.get() - since;
-        let error = if silent >= ticks(pace.timeout) {
+        let error = if silent >= ticks(limit.timeout) {
             BodyError::TimedOut {
-                after: pace.timeout,
+                after: limit.timeout,
             }
-        } else if let Some(rate) = pace.rate
-            && u64::from(self.waited.get() + silent) >= self.allowance(pace.timeout, rate)
+        } else if let Some(rate) = limit.rate
+            && u64::from(self.waited.get() + silent) >= self.allowance(limit.timeout, rate)
         {
             BodyError::TooSlow { rate }
         } else {

@@ -18,7 +18,7 @@ use super::dispatch::dispatch;
 use super::lingering_close::lingering_close;
 use super::refusal::Cause;
 use super::socket::Socket;
-use super::websocket::converse;
+use super::websocket::drive;
 use crate::net::{LocalExecutor, Stream, TlsAcceptor};
 
 /// The connection preface of HTTP/2 (RFC 9113 §3.4).
@@ -34,12 +34,12 @@ const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_STREAMS: u32 = 256;
 /// The connection window of HTTP/2 as a multiple of the stream window.
-const STREAMS_WORTH: u32 = 4;
+const WINDOW_FACTOR: u32 = 4;
 /// The same where messages may wait for a handler: h2 closes a connection whose unread small frames, counted as 256 bytes each, exceed
 /// half of its window. One stream full of messages of five bytes counts as 52 times its own window.
-const MESSAGES_WORTH: u32 = 128;
+const MESSAGE_WINDOW_FACTOR: u32 = 128;
 /// RFC 9113 §6.9.1
-const LARGEST_WINDOW: u32 = (1 << 31) - 1;
+const MAX_WINDOW: u32 = (1 << 31) - 1;
 
 /// Serves a connection until it ends or gets a command to end.
 pub(super) async fn serve(
@@ -48,11 +48,11 @@ pub(super) async fn serve(
     tls: Option<Rc<TlsAcceptor>>,
 ) {
     // Boxed one by one: in one future each connection would be as large as the largest of them, a TLS handshake or a WebSocket.
-    let beginning = Box::pin(begin(&connection, stream, tls));
-    let Some((stream, prefix, is_http2)) = beginning.await else {
+    let established = Box::pin(establish(&connection, stream, tls));
+    let Some((stream, prefix, is_http2)) = established.await else {
         return;
     };
-    connection.recognise(is_http2);
+    connection.set_protocol(is_http2);
     let socket = Socket::new(stream, prefix, Rc::clone(&connection));
     match is_http2 {
         true => serve_http2(connection, socket).await,
@@ -62,37 +62,37 @@ pub(super) async fn serve(
 
 /// Secures the connection and detects the protocol. Returns the socket, the bytes read from it, and whether the client speaks HTTP/2;
 /// `None` if the connection ends before.
-async fn begin(
+async fn establish(
     connection: &Connection,
     stream: Stream,
     tls: Option<Rc<TlsAcceptor>>,
 ) -> Option<(Stream, Bytes, bool)> {
-    let mut begun = pin!(async {
-        let secured = secured(connection, stream, tls.as_deref()).await;
-        let stream = secured.inspect_err(|error| {
-            if !has_left(error) {
+    let mut establishing = pin!(async {
+        let tls_stream = accept_tls(connection, stream, tls.as_deref()).await;
+        let stream = tls_stream.inspect_err(|error| {
+            if !is_disconnect(error) {
                 connection.refused(Cause::Tls, &error.to_string());
             }
         })?;
-        recognised(stream).await
+        detect_protocol(stream).await
     });
     poll_fn(|context| {
         // A client that has sent nothing gets no response.
-        if connection.obey(context, || {}).is_ready() || connection.is_finishing() {
+        if connection.poll_command(context, || {}).is_ready() || connection.is_finishing() {
             return Poll::Ready(None);
         }
-        begun.as_mut().poll(context).map(Result::ok)
+        establishing.as_mut().poll(context).map(Result::ok)
     })
     .await
 }
 
 /// The client has disconnected, as a health check does that only connects.
-fn has_left(error: &io::Error) -> bool {
+fn is_disconnect(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), UnexpectedEof | ConnectionReset | BrokenPipe)
 }
 
-async fn secured(
+async fn accept_tls(
     connection: &Connection,
     stream: Stream,
     tls: Option<&TlsAcceptor>,
@@ -106,13 +106,13 @@ async fn secured(
     let stream = tls.accept(socket).await?;
     let shown = stream.get_ref().1.peer_certificates();
     if let Some(certificate) = shown.and_then(<[_]>::first) {
-        connection.identify(certificate);
+        connection.set_certificate(certificate);
     }
     Ok(Stream::tls(stream))
 }
 
 /// Reads until the protocol of the client is known. Returns the bytes that were read, and whether they are the preface of HTTP/2.
-async fn recognised(mut stream: Stream) -> io::Result<(Stream, Bytes, bool)> {
+async fn detect_protocol(mut stream: Stream) -> io::Result<(Stream, Bytes, bool)> {
     let mut prefix = Vec::with_capacity(PREFACE.len());
     loop {
         let mut byte = [0; PREFACE.len()];
@@ -149,19 +149,19 @@ async fn serve_http1(connection: Rc<Connection>, socket: Socket) {
     let mut protocol = builder.serve_connection(socket, service);
     let ended = poll_fn(|context| {
         let finish = || Pin::new(&mut protocol).graceful_shutdown();
-        if connection.obey(context, finish).is_ready() {
+        if connection.poll_command(context, finish).is_ready() {
             return Poll::Ready(None);
         }
         // Without upgrades: hyper shuts the socket down at the end, unless a WebSocket follows.
         Pin::new(&mut protocol).poll(context).map(Some)
     })
     .await;
-    if let Some(conversation) = connection.websocket() {
+    if let Some(websocket) = connection.websocket() {
         let parts = protocol.into_parts();
-        Box::pin(converse(connection, parts.io, parts.read_buf, conversation)).await;
+        Box::pin(drive(connection, parts.io, parts.read_buf, websocket)).await;
     } else if connection.is_timed_out() {
         connection.refused(Cause::HeaderTimeout, "");
-        Box::pin(time_out(connection, protocol.into_parts().io)).await;
+        Box::pin(respond_timeout(connection, protocol.into_parts().io)).await;
     } else if let Some(is_sending) = ended.and_then(|ended| may_send(&connection, ended)) {
         let socket = protocol.into_parts().io;
         Box::pin(lingering_close(connection, socket.stream(), is_sending)).await;
@@ -198,7 +198,7 @@ fn violation(error: &hyper::Error) -> Option<(Cause, String)> {
 }
 
 /// Responds 408 (RFC 9110 §15.5.9). hyper cannot, because there is no request yet.
-async fn time_out(connection: Rc<Connection>, mut socket: Socket) {
+async fn respond_timeout(connection: Rc<Connection>, mut socket: Socket) {
     let answering = async {
         socket.write_all(REQUEST_TIMEOUT).await?;
         socket.shutdown().await
@@ -210,11 +210,11 @@ async fn time_out(connection: Rc<Connection>, mut socket: Socket) {
 }
 
 fn connection_window(stream_window: u32, has_messages: bool) -> u32 {
-    let worth = match has_messages {
-        true => MESSAGES_WORTH,
-        false => STREAMS_WORTH,
+    let factor = match has_messages {
+        true => MESSAGE_WINDOW_FACTOR,
+        false => WINDOW_FACTOR,
     };
-    stream_window.saturating_mul(worth).min(LARGEST_WINDOW)
+    stream_window.saturating_mul(factor).min(MAX_WINDOW)
 }
 
 fn http2_builder(connection: &Connection) -> http2::Builder<LocalExecutor> {
@@ -250,7 +250,7 @@ fn serve_http2(connection: Rc<Connection>, mut socket: Socket) -> impl Future<Ou
         };
         poll_fn(|context| {
             let finish = || protocol.as_mut().graceful_shutdown();
-            if connection.obey(context, finish).is_ready() {
+            if connection.poll_command(context, finish).is_ready() {
                 return Poll::Ready(());
             }
             protocol.as_mut().poll(context).map(|ended| {
@@ -262,14 +262,14 @@ fn serve_http2(connection: Rc<Connection>, mut socket: Socket) -> impl Future<Ou
         .await;
         drop(protocol);
         if connection.may_linger() {
-            Box::pin(leave_http2(connection, &mut socket)).await;
+            Box::pin(close_http2(connection, &mut socket)).await;
         }
     }
 }
 
 /// Shuts the connection down and waits for the client: it still sends acknowledgements and window updates for GOAWAY and responses, which
 /// must not arrive at a closed socket.
-async fn leave_http2(connection: Rc<Connection>, socket: &mut Socket) {
+async fn close_http2(connection: Rc<Connection>, socket: &mut Socket) {
     if let Ok(Ok(())) = timeout(FINAL_WRITE_TIMEOUT, socket.shutdown()).await {
         lingering_close(connection, socket.stream(), true).await;
     }

@@ -1,7 +1,7 @@
 use std::io;
 use std::rc::Rc;
 
-use super::accept::{accept, help};
+use super::accept::{accept, accept_from_peer};
 use super::call::Call;
 use super::connection::Command;
 use super::limits::Limits;
@@ -13,7 +13,7 @@ use super::timeouts::enforce_timeouts;
 use crate::net::{Listener, TlsAcceptor};
 use crate::server::{self, Id, RefusalReport};
 
-/// What the code that runs the handlers must know.
+/// An event for the code that runs the handlers.
 pub type Event = server::Event<Rc<Call>>;
 
 /// An HTTP server. Clones are the same server; it ends with [`Server::stop`].
@@ -47,7 +47,7 @@ impl Server {
         async move {
             let _open = open;
             for peer in listener.peer_listeners()? {
-                tokio::task::spawn_local(help(Rc::clone(&shared), peer, tls.clone()));
+                tokio::task::spawn_local(accept_from_peer(Rc::clone(&shared), peer, tls.clone()));
             }
             accept(&shared, listener.acceptor()?, tls).await
         }
@@ -73,26 +73,25 @@ impl Server {
         self.shared.context.admission.fit(fibers);
     }
 
-    /// Ends when there are refusals to log: the first of a cause at once, then those of ten seconds together. Dropped before, it
-    /// loses none. One future at a time.
+    /// Completes with refusals to log: the first of a cause at once, then those of ten seconds together. Dropping the future loses none.
+    /// One future at a time.
     pub fn refusals(&self) -> impl Future<Output = Vec<RefusalReport<Cause>>> + use<> {
         let admission = Rc::clone(&self.shared.context.admission);
         async move { admission.reports().await }
     }
 
-    /// Ends when [`take`](Self::take) has something.
+    /// Completes when [`take`](Self::take) has an event.
     pub fn next(&self) -> impl Future<Output = ()> + use<> {
         let admission = Rc::clone(&self.shared.context.admission);
         async move { admission.ready().await }
     }
 
-    /// Calls `listener` once when [`take`](Self::take) has something that it has not now, without the detour of a task that is woken.
-    /// Only the last listener is called.
+    /// Calls `listener` once, when [`take`](Self::take) has a new event, without waking a task. Only the last listener is called.
     pub fn listen(&self, listener: impl FnOnce() + 'static) {
         self.shared.context.admission.listen(listener);
     }
 
-    /// Whether [`take`](Self::take) has something now.
+    /// Whether [`take`](Self::take) has an event.
     pub fn has_events(&self) -> bool {
         self.shared.context.admission.has_events()
     }
@@ -115,7 +114,7 @@ impl Server {
         shared.context.end_event_streams();
     }
 
-    /// Ends when no connection is open, nor waits to be accepted.
+    /// Completes when no connection is open or waits to be accepted.
     pub fn drained(&self) -> impl Future<Output = ()> + use<> {
         let admission = Rc::clone(&self.shared.context.admission);
         async move { admission.drained().await }

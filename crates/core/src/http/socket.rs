@@ -53,20 +53,20 @@ pub(super) struct Socket {
     frames: Option<(Frames, Frames)>,
     /// hyper has not written a part of a frame.
     is_between_frames: bool,
-    /// What h2 has written and not flushed. With vectored writes h2 makes one for every DATA frame of 256 bytes or more. Without, it
+    /// Bytes that h2 has written and not flushed. With vectored writes h2 makes one for every DATA frame of 256 bytes or more. Without, it
     /// gathers small frames itself, and writes the head of a large frame separately.
     held: BytesMut,
-    patience: Patience,
+    delay: Delay,
 }
 
 /// Whether held output may wait for a response to share a write with. Clients of grpc-go ping with every call to measure bandwidth.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
+enum Delay {
     None,
     /// The output is PING acknowledgements only.
     Pongs,
     /// The same, and it waits at most until that run of the idle hook.
-    Until(u64),
+    UntilRun(u64),
 }
 
 impl Socket {
@@ -79,7 +79,7 @@ impl Socket {
             frames,
             is_between_frames: true,
             held: BytesMut::new(),
-            patience: Patience::None,
+            delay: Delay::None,
         }
     }
 
@@ -96,7 +96,7 @@ impl Socket {
     }
 
     /// Writes the server's own frames if hyper is between two frames.
-    fn interject(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn write_own_frames(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let keepalive = &self.connection.keepalive;
         if !keepalive.has_waiting.get() || !self.is_between_frames {
             return Poll::Ready(Ok(()));
@@ -115,13 +115,17 @@ impl Socket {
     }
 
     /// Accepts bytes from h2.
-    fn poll_take(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        ready!(self.interject(context))?;
-        self.patience = match self.patience {
-            Patience::None if !self.held.is_empty() => Patience::None,
-            _ if !self.is_between_frames || !are_pongs(bytes) => Patience::None,
-            Patience::None => Patience::Pongs,
-            patience => patience,
+    fn poll_write_http2(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.write_own_frames(context))?;
+        self.delay = match self.delay {
+            Delay::None if !self.held.is_empty() => Delay::None,
+            _ if !self.is_between_frames || !are_pongs(bytes) => Delay::None,
+            Delay::None => Delay::Pongs,
+            delay => delay,
         };
         self.is_between_frames = false;
         let taken = ready!(self.poll_hold(context, bytes))?;
@@ -153,7 +157,7 @@ impl Socket {
         self.written(result)
     }
 
-    fn poll_release(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_write_held(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.held.is_empty() {
             let result = Pin::new(&mut self.stream).poll_write(context, &self.held);
             let written = ready!(self.written(result))?;
@@ -162,19 +166,19 @@ impl Socket {
         if self.held.capacity() > KEPT {
             self.held = BytesMut::new();
         }
-        self.patience = Patience::None;
+        self.delay = Delay::None;
         self.connection.holds_back.set(false);
         Poll::Ready(Ok(()))
     }
 
     /// Whether the held output may wait until the event loop is idle.
     fn can_wait(&mut self) -> bool {
-        match (self.patience, idle_hook::next_run()) {
-            (Patience::Until(run), Some(next)) => run == next,
-            (Patience::Pongs, Some(next)) => {
+        match (self.delay, idle_hook::next_run()) {
+            (Delay::UntilRun(run), Some(next)) => run == next,
+            (Delay::Pongs, Some(next)) => {
                 self.connection.holds_back.set(true);
                 idle_hook::register(Rc::clone(&self.connection) as Rc<dyn OnIdle>);
-                self.patience = Patience::Until(next);
+                self.delay = Delay::UntilRun(next);
                 true
             }
             _ => false,
@@ -191,8 +195,8 @@ impl Socket {
         Ok(written - held)
     }
 
-    fn is_over(&self) -> bool {
-        self.connection.keepalive.is_over.get()
+    fn is_going_away(&self) -> bool {
+        self.connection.keepalive.is_going_away.get()
     }
 }
 
@@ -210,7 +214,7 @@ impl Read for Socket {
             socket.prefix.advance(length);
             return Poll::Ready(Ok(()));
         }
-        if socket.is_over() {
+        if socket.is_going_away() {
             // Writing GOAWAY ends the connection.
             return Poll::Pending;
         }
@@ -242,7 +246,7 @@ impl Write for Socket {
     ) -> Poll<io::Result<usize>> {
         let socket = self.get_mut();
         if socket.connection.is_http2() {
-            return socket.poll_take(context, bytes);
+            return socket.poll_write_http2(context, bytes);
         }
         let result = Pin::new(&mut socket.stream).poll_write(context, bytes);
         socket.written(result)
@@ -272,12 +276,12 @@ impl Write for Socket {
             socket.is_between_frames = true;
             return Poll::Ready(Ok(()));
         }
-        ready!(socket.poll_release(context))?;
+        ready!(socket.poll_write_held(context))?;
         // h2 flushes when it has written all of its frames.
         socket.is_between_frames = true;
-        ready!(socket.interject(context))?;
+        ready!(socket.write_own_frames(context))?;
         ready!(Pin::new(&mut socket.stream).poll_flush(context))?;
-        match socket.is_over() {
+        match socket.is_going_away() {
             true => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
             false => Poll::Ready(Ok(())),
         }
@@ -285,7 +289,7 @@ impl Write for Socket {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
-        ready!(socket.poll_release(context))?;
+        ready!(socket.poll_write_held(context))?;
         Pin::new(&mut socket.stream).poll_shutdown(context)
     }
 }

@@ -23,7 +23,7 @@ pub struct StaticDir {
     shows_hidden: bool,
 }
 
-/// What a path within a directory names.
+/// The result of a search in a directory.
 pub enum Found {
     File(SendableFile),
     Directory,

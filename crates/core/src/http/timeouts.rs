@@ -26,9 +26,9 @@ pub(super) async fn enforce_timeouts(shared: Rc<Shared>) {
         // An event loop that always has something to do is never idle.
         idle_hook::run();
         end_late_connections(&shared, now);
-        let pace = shared.context.limits.pace();
+        let rate = shared.context.limits.body_rate_limit();
         let admission = &shared.context.admission;
-        admission.for_each_request(|call| call.body.keep_pace(pace));
+        admission.for_each_request(|call| call.body.enforce_rate(rate));
         let connections = shared.connections.borrow().len();
         if shared.memory_trim.is_due(connections, now) {
             release_free_memory();
@@ -55,8 +55,8 @@ fn end_late_connections(shared: &Shared, now: Tick) {
             connection.command(Command::Abort);
             continue;
         }
-        connection.listen(now);
-        connection.age(now);
+        connection.check_keepalive(now);
+        connection.check_age(now);
         match connection.phase() {
             Phase::New(since) if is_late(since, header) => connection.command(Command::Abort),
             Phase::Head(since) if is_late(since, header) => end_half(connection),

@@ -124,7 +124,7 @@ struct Spoiled(Rc<RequestBody>);
 
 impl Drop for Spoiled {
     fn drop(&mut self) {
-        self.0.spoil();
+        self.0.invalidate();
     }
 }
 

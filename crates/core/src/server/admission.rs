@@ -16,7 +16,7 @@ use crate::wait;
 
 /// A request as its protocol knows it.
 pub(crate) trait Requester {
-    /// Does what the server core has decided about the request.
+    /// Carries out a decision of the server core.
     fn act(&self, action: Action);
 }
 
@@ -263,7 +263,7 @@ impl<R: Requester, C: Cause> Admission<R, C> {
         self.step(|state| state.refuse(id, cause, detail))
     }
 
-    /// The client takes no more of the answer: a handler that still owes some is told, once.
+    /// The client takes no more of the response: a handler that has not finished gets [`Event::Gone`], once.
     pub(crate) fn cancel(&self, id: Id) {
         self.step(|state| state.cancel(id));
     }
@@ -326,10 +326,11 @@ pub(crate) struct ConnectionGuard<R: Requester, C: Cause> {
 }
 
 impl<R: Requester, C: Cause> ConnectionGuard<R, C> {
-    /// A request arrives on the connection, which has to do with it for as long as the guard lives. `arrival` has any connection.
+    /// Admits a request that arrives on the connection. It stays attached to the connection for as long as the guard lives. The
+    /// connection in `arrival` is ignored.
     ///
     /// # Errors
-    /// There is no room for it; what it would have been made of.
+    /// There is no room for it. `parts` come back.
     pub(crate) fn admit<T>(
         &self,
         arrival: Arrival,
@@ -361,7 +362,7 @@ impl<R: Requester, C: Cause> Drop for ConnectionGuard<R, C> {
     }
 }
 
-/// A request that its connection has to do with.
+/// Keeps a request attached to its connection.
 pub(crate) struct RequestGuard<R: Requester, C: Cause> {
     admission: Rc<Admission<R, C>>,
     id: Id,

@@ -5,7 +5,7 @@ pub(crate) const LANES: usize = 3;
 /// requests that end soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaneLimits {
-    /// What its requests are called in messages, in the plural.
+    /// The name of its requests in messages, in the plural.
     pub(crate) name: &'static str,
     /// Requests whose handlers run at a time.
     pub(crate) running: usize,
@@ -18,7 +18,7 @@ pub(crate) struct LaneLimits {
 /// Limits of one concurrency limit, which the requests of several lanes may share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConcurrencyLimits {
-    /// What it limits, for messages.
+    /// The name of what it limits, for messages.
     pub name: String,
     /// Requests that wait for a handler or whose handlers run.
     pub running: usize,
@@ -29,7 +29,7 @@ pub struct ConcurrencyLimits {
 /// Limits of a server, and the part of them one client may take.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Capacity {
-    /// What requests are called in messages, in the plural.
+    /// The name of requests in messages, in the plural.
     pub(crate) noun: &'static str,
     pub(crate) connections: usize,
     /// Requests that arrive or wait, in all lanes that queue.
@@ -45,7 +45,7 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// What one client may take of `limit`: at least 1.
+    /// The part of `limit` that one client may take, at least 1.
     pub(crate) fn share(&self, limit: usize) -> usize {
         let share = (limit as f64 * self.client_share).ceil() as usize;
         share.clamp(1, limit.max(1))

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Whose limit is reached.
+/// The scope of the limit that is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     Server,

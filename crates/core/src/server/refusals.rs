@@ -31,7 +31,7 @@ pub struct RefusalReport<C> {
     pub count: u64,
     /// The client of the last one; `None` on a Unix socket.
     pub peer: Option<SocketAddr>,
-    /// What is known of the last one beside its cause; may be empty.
+    /// Details of the last one; may be empty.
     pub detail: String,
 }
 
@@ -76,7 +76,7 @@ impl<C: Cause> Refusals<C> {
         std::mem::take(&mut self.is_changed)
     }
 
-    /// What may be reported now.
+    /// Takes the reports that are due.
     pub(super) fn take_reports(&mut self, now: Instant) -> Vec<RefusalReport<C>> {
         let entries = self.by_cause.iter_mut();
         entries.filter_map(|entry| entry.report(now)).collect()

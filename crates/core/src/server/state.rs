@@ -21,7 +21,7 @@ use super::timers::{Timer, Timers};
 /// Uploads up to this size need no reservation: the number of requests bounds them.
 pub(crate) const UNRESERVED: usize = 64 << 10;
 
-/// What the code that runs the handlers must know.
+/// An event for the code that runs the handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<R> {
     /// A handler is to be started for a request.
@@ -32,7 +32,7 @@ pub enum Event<R> {
     Expired(Id),
 }
 
-/// What the owner of a request must do after a step.
+/// A task for the owner of a request, which follows from a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Answer that the request is refused. It is counted already.
@@ -55,7 +55,7 @@ pub(crate) struct Arrival {
     pub(crate) deadline: Option<Instant>,
 }
 
-/// What a server holds.
+/// Everything that a server counts.
 #[cfg(test)]
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -70,10 +70,10 @@ pub(crate) struct Counts {
     pub(crate) timers: usize,
 }
 
-/// Where a request is on its way to its handler's end.
+/// The progress of a request, up to the end of its handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It has not arrived as a whole.
+    /// The request is not complete.
     Arriving,
     /// It waits at a concurrency limit.
     Limited(usize),
@@ -81,7 +81,7 @@ pub(super) enum Stage {
     Queued,
     /// Its handler runs.
     Running,
-    /// Its handler has ended, or it never gets one.
+    /// Its handler has ended, or it will never get one.
     Ended,
 }
 
@@ -102,7 +102,7 @@ struct Request<R> {
     is_inside: bool,
     /// Its client waits for the answer, or for more of it.
     is_open: bool,
-    /// Its connection has to do with it: the answer is not sent.
+    /// Its connection still needs it, because the response is not sent.
     is_attached: bool,
     deadline: Option<Instant>,
     /// When the progress of the upload is checked.
@@ -156,7 +156,7 @@ struct ClientLane {
     open: usize,
     running: usize,
     queue: Queue,
-    /// It is among those that may start a request.
+    /// It is among the clients that may start a request.
     has_turn: bool,
 }
 
@@ -689,8 +689,8 @@ impl<R: Clone, C: Cause> State<R, C> {
         request.is_some_and(|it| it.stage == Stage::Running)
     }
 
-    /// The connection has no more to do with the request: the answer is sent, or the client has left. A handler that still owes an
-    /// answer is told.
+    /// The connection no longer needs the request: the response is sent, or the client has disconnected. A handler that has not finished
+    /// gets [`Event::Gone`].
     pub(super) fn detach(&mut self, id: Id) {
         self.release_bytes(id);
         self.cancel(id);
@@ -704,7 +704,7 @@ impl<R: Clone, C: Cause> State<R, C> {
         self.forget(id);
     }
 
-    /// The client takes no more of the answer: a handler that still owes some is told, once.
+    /// The client takes no more of the response: a handler that has not finished gets [`Event::Gone`], once.
     pub(super) fn cancel(&mut self, id: Id) {
         if let Some(request) = self.requests.get_mut(id)
             && std::mem::take(&mut request.is_open)
@@ -796,7 +796,7 @@ impl<R: Clone, C: Cause> State<R, C> {
         }
     }
 
-    /// Removes what neither its connection nor a handler has to do with any more.
+    /// Removes a request that neither its connection nor a handler needs.
     fn forget(&mut self, id: Id) {
         let is_over = |it: &Request<R>| !it.is_attached && it.stage == Stage::Ended;
         if !self.requests.get(id).is_some_and(is_over) {
@@ -996,7 +996,7 @@ impl<R: Clone, C: Cause> State<R, C> {
         self.grant_bytes(on);
     }
 
-    // What follows from a step
+    // Consequences of a step
 
     /// The next action and the request it is for.
     pub(super) fn next_action(&mut self) -> Option<(R, Action)> {
@@ -1029,7 +1029,7 @@ impl<R: Clone, C: Cause> State<R, C> {
         self.requests.iter().map(|request| &request.handle)
     }
 
-    /// Requests whose connection has to do with them, those in the queue included.
+    /// Requests that their connections still need, with those in the queue.
     pub(super) fn attached(&self) -> usize {
         self.attached
     }

@@ -9,7 +9,7 @@ use super::slab::Id;
 /// itself would cost more than the request.
 const ENDED: usize = 64;
 
-/// What is due.
+/// The purpose of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     Deadline,
@@ -17,7 +17,7 @@ pub(super) enum Timer {
     Upload,
 }
 
-/// When which request has to be looked at.
+/// The timers of requests.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, Id, Timer)>>,
@@ -39,7 +39,7 @@ impl Timers {
         }
     }
 
-    /// When the first one is due.
+    /// The time of the first timer.
     pub(super) fn first(
         &mut self,
         is_live: impl Fn(Instant, Id, Timer) -> bool,
@@ -53,7 +53,7 @@ impl Timers {
         None
     }
 
-    /// The first one if it is due.
+    /// Removes the first timer if it is due.
     pub(super) fn due(
         &mut self,
         now: Instant,

@@ -159,7 +159,7 @@ impl HttpRequest {
         form::read(&self.call, limits, folder)
     }
 
-    pub fn converse(
+    pub fn accept_web_socket(
         &self,
         subprotocol: Option<String>,
         message_bytes: i64,

@@ -23,7 +23,7 @@ use crate::runtime::{expect, seconds, start};
 
 /// The class of the library that extends ours: requests are made as instances of it.
 const REQUEST: &str = "Weft\\Http\\Request";
-/// What `next` says of a request instead of handing it out.
+/// Events of `next` for a request that was handed out before.
 const GONE: i64 = 1;
 const EXPIRED: i64 = 2;
 
@@ -158,7 +158,7 @@ impl Drop for HttpServer {
     }
 }
 
-/// What has happened by now, by request id: a request to answer, or [`GONE`] or [`EXPIRED`] for one handed out before.
+/// The events by request id: a request to answer, or [`GONE`] or [`EXPIRED`] for one that was handed out before.
 fn batch(server: &Server, max: usize) -> PhpResult<Zval> {
     let class = ClassEntry::try_find(REQUEST).ok_or_else(|| {
         Failure::new(

@@ -14,7 +14,7 @@ use crate::outcome::Payload;
 use crate::process::Process;
 use crate::runtime::start;
 
-/// A conversation over WebSocket.
+/// A WebSocket.
 #[php_class]
 #[php(name = "Weft\\Native\\HttpSocket")]
 #[php(flags = ext_php_rs::flags::ClassFlags::Final)]
@@ -28,7 +28,7 @@ pub fn open(
     subprotocol: Option<String>,
     limits: WebSocketLimits,
 ) -> PhpResult<Option<HttpSocket>> {
-    let opened = call.converse(subprotocol.as_deref(), limits);
+    let opened = call.accept_websocket(subprotocol.as_deref(), limits);
     let socket = opened.map_err(upgrade_failure)?;
     Ok(socket.map(|socket| HttpSocket { socket }))
 }

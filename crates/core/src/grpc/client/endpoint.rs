@@ -12,17 +12,17 @@ use crate::net::{LocalExecutor, Stream, TlsConnector, dial};
 
 /// The connection window as a multiple of the stream window: h2 closes a connection whose unread small frames, counted as 256 bytes
 /// each, exceed half of its window. One stream full of messages of five bytes counts as 52 times its own window.
-const MESSAGES_WORTH: u32 = 128;
+const MESSAGE_WINDOW_FACTOR: u32 = 128;
 /// The largest header list of a response. hyper's default, 16 KiB, is less than servers of other languages send with a status and its
 /// details.
 const HEADER_BYTES: u32 = 256 << 10;
 /// RFC 9113 §6.9.1
-const LARGEST_WINDOW: u32 = (1 << 31) - 1;
+const MAX_WINDOW: u32 = (1 << 31) - 1;
 /// Back-off between connection attempts, and its multiplier. doc/connection-backoff.md of grpc/grpc begins with a second, during which
 /// every call would fail.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-const GROWTH: f64 = 1.6;
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
+const BACKOFF_MULTIPLIER: f64 = 1.6;
 
 /// A server of a channel and the connection to it.
 pub(super) struct Endpoint {
@@ -139,12 +139,12 @@ impl Endpoint {
     fn failure(&self, reason: String) -> Failure {
         let failures = self.failures.get();
         self.failures.set(failures.saturating_add(1));
-        let pause = FIRST_PAUSE.mul_f64(GROWTH.powi(failures.min(20) as i32));
+        let backoff = MIN_BACKOFF.mul_f64(BACKOFF_MULTIPLIER.powi(failures.min(20) as i32));
         let at = Instant::now();
         Failure {
             reason: format!("cannot connect to {}: {reason}", self.authority()),
             at,
-            until: at + pause.min(LONGEST_PAUSE),
+            until: at + backoff.min(MAX_BACKOFF),
         }
     }
 
@@ -167,8 +167,8 @@ impl Endpoint {
             .initial_connection_window_size(
                 options
                     .stream_window
-                    .saturating_mul(MESSAGES_WORTH)
-                    .min(LARGEST_WINDOW),
+                    .saturating_mul(MESSAGE_WINDOW_FACTOR)
+                    .min(MAX_WINDOW),
             );
         if let Some(interval) = options.ping_interval {
             builder

@@ -26,9 +26,9 @@ const GO_AWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
-/// What a flood has at most. The system's buffers take a part of it whatever the client does.
+/// The most bytes of a flood. The system's buffers take a part of it whatever the client does.
 const FLOOD: usize = 64 << 20;
-/// What a client may take of a flood that it has to refuse.
+/// The most bytes that a client may take of a flood.
 const TAKEN: usize = 24 << 20;
 const GENEROUS: Duration = Duration::from_secs(20);
 
@@ -72,7 +72,7 @@ fn good() -> Vec<u8> {
     [settings(), head(&[]), data, trailers(&[("x-last", "1")])].concat()
 }
 
-/// What a connection gets once its request is there.
+/// The bytes for a connection whose request has arrived.
 enum Script {
     Once(Vec<u8>),
     /// First this, then that for ever.
@@ -143,7 +143,7 @@ async fn call(channel: &Channel, request: Request) -> Result<Bytes, Status> {
     answer
 }
 
-/// What becomes of one call that the server answers so. The next one gets a good answer.
+/// The outcome of one call that the server answers like this. The next one gets a good answer.
 async fn outcome(script: Script, limit: Duration) -> (Result<Bytes, Status>, usize) {
     let server = Rc::new(Hostile::default());
     let channel = server.channel().await;

@@ -33,14 +33,14 @@ const KEPT: usize = 4 << 10;
 /// Drives a WebSocket until it has ended, then closes `io`.
 ///
 /// `read`: bytes of the client that arrived with its request.
-pub(in crate::http) async fn converse(
+pub(in crate::http) async fn drive(
     connection: Rc<Connection>,
     io: impl Read + Write + Unpin,
     read: Bytes,
-    conversation: WebSocket,
+    socket: WebSocket,
 ) {
     let _busy = connection.enter();
-    let limits = &conversation.limits;
+    let limits = &socket.limits;
     let pings = limits
         .ping_interval
         .map(|every| interval_at(Instant::now() + every, every));
@@ -51,33 +51,33 @@ pub(in crate::http) async fn converse(
     let reader = Reader::new(
         BytesMut::from(read),
         limits.message_bytes,
-        conversation.agreement.is_some(),
+        socket.agreement.is_some(),
     );
     let mut driver = Driver {
         io,
         reader,
         out: BytesMut::new(),
         connection,
-        conversation,
+        socket,
         pings,
-        patience: None,
-        was_heard: true,
+        close_timer: None,
+        has_received: true,
         is_reading: true,
     };
     let ended = poll_fn(|context| driver.poll(context)).await;
-    driver.conversation.end(LOST, "the connection was lost");
+    driver.socket.end(LOST, "the connection was lost");
     if ended.is_ok() {
         driver.linger().await;
     }
 }
 
 /// The same on a stream of HTTP/2, which is ready once its response has been sent.
-pub(in crate::http) async fn converse_on_stream(connection: Rc<Connection>, mut upgrade: Upgrade) {
+pub(in crate::http) async fn drive_stream(connection: Rc<Connection>, mut upgrade: Upgrade) {
     let Some(stream) = upgrade.stream.take() else {
         return;
     };
     if let Ok(stream) = stream.await {
-        converse(connection, stream, Bytes::new(), upgrade.socket.clone()).await;
+        drive(connection, stream, Bytes::new(), upgrade.socket.clone()).await;
     }
 }
 
@@ -97,18 +97,18 @@ struct Driver<T> {
     /// Frames that have not been sent.
     out: BytesMut,
     connection: Rc<Connection>,
-    conversation: WebSocket,
+    socket: WebSocket,
     pings: Option<Interval>,
     /// Runs from the moment the Close frame is written.
-    patience: Option<Pin<Box<Sleep>>>,
+    close_timer: Option<Pin<Box<Sleep>>>,
     /// Something was read since the last ping.
-    was_heard: bool,
+    has_received: bool,
     is_reading: bool,
 }
 
 impl<T: Read + Write + Unpin> Driver<T> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Lost>> {
-        self.conversation.wait(context.waker());
+        self.socket.wait(context.waker());
         if self.is_cut_off(context) {
             return Poll::Ready(Err(Lost));
         }
@@ -119,7 +119,7 @@ impl<T: Read + Write + Unpin> Driver<T> {
         self.ping(context)?;
         let written = self.write(context);
         // Polled last, because the Close frame may just have been written.
-        if self.has_lost_patience(context) {
+        if self.is_close_timed_out(context) {
             return Poll::Ready(Err(Lost));
         }
         ready!(written)?;
@@ -131,13 +131,13 @@ impl<T: Read + Write + Unpin> Driver<T> {
 
     /// Whether the connection must end. On HTTP/2 the task of the connection closes the WebSockets of its streams.
     fn is_cut_off(&self, context: &Context<'_>) -> bool {
-        let finish = || self.conversation.close(1001, STOPPING);
-        !self.connection.is_http2() && self.connection.obey(context, finish).is_ready()
+        let finish = || self.socket.close(1001, STOPPING);
+        !self.connection.is_http2() && self.connection.poll_command(context, finish).is_ready()
     }
 
-    fn has_lost_patience(&mut self, context: &mut Context<'_>) -> bool {
-        let patience = self.patience.as_mut();
-        patience.is_some_and(|sleep| sleep.as_mut().poll(context).is_ready())
+    fn is_close_timed_out(&mut self, context: &mut Context<'_>) -> bool {
+        let close_timer = self.close_timer.as_mut();
+        close_timer.is_some_and(|sleep| sleep.as_mut().poll(context).is_ready())
     }
 
     /// Pings the client. One that has sent nothing since the last ping is gone, unless the handler's backlog keeps this side from reading.
@@ -146,11 +146,11 @@ impl<T: Read + Write + Unpin> Driver<T> {
             return Ok(());
         };
         while pings.poll_tick(context).is_ready() {
-            let was_heard = std::mem::take(&mut self.was_heard);
-            if !was_heard && self.conversation.has_room() {
+            let has_received = std::mem::take(&mut self.has_received);
+            if !has_received && self.socket.has_room() {
                 return Err(Lost);
             }
-            if self.patience.is_none() {
+            if self.close_timer.is_none() {
                 frame::write(&mut self.out, Opcode::Ping, false, &[]);
             }
         }
@@ -158,7 +158,7 @@ impl<T: Read + Write + Unpin> Driver<T> {
     }
 
     fn read(&mut self, context: &mut Context<'_>) {
-        while self.conversation.has_room() && self.out.len() < AHEAD {
+        while self.socket.has_room() && self.out.len() < AHEAD {
             match self.reader.next() {
                 Ok(Some(arrival)) => {
                     self.arrived(arrival);
@@ -168,7 +168,7 @@ impl<T: Read + Write + Unpin> Driver<T> {
                 }
                 Ok(None) => match self.fill(context) {
                     Poll::Pending => return self.reader.rest(),
-                    Poll::Ready(Ok(1..)) => self.was_heard = true,
+                    Poll::Ready(Ok(1..)) => self.has_received = true,
                     Poll::Ready(Ok(0)) => return self.lose("the client has gone away"),
                     Poll::Ready(Err(error)) => return self.lose(&error.to_string()),
                 },
@@ -191,50 +191,50 @@ impl<T: Read + Write + Unpin> Driver<T> {
 
     fn arrived(&mut self, arrival: Arrival) {
         match arrival {
-            Arrival::Message(message) => self.conversation.arrive(message),
-            Arrival::Ping(payload) if self.patience.is_none() => {
+            Arrival::Message(message) => self.socket.push_received(message),
+            Arrival::Ping(payload) if self.close_timer.is_none() => {
                 frame::write(&mut self.out, Opcode::Pong, false, &payload);
             }
             Arrival::Ping(_) | Arrival::Pong => {}
-            Arrival::Close(reason) => self.closed_by_client(reason),
+            Arrival::Close(reason) => self.received_close(reason),
         }
     }
 
     /// The client's Close frame ends the handshake, or is answered with the same code.
-    fn closed_by_client(&mut self, reason: Option<(u16, String)>) {
+    fn received_close(&mut self, reason: Option<(u16, String)>) {
         self.is_reading = false;
         let code = reason.as_ref().map(|(code, _)| *code);
         let reason = reason.map(|(_, text)| text).unwrap_or_default();
-        if self.patience.is_none() {
-            self.say_goodbye(code, &reason);
+        if self.close_timer.is_none() {
+            self.send_close(code, &reason);
         }
-        self.conversation.end(code.unwrap_or(NO_CODE), &reason);
+        self.socket.end(code.unwrap_or(NO_CODE), &reason);
     }
 
     /// The connection ended without a closing handshake.
     fn lose(&mut self, reason: &str) {
         self.is_reading = false;
-        self.conversation.end(LOST, reason);
+        self.socket.end(LOST, reason);
     }
 
     /// The client has violated the protocol.
     fn fail(&mut self, violation: Violation) {
         self.is_reading = false;
         let reason = violation.to_string();
-        if self.patience.is_none() {
-            self.say_goodbye(Some(violation.code()), &reason);
+        if self.close_timer.is_none() {
+            self.send_close(Some(violation.code()), &reason);
         }
-        self.conversation.end(violation.code(), &reason);
+        self.socket.end(violation.code(), &reason);
     }
 
-    fn say_goodbye(&mut self, code: Option<u16>, reason: &str) {
+    fn send_close(&mut self, code: Option<u16>, reason: &str) {
         let mut payload = Vec::new();
         if let Some(code) = code {
             payload.extend(code.to_be_bytes());
             payload.extend(shortened(reason).as_bytes());
         }
         frame::write(&mut self.out, Opcode::Close, false, &payload);
-        self.patience = Some(Box::pin(sleep(CLOSE_TIMEOUT)));
+        self.close_timer = Some(Box::pin(sleep(CLOSE_TIMEOUT)));
     }
 
     fn write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Lost>> {
@@ -258,23 +258,23 @@ impl<T: Read + Write + Unpin> Driver<T> {
 
     /// Frames messages of the handler, and its close.
     fn frame_messages(&mut self) {
-        while self.patience.is_none() && self.out.len() < AHEAD {
-            if let Some(message) = self.conversation.leave() {
+        while self.close_timer.is_none() && self.out.len() < AHEAD {
+            if let Some(message) = self.socket.next_outgoing() {
                 let opcode = match message.is_binary() {
                     true => Opcode::Binary,
                     false => Opcode::Text,
                 };
-                let agreement = self.conversation.agreement;
+                let agreement = self.socket.agreement;
                 let coded =
                     agreement.and_then(|with| deflate::deflate(message.as_bytes(), with.window));
                 match coded {
                     Some(coded) => frame::write(&mut self.out, opcode, true, &coded),
                     None => frame::write(&mut self.out, opcode, false, message.as_bytes()),
                 }
-            } else if !self.conversation.is_over()
-                && let Some((code, reason)) = self.conversation.closed()
+            } else if !self.socket.is_over()
+                && let Some((code, reason)) = self.socket.closed()
             {
-                self.say_goodbye(Some(code), &reason);
+                self.send_close(Some(code), &reason);
             } else {
                 return;
             }
@@ -283,7 +283,7 @@ impl<T: Read + Write + Unpin> Driver<T> {
 
     /// The socket cannot be written, which is an error unless the closing handshake is over.
     fn broken(&self) -> Poll<Result<(), Lost>> {
-        match self.is_reading && !self.conversation.is_over() {
+        match self.is_reading && !self.socket.is_over() {
             true => Poll::Ready(Err(Lost)),
             false => Poll::Ready(Ok(())),
         }

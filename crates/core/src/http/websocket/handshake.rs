@@ -69,7 +69,7 @@ pub(crate) fn accept(
         socket: socket.clone(),
         stream,
     };
-    let mut response = Response::new(Body::Conversation(upgrade));
+    let mut response = Response::new(Body::WebSocket(upgrade));
     let headers = response.headers_mut();
     if let Some(extension) = extension {
         headers.insert(header::SEC_WEBSOCKET_EXTENSIONS, extension);

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub(super) use driver::{converse, converse_on_stream};
+pub(super) use driver::{drive, drive_stream};
 pub use handshake::UpgradeError;
 pub(super) use handshake::{accept, is_stream};
 pub(super) use session::STOPPING;

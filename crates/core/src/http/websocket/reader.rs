@@ -349,7 +349,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        /// Whatever arrives ends in messages within the limit or in a violation, however it is cut.
+        /// Any input ends in messages within the limit or in a violation, however it is split.
         #[test]
         fn damaged_conversations_are_read_alike_however_they_are_cut(
             damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),

@@ -14,7 +14,7 @@ use crate::wait;
 /// Bytes of messages that are buffered before the sender has to wait.
 const BUFFERED: usize = 64 << 10;
 /// Messages that may wait for the handler before the driver stops reading.
-const ARRIVED: usize = 16;
+const MAX_BACKLOG: usize = 16;
 /// The connection was lost without a closing handshake (RFC 6455 §7.1.5).
 pub(super) const LOST: u16 = 1006;
 pub(in crate::http) const STOPPING: &str = "the server is stopping";
@@ -53,9 +53,9 @@ impl Drop for Upgrade {
 #[derive(Default)]
 struct State {
     arrived: VecDeque<Message>,
-    arrived_bytes: usize,
-    leaving: VecDeque<Message>,
-    leaving_bytes: usize,
+    received_bytes: usize,
+    outgoing: VecDeque<Message>,
+    outgoing_bytes: usize,
     /// Code and reason of the close; the first one stays.
     close: Option<(u16, String)>,
     /// The connection has ended.
@@ -88,10 +88,10 @@ impl WebSocket {
         if state.is_closed || state.close.is_some() {
             return Err(BodyAborted);
         }
-        state.leaving_bytes += message.as_bytes().len();
-        state.leaving.push_back(message);
+        state.outgoing_bytes += message.as_bytes().len();
+        state.outgoing.push_back(message);
         wake(state.driver.take());
-        Ok(state.leaving_bytes < BUFFERED)
+        Ok(state.outgoing_bytes < BUFFERED)
     }
 
     /// Completes when the buffer has room, or the WebSocket has ended.
@@ -127,14 +127,14 @@ impl WebSocket {
     pub(super) fn has_room(&self) -> bool {
         let state = self.shared.state.borrow();
         state.close.is_some()
-            || state.arrived.len() < ARRIVED && state.arrived_bytes < self.limits.message_bytes
+            || state.arrived.len() < MAX_BACKLOG && state.received_bytes < self.limits.message_bytes
     }
 
     /// Queues a message of the client. After a close it is discarded.
-    pub(super) fn arrive(&self, message: Message) {
+    pub(super) fn push_received(&self, message: Message) {
         let mut state = self.shared.state.borrow_mut();
         if state.close.is_none() {
-            state.arrived_bytes += message.as_bytes().len();
+            state.received_bytes += message.as_bytes().len();
             state.arrived.push_back(message);
             drop(state);
             self.shared.arrived.notify_waiters();
@@ -142,11 +142,11 @@ impl WebSocket {
     }
 
     /// The next message for the client.
-    pub(super) fn leave(&self) -> Option<Message> {
+    pub(super) fn next_outgoing(&self) -> Option<Message> {
         let mut state = self.shared.state.borrow_mut();
-        let message = state.leaving.pop_front()?;
-        state.leaving_bytes -= message.as_bytes().len();
-        if state.leaving_bytes < BUFFERED {
+        let message = state.outgoing.pop_front()?;
+        state.outgoing_bytes -= message.as_bytes().len();
+        if state.outgoing_bytes < BUFFERED {
             drop(state);
             self.shared.room.notify_waiters();
         }
@@ -158,7 +158,7 @@ impl WebSocket {
         let mut state = self.shared.state.borrow_mut();
         state.end(code, reason);
         state.is_closed = true;
-        state.leaving.clear();
+        state.outgoing.clear();
         drop(state);
         self.shared.arrived.notify_waiters();
         self.shared.room.notify_waiters();
@@ -175,7 +175,7 @@ impl State {
     /// The next message; `Some(None)` when there are none and will be none.
     fn take(&mut self) -> Option<Option<Message>> {
         if let Some(message) = self.arrived.pop_front() {
-            self.arrived_bytes -= message.as_bytes().len();
+            self.received_bytes -= message.as_bytes().len();
             wake(self.driver.take());
             return Some(Some(message));
         }
@@ -186,7 +186,7 @@ impl State {
         if self.is_closed {
             return Some(Err(BodyAborted));
         }
-        (self.leaving_bytes < BUFFERED).then_some(Ok(()))
+        (self.outgoing_bytes < BUFFERED).then_some(Ok(()))
     }
 }
 

@@ -138,7 +138,7 @@ struct World {
     random: u64,
     /// Open connections, and the last number of their client's address.
     connections: BTreeMap<Id, u8>,
-    /// Of all connections that have been.
+    /// The same of all connections, also closed ones.
     addresses: BTreeMap<Id, u8>,
     requests: Vec<Known>,
     refused: u64,
