@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
+use tokio::time::Instant;
 
 use super::body::Body;
 use super::call::Call;
@@ -180,7 +181,8 @@ fn answer(connection: &Connection, request: Request<Incoming>, expects_continue:
     let deadline = server.limits.deadline;
     let arrival = Arrival {
         lane: REQUESTS,
-        deadline: deadline.and_then(|after| server.clock.time().checked_add(after)),
+        // The server's clock is late when PHP code has blocked the event loop.
+        deadline: deadline.and_then(|after| Instant::now().checked_add(after)),
         ..Arrival::default()
     };
     let make = |id, (head, body)| {
