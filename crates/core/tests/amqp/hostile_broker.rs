@@ -61,20 +61,20 @@ const METHODS: [Method; 32] = [
 
 #[derive(Debug, Clone, Copy)]
 enum Attack {
-    /// Sends so many bytes and hangs up.
+    /// Sends this many bytes and closes the connection.
     Cut(usize),
-    /// Sends so many bytes and then nothing.
+    /// Sends this many bytes and then nothing.
     Stall(usize),
-    /// Takes so many bytes from the payload's end; the frame is well formed.
+    /// Removes this many bytes from the end of the payload; the frame is well formed.
     Shorten(usize),
-    /// Adds so many bytes to the payload; the frame is well formed.
+    /// Appends this many bytes to the payload; the frame is well formed.
     Lengthen(usize),
     Repeat,
     Channel(u16),
     Kind(u8),
     /// Announces a frame of almost 4 GiB.
     Huge,
-    /// Sends this method instead, with so many bytes of zeros for its arguments.
+    /// Sends this method instead, with this many zero bytes as arguments.
     Replace(Method, usize),
     /// Sends this method first.
     Precede(Method, usize),

@@ -167,7 +167,7 @@ async fn topology_of_the_connection_is_restored_past_a_failing_declaration() {
             ..
         }
     ));
-    // Meanwhile somebody declares one of the queues with other properties.
+    // Meanwhile another client declares one of the queues with other properties.
     direct.delete_queue(&clashing).await.unwrap();
     let other = Topology {
         queues: vec![Queue::new(&clashing)],

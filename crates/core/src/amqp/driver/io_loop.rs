@@ -151,11 +151,11 @@ impl Driver {
         }
         let mut unsent = self.writing;
         let written = self.written;
-        let boundary = unsent.len();
+        let write_len = unsent.len();
         self.shared.write_buffer.drain_to(&mut unsent);
         let mut back: Vec<(u16, Vec<u8>)> = Vec::new();
         for message in outgoing::messages(&unsent) {
-            if message.range.start < boundary && message.range.end <= written {
+            if message.range.start < write_len && message.range.end <= written {
                 continue;
             }
             let encoded = &unsent[message.range];
