@@ -1,7 +1,7 @@
 //! Blocking calls on threads of their own, bounded by purpose.
 //!
-//! Tokio has one pool of threads for all blocking calls of a runtime. If four reads of a slow disk may take all of its threads, no name
-//! is looked up meanwhile, and a database that is reachable counts as down. So each purpose has threads that no other one takes.
+//! Tokio has one thread pool for all blocking calls of a runtime. If a few reads from a slow disk could occupy all of its threads, name
+//! lookups would stall, and a reachable database would count as down. So each purpose has threads of its own.
 
 use std::cell::OnceCell;
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-/// What a thread is occupied with.
+/// The purpose of a blocking call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Reading, writing and moving files.
@@ -24,7 +24,7 @@ pub enum Purpose {
 const PURPOSES: [Purpose; 3] = [Purpose::Files, Purpose::Names, Purpose::Compression];
 
 impl Purpose {
-    /// Calls of this purpose that run at the same time; further ones wait.
+    /// Concurrent calls of this purpose; further calls wait.
     pub const fn threads(self) -> usize {
         match self {
             Self::Files | Self::Names => 4,
@@ -33,7 +33,7 @@ impl Purpose {
     }
 }
 
-/// The threads a runtime needs for all purposes at once.
+/// The number of threads that a runtime needs for all purposes.
 pub(crate) const THREADS: usize =
     Purpose::Files.threads() + Purpose::Names.threads() + Purpose::Compression.threads();
 
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::reactor::Reactor;
 
-    /// Runs `future` on a reactor; none when it has not ended after half a minute.
+    /// Runs `future` on a reactor; `None` if it has not completed after half a minute.
     fn on_reactor<T: 'static>(future: impl Future<Output = T> + 'static) -> Option<T> {
         let reactor = Reactor::new(|_| None).unwrap();
         let limited = async { timeout(Duration::from_secs(30), future).await.ok() };

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-/// A UUID of version 7 (RFC 9562 §5.7): ids of one process sort in the order they were made.
+/// A UUID of version 7 (RFC 9562 §5.7): the ids of one process sort in the order of their creation.
 pub fn message_id() -> String {
     Uuid::now_v7().hyphenated().to_string()
 }
@@ -18,16 +18,16 @@ pub fn traceparent(parent: Option<&str>) -> String {
     }
 }
 
-/// The `traceparent` of the handling of a message in a conversation that began in no trace: the conversation's id is the
-/// trace's, the message's second half the span's, so neither has to travel. `None` unless both are UUIDs.
+/// The `traceparent` for handling a message of a conversation that started without a trace. The conversation's id is the trace id and the
+/// second half of the message's id is the span id, so neither needs a header. `None` unless both are UUIDs.
 pub fn conversation_traceparent(conversation: &str, message: &str) -> Option<String> {
     let trace = canonical(conversation).filter(|id| !id.is_nil())?;
     let (_, span) = canonical(message)?.as_u64_pair();
     (span != 0).then(|| format!("00-{}-{span:016x}-01", trace.simple()))
 }
 
-/// A UUID as 26 digits of Crockford's base 32, as ULIDs are written: ten bytes less, and still sorted. `None` for what
-/// [`from_base32`] would not bring back.
+/// A UUID as 26 digits of Crockford's base 32, as ULIDs are written: ten bytes less, and still sorted. `None` for a text
+/// that [`from_base32`] would not restore.
 pub fn to_base32(uuid: &str) -> Option<String> {
     let mut rest = canonical(uuid)?.as_u128();
     let mut digits = [b'0'; BASE32_DIGITS];
@@ -60,7 +60,7 @@ fn canonical(id: &str) -> Option<Uuid> {
     is_canonical.then(|| Uuid::try_parse(id).ok()).flatten()
 }
 
-/// Trace id and flags of a valid header. Later versions may append fields, which do not concern us.
+/// Trace id and flags of a valid header. Later versions may append fields, which are ignored.
 fn continued(parent: &str) -> Option<(&str, &str)> {
     let mut fields = parent.splitn(5, '-');
     let version = hex(fields.next()?, 2)?;

@@ -1,7 +1,7 @@
 //! The PHP-free half of Weft.
 //!
-//! Futures run on one thread, the thread PHP runs on, inside the [`reactor::Reactor`]. What must live while PHP
-//! computes (an AMQP connection, an SQLite writer) owns a thread of its own and hands its completions over in batches.
+//! Futures run on the PHP thread, inside the [`reactor::Reactor`]. Work that must continue while PHP computes (an AMQP connection, an SQLite
+//! writer) has a thread of its own and hands over its completions in batches.
 
 pub mod amqp;
 pub mod blocking;

@@ -1,6 +1,6 @@
 //! Panics as values, so that every caller that waits for a task or thread learns of its panic.
 //!
-//! Whatever the panic left half done is dropped right after and never looked at again.
+//! State that a panic leaves inconsistent is dropped immediately and never used again.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Awaits `future`.
+/// Awaits `future` and catches its panic.
 ///
 /// # Errors
 /// The message of its panic.
@@ -24,7 +24,7 @@ pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
     .await
 }
 
-/// Calls `call`.
+/// Calls `call` and catches its panic.
 ///
 /// # Errors
 /// The message of its panic.

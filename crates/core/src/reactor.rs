@@ -1,7 +1,7 @@
 //! The event loop of one process: Tokio on the PHP thread, completions by id.
 //!
-//! PHP never runs inside a Tokio task. A task only touches native data and leaves its outcome here; the scheduler
-//! outside asks [`Reactor::poll`] which operations are finished and takes their outcomes one by one.
+//! PHP never runs inside a Tokio task. A task touches native data only and stores its outcome here. The scheduler outside calls
+//! [`Reactor::poll`] for the ids of finished operations and takes their outcomes one by one.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{AbortHandle, LocalSet};
 use tokio::time::sleep;
 
-/// Names one operation for as long as the process lives; never reused.
+/// Identifies one operation; never reused within a process.
 pub type OpId = u64;
 
 /// A single-threaded Tokio runtime whose tasks end in an outcome of type `T`.
@@ -48,7 +48,7 @@ struct State<T> {
     waiter: Option<Waker>,
 }
 
-/// What an operation that has not finished can be ended by.
+/// How to end an unfinished operation.
 enum Running {
     Task(AbortHandle),
     /// Dropping what it owns.
@@ -73,7 +73,7 @@ impl<T> Promise<T> {
 }
 
 impl<T: 'static> Reactor<T> {
-    /// `on_panic` turns the message of a panicking operation into its outcome, so that its waiter always hears of it.
+    /// `on_panic` turns the message of a panic into the outcome of its operation, so that the waiting task always resumes.
     pub fn new(on_panic: fn(String) -> T) -> io::Result<Self> {
         let runtime = Builder::new_current_thread()
             .enable_io()
@@ -123,8 +123,7 @@ impl<T: 'static> Reactor<T> {
         id
     }
 
-    /// Starts an operation that needs no task: something else keeps the promise. Cancelling it drops `claim`, after which
-    /// nobody may.
+    /// Starts an operation without a task: keeping the promise finishes it. Cancelling it drops `claim`; the promise then has no effect.
     pub fn expect(&self, claim: impl Any) -> (OpId, Promise<T>) {
         let id = self.shared.reserve_id();
         let claim = Running::Claim {
@@ -135,7 +134,7 @@ impl<T: 'static> Reactor<T> {
         (id, Promise { id, shared })
     }
 
-    /// Starts work that belongs to no caller and ends in no outcome, such as a connection's upkeep.
+    /// Starts background work without an outcome, such as the maintenance of a connection.
     pub fn spawn_background(&self, future: impl Future<Output = ()> + 'static) {
         let _context = self.runtime.enter();
         self.tasks.spawn_local(future);
@@ -176,12 +175,12 @@ impl<T: 'static> Reactor<T> {
         self.tasks.run_until(finished).await;
     }
 
-    /// The outcome of a finished operation, once.
+    /// Takes the outcome of a finished operation.
     pub fn take(&self, id: OpId) -> Option<T> {
         self.shared.state.borrow_mut().outcomes.remove(&id)
     }
 
-    /// Drops the operation, running or finished; its future's destructors do the clean-up. Unknown ids are ignored.
+    /// Drops the operation, running or finished; the destructors of its future clean up. Unknown ids are ignored.
     pub fn cancel(&self, id: OpId) {
         // Claim and outcome are dropped after the borrow ends: their destructors may come back here.
         let (running, outcome) = {

@@ -1,9 +1,9 @@
 //! POSIX signals as awaitable events.
 //!
-//! A handler may only do async-signal-safe work, so it writes one byte into a socket pair; the reactor reads it. The
-//! handler that was there before is put back while nobody waits, so that Ctrl-C still ends a program that stopped
-//! listening. (Tokio's driver never gives a signal back, and crates that chain to the previous handler would run
-//! PHP's, whose default action ends the process.)
+//! A handler may only do async-signal-safe work, so it writes one byte into a socket pair; the reactor reads it. While
+//! no task waits, the previous handler is installed, so that Ctrl-C still ends a program that has stopped listening.
+//! (Tokio's driver never restores a signal, and crates that chain to the previous handler would run PHP's, whose default
+//! action ends the process.)
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -25,10 +25,10 @@ static WAKERS: [AtomicI32; 65] = [const { AtomicI32::new(-1) }; 65];
 static PREVIOUS: [AtomicPtr<libc::sigaction>; 65] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; 65];
 
-/// Gives the signals back to what they did before this process waited for them. To be called in a child right after fork.
+/// Restores the actions that the signals had before this process waited for them. Call it in a child immediately after fork.
 ///
-/// The child shares the socket pairs with its parent: a signal that it gets would be taken for the parent's. It calls only
-/// functions that are async-signal-safe, and leaks what it takes out.
+/// The child shares the socket pairs with its parent, which would take the child's signals for its own. The function calls only
+/// async-signal-safe functions, and leaks what it removes.
 pub fn restore_after_fork() {
     for ((waker, previous), signal) in WAKERS.iter().zip(&PREVIOUS).zip(0..) {
         let previous = previous.swap(std::ptr::null_mut(), Ordering::SeqCst);
@@ -40,7 +40,7 @@ pub fn restore_after_fork() {
     }
 }
 
-/// The signals this process listens to.
+/// The signals that tasks of this process wait for.
 #[derive(Default)]
 pub struct Signals {
     sources: RefCell<HashMap<i32, Rc<Source>>>,
@@ -53,7 +53,7 @@ struct Source {
 }
 
 impl Signals {
-    /// Waits for the next arrival of `signal`. Must be polled inside the reactor.
+    /// Waits for the next `signal`. Must be polled inside the reactor.
     ///
     /// # Errors
     /// The signal does not exist or cannot be caught (SIGKILL, SIGSTOP).

@@ -2,10 +2,10 @@
 
 use tokio::sync::Notify;
 
-/// Waits until `ready` returns a value; asks again each time `changed` notifies its waiters.
+/// Waits until `ready` returns a value; calls it again each time `changed` notifies its waiters.
 ///
 /// The code that changes the state calls [`Notify::notify_waiters`] afterwards, without holding the state's lock. Dropping the
-/// future removes its waker: a wait that times out again and again leaves nothing behind.
+/// future removes its waker: repeated timeouts leave nothing behind.
 pub(crate) async fn until<T>(changed: &Notify, mut ready: impl FnMut() -> Option<T>) -> T {
     loop {
         // Made before the state is read, so a change in between is not missed.

@@ -8,7 +8,7 @@ pub const LATENCY: &[f64] = &[
     5.0, 10.0,
 ];
 
-/// Only goes up.
+/// A value that only increases.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -22,7 +22,7 @@ impl Counter {
     }
 }
 
-/// Goes up and down.
+/// A value that increases and decreases.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicU64);
 
@@ -44,13 +44,13 @@ impl Gauge {
     }
 }
 
-/// Counts durations by upper bounds.
+/// Counts durations in buckets.
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static [f64],
-    /// One per bound and one for what exceeds them all; each counts only its own range.
+    /// One bucket per bound and one for longer durations; each counts only its own range.
     counts: Box<[AtomicU64]>,
-    /// Nanoseconds: 584 years of them fit.
+    /// In nanoseconds; 64 bits hold 584 years.
     sum: AtomicU64,
 }
 

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// One text out of those of several processes: each sample gets the label `worker` with the name given to its process.
+/// Merges the texts of several processes: each sample gets the label `worker` with the name of its process.
 ///
-/// A process named by the empty string keeps its samples as they are.
+/// The samples of a process whose name is empty stay unchanged.
 pub fn merge(processes: &[(String, String)]) -> String {
     let mut families: BTreeMap<&str, Family<'_>> = BTreeMap::new();
     for (worker, text) in processes {

@@ -1,7 +1,7 @@
-//! What a process counts, and its text for Prometheus.
+//! Metrics of a process, and their text format for Prometheus.
 //!
-//! An instrument is found by name and labels once and kept; recording is an atomic addition. Rendering takes a lock that
-//! nothing on the hot path takes, so another thread can answer while PHP is stuck.
+//! Look an instrument up once by name and labels, and keep it; recording is an atomic addition. Rendering takes a lock that the hot path
+//! never takes, so another thread can answer while PHP is blocked.
 //!
 //! ```
 //! use std::time::Duration;

@@ -56,7 +56,7 @@ pub fn histogram(
     }
 }
 
-/// Everything there is in the text format of Prometheus, version 0.0.4, ordered by name.
+/// All instruments in the text format of Prometheus, version 0.0.4, ordered by name.
 pub fn render() -> String {
     let mut text = String::new();
     for (name, family) in families().iter() {

@@ -1,4 +1,4 @@
-//! From bytes to whatever a [`Sink`] makes of them, by a layout, in one pass.
+//! Decodes bytes by a layout in one pass, and hands each value to a [`Sink`].
 
 use super::dynamic::Dynamic;
 use super::error::{DecodeError, WireError};
@@ -23,8 +23,8 @@ pub enum Scalar<'a> {
     Dynamic(Dynamic),
 }
 
-/// Takes what is decoded from bytes that live for `'b`. `Object` is a message under construction; `index` is that of the field in its
-/// layout.
+/// Receives the values decoded from bytes that live for `'b`. `Object` is a message under construction; `index` is the index of the field
+/// in its layout.
 pub trait Sink<'b> {
     type Object: Copy;
     type Error: From<DecodeError>;
@@ -38,7 +38,7 @@ pub trait Sink<'b> {
         value: Scalar<'b>,
     ) -> Result<(), Self::Error>;
 
-    /// Adds to a repeated field.
+    /// Appends to a repeated field.
     fn push(
         &mut self,
         object: Self::Object,
@@ -47,7 +47,7 @@ pub trait Sink<'b> {
         value: Scalar<'b>,
     ) -> Result<(), Self::Error>;
 
-    /// Puts into a map; a key that is there already is replaced.
+    /// Inserts into a map; an existing key is replaced.
     fn insert(
         &mut self,
         object: Self::Object,
@@ -57,7 +57,7 @@ pub trait Sink<'b> {
         value: Scalar<'b>,
     ) -> Result<(), Self::Error>;
 
-    /// The message at a singular field, made if there is none yet; its siblings in a oneof become unset.
+    /// The message at a singular field, created if there is none; its siblings in a oneof become unset.
     fn child(
         &mut self,
         object: Self::Object,
@@ -85,14 +85,14 @@ pub trait Sink<'b> {
     /// Keeps a field that the layout does not know: tag and value as they came.
     fn unknown(&mut self, object: Self::Object, raw: &[u8]) -> Result<(), Self::Error>;
 
-    /// Whether a singular field is set; asked only of required ones.
+    /// Whether a singular field is set; called only for required fields.
     fn is_set(&mut self, object: Self::Object, index: usize) -> bool;
 }
 
 /// Reads `bytes` as a message of the layout into `object`.
 ///
 /// # Errors
-/// [`DecodeError`] with the first field that is wrong, or what the sink refuses. What was read so far stays in the object.
+/// [`DecodeError`] for the first invalid field, or the error of the sink. The object keeps the values read so far.
 pub fn decode<'b, S: Sink<'b>>(
     schema: &Schema,
     layout: LayoutId,
@@ -332,7 +332,7 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         Ok(())
     }
 
-    /// One value that is not a plain message; none for a number that a closed enum does not have.
+    /// One value other than a plain message; `None` for a number that a closed enum does not define.
     #[inline]
     fn value(
         &mut self,
@@ -362,7 +362,7 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
         Ok(Some(value))
     }
 
-    /// Keeps one number of a packed list as if it had stood alone.
+    /// Keeps one number of a packed list as an unknown field of its own.
     fn unknown_enum(
         &mut self,
         target: &Target<'_, S::Object>,
@@ -404,7 +404,7 @@ impl<'b, S: Sink<'b>> Decoder<'_, S> {
     }
 }
 
-/// The field that a value belongs to: where it goes, and what an error names.
+/// The field that a value belongs to, and what an error names.
 struct Target<'a, O> {
     layout: &'a Layout,
     index: usize,

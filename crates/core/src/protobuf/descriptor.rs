@@ -1,4 +1,4 @@
-//! `google/protobuf/descriptor.proto`, as much of it as layouts need, read from its own wire format.
+//! The parts of `google/protobuf/descriptor.proto` that layouts need, read from the wire format.
 
 use super::error::WireError;
 use super::wire::{self, LENGTH, Reader, VARINT};

@@ -1,4 +1,4 @@
-//! `google.protobuf.Value`, `Struct` and `ListValue`: the one kind of message that is a tree of values without a type.
+//! `google.protobuf.Value`, `Struct` and `ListValue`: trees of untyped values.
 
 use super::error::WireError;
 use super::wire::{self, FIXED64, LENGTH, Reader, VARINT};
@@ -12,7 +12,7 @@ pub enum Dynamic {
     Number(f64),
     Text(String),
     List(Vec<Dynamic>),
-    /// In the order of the wire; of a repeated key the last value counts.
+    /// In wire order; the last value of a repeated key counts.
     Struct(Vec<(String, Dynamic)>),
 }
 

@@ -1,8 +1,8 @@
-//! What can be wrong with bytes, and with descriptors.
+//! Errors in messages and in descriptors.
 
 use thiserror::Error;
 
-/// Bytes that do not follow the wire format.
+/// The bytes violate the wire format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WireError {
     #[error("the message ends in the middle of a value")]

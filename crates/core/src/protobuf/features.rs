@@ -1,9 +1,9 @@
-//! What differs between proto2, proto3 and the editions, as the features that editions made of it.
+//! The differences between proto2, proto3 and the editions, expressed as the features of editions.
 
 use super::error::WireError;
 use super::wire::{self, Reader};
 
-/// Features in force at one place; each is inherited from the surrounding one.
+/// The features in force for one definition; it inherits them from the enclosing definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Features {
     pub presence: FieldPresence,
@@ -42,7 +42,7 @@ pub const EDITIONS: Features = Features {
 };
 
 impl Features {
-    /// These features with what a serialized `FeatureSet` overrides.
+    /// These features with the overrides of a serialized `FeatureSet`.
     pub fn overridden(mut self, set: &[u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(set);
         while !reader.is_empty() {

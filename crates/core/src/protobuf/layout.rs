@@ -1,4 +1,4 @@
-//! A message type, compiled: what stands under which field number, and how it is written.
+//! A compiled message type: its fields by number and their encoding.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -41,7 +41,7 @@ pub struct Layout {
     pub oneofs: Vec<Oneof>,
     /// Whether any field is `required`.
     pub required: bool,
-    /// Whether it only exists to write the entries of a map.
+    /// Whether the message is the entry type of a map.
     pub map_entry: bool,
     pub(super) lookup: Lookup,
 }
@@ -65,7 +65,7 @@ pub struct Field {
     pub oneof: Option<usize>,
     /// Whether text must be UTF-8.
     pub utf8: bool,
-    /// Set for the messages that have a natural form of their own.
+    /// Set for well-known messages with a native counterpart.
     pub well_known: Option<WellKnown>,
 }
 
@@ -84,7 +84,7 @@ pub struct MapEntry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// Absent and set to the default value are the same thing.
+    /// The default value means absent.
     Implicit,
     Explicit,
     Required,
@@ -112,11 +112,11 @@ pub enum Kind {
     Group(LayoutId),
 }
 
-/// Messages that stand for something every language has already.
+/// Well-known messages with a native counterpart in every language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WellKnown {
     Timestamp,
-    /// A wrapper of a scalar, which adds nothing but presence.
+    /// A wrapper that adds presence to a scalar.
     Wrapper(Kind),
     Struct,
     Value,
@@ -156,7 +156,7 @@ impl Kind {
         }
     }
 
-    /// Whether a list of these may be one length-delimited value.
+    /// Whether a list of these may be packed.
     pub fn packable(self) -> bool {
         !matches!(
             self,
@@ -190,7 +190,7 @@ impl Field {
 #[derive(Debug, Clone)]
 pub struct Enumeration {
     pub name: String,
-    /// Whether a number without a name is a value like any other (proto3), or an unknown field (proto2).
+    /// Whether a number without a name is an ordinary value (proto3) or an unknown field (proto2).
     pub open: bool,
     /// In the order of declaration; the first is the default. Aliases included.
     pub values: Vec<(String, i32)>,

@@ -1,4 +1,4 @@
-//! Protocol Buffers: descriptors, message layouts compiled from them, and a decoder that builds no tree of its own.
+//! Protocol Buffers: descriptors, message layouts compiled from them, and a decoder that builds no intermediate tree.
 //!
 //! [`Schema`] takes serialized `FileDescriptorProto`s and resolves them into [`Layout`]s. [`decode`] reads bytes by a layout
 //! and hands every value to a [`Sink`]; the extension's sink writes property slots of PHP objects.

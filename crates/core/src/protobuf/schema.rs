@@ -1,4 +1,4 @@
-//! Files of descriptors, resolved: every type name becomes the id of a layout or of an enumeration.
+//! Resolved descriptors: every type name becomes the id of a layout or an enumeration.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ enum Type {
     Enum(EnumId),
 }
 
-/// All types known so far. Files are only ever added, so ids stay valid.
+/// All known types. Files are only added, so ids stay valid.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
     layouts: Vec<Layout>,
@@ -387,7 +387,7 @@ fn join(scope: &str, name: &str) -> String {
     }
 }
 
-/// As protoc derives a JSON name: underscores go, and the letter after one becomes a capital.
+/// Derives a JSON name as protoc does: removes underscores and capitalizes the letter after each.
 fn json_name(name: &str) -> String {
     let mut result = String::with_capacity(name.len());
     let mut capital = false;

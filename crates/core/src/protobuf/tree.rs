@@ -1,4 +1,4 @@
-//! A decoded message as a tree, for what needs all of it at once and no PHP: JSON, and the tests. Text and bytes stay where they are.
+//! A decoded message as a tree, for JSON and tests. Text and bytes are borrowed from the encoded message.
 
 use super::decode::{Scalar, Sink, decode};
 use super::dynamic::Dynamic;
@@ -24,7 +24,7 @@ pub enum Slot<'b> {
     Unset,
     One(Leaf<'b>),
     List(Vec<Leaf<'b>>),
-    /// In the order of the wire; of a repeated key the last value counts.
+    /// In wire order; the last value of a repeated key counts.
     Map(Vec<(Leaf<'b>, Leaf<'b>)>),
 }
 

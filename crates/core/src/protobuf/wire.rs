@@ -4,7 +4,7 @@ use super::error::WireError;
 
 type Result<T> = std::result::Result<T, WireError>;
 
-/// How deep messages, groups and maps may be nested, as in the other implementations.
+/// Nesting limit of messages, groups and maps, as in other implementations.
 pub const MAX_DEPTH: usize = 100;
 
 pub const VARINT: u8 = 0;
@@ -16,7 +16,7 @@ pub const FIXED32: u8 = 5;
 
 const HIGHEST_FIELD: u32 = (1 << 29) - 1;
 
-/// Reads a message's bytes; never past their end.
+/// Reads the bytes of a message, never past their end.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         self.bytes
     }
 
-    /// What lies between an earlier state of this reader and now.
+    /// The bytes read since an earlier state of this reader.
     pub fn since(&self, earlier: &Reader<'a>) -> &'a [u8] {
         let length = earlier.bytes.len().saturating_sub(self.bytes.len());
         earlier.bytes.get(..length).unwrap_or_default()
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over the value of a tag that was just read, at most `depth` groups deep.
+    /// Skips the value of a tag that was just read, at most `depth` groups deep.
     pub fn skip(&mut self, tag: Tag, depth: usize) -> Result<()> {
         match tag.wire {
             VARINT => self.varint().map(drop),

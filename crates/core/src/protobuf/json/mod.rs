@@ -1,6 +1,6 @@
-//! The JSON mapping of proto3, between bytes and text by a layout.
+//! The JSON mapping of proto3: converts between encoded messages and JSON by a layout.
 //!
-//! Messages pass through their bytes: JSON is not the hot path, and so it needs to know nothing of PHP.
+//! It works on encoded messages, not on PHP objects: JSON is not a hot path.
 
 mod parse;
 mod print;
@@ -12,7 +12,7 @@ pub use print::to_json;
 
 use thiserror::Error;
 
-/// Why a message has no JSON, or JSON is no such message. `path` is where, such as `.items[2].price`.
+/// A message that JSON cannot express, or JSON that does not represent such a message. `path` is the place, such as `.items[2].price`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("at ${path}: {problem}")]
 pub struct JsonError {

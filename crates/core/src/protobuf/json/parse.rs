@@ -1,4 +1,4 @@
-//! From JSON to bytes, in the order of the text.
+//! Converts JSON to an encoded message, in the order of the text.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ const RELAXED: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, RELAXED);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, RELAXED);
 
-/// The bytes of the message that the text says. With `ignore_unknown`, keys and enum names that are not known are passed over.
+/// Encodes the message that the JSON text represents. With `ignore_unknown`, unknown keys and enum names are skipped.
 ///
 /// # Errors
 /// [`JsonError`] with the place in the text.
@@ -105,7 +105,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether null is a value here, and does not mean that the field is absent.
+    /// Whether null is a value of the field instead of meaning absent.
     fn takes_null(&self, field: &Field) -> bool {
         matches!(field.cardinality, Cardinality::Singular(_))
             && (field.well_known == Some(WellKnown::Value) || self.is_null_value(field.kind))

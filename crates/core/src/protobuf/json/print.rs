@@ -1,4 +1,4 @@
-//! From bytes to JSON: fields in the order of their numbers, without those that are not set.
+//! Converts an encoded message to JSON: fields in the order of their numbers, unset fields left out.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,7 +15,7 @@ use crate::protobuf::tree::{Leaf, Node, Slot, Tree};
 use crate::protobuf::{Dynamic, MAX_DEPTH, Scalar};
 
 /// # Errors
-/// [`JsonError`] when the bytes are no such message, or hold what JSON cannot express.
+/// [`JsonError`] if the bytes are not such a message, or hold values that JSON cannot express.
 pub fn to_json(schema: &Schema, layout: LayoutId, bytes: &[u8]) -> Result<String> {
     let mut printer = Printer {
         schema,
@@ -303,7 +303,7 @@ impl Printer<'_> {
     }
 }
 
-/// Whether JSON of this message is no object of its fields, so that an `Any` of it has a `value`.
+/// Whether the JSON form of this message is not an object of its fields, so that an `Any` of it has a `value`.
 pub fn has_own_json(name: &str) -> bool {
     WellKnown::of(name).is_some()
         || matches!(
@@ -345,7 +345,7 @@ fn key_text(kind: Kind, key: &Leaf<'_>) -> String {
     }
 }
 
-/// Of keys that are there more than once only the last, each with its index.
+/// The last occurrence of each key, with its index.
 fn last_of_each<K: Clone + Eq + Hash>(keys: impl Iterator<Item = K>) -> Vec<(usize, K)> {
     let keys: Vec<K> = keys.collect();
     let last: HashMap<K, usize> = keys.iter().cloned().zip(0..).collect();
@@ -355,7 +355,7 @@ fn last_of_each<K: Clone + Eq + Hash>(keys: impl Iterator<Item = K>) -> Vec<(usi
         .collect()
 }
 
-/// `foo_bar.baz` as `fooBar.baz`, if that can be turned back.
+/// Converts `foo_bar.baz` to `fooBar.baz`, if that can be reversed.
 fn camel(path: &str) -> Result<String> {
     let mut result = String::with_capacity(path.len());
     let mut capital = false;

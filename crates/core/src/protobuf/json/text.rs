@@ -1,10 +1,10 @@
-//! JSON text as a tree that keeps the order and the repetitions of keys.
+//! JSON text as a tree that preserves order and repeated keys.
 
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// It cannot be cloned: a copy of every level of a nested message would cost as much as the square of the text's length.
+/// It is not `Clone`: a copy for each level of a nested message would cost quadratic time.
 #[derive(Debug, PartialEq)]
 pub enum Json {
     Null,
@@ -18,7 +18,7 @@ pub enum Json {
 
 impl Json {
     /// # Errors
-    /// What serde_json says of the text, with line and column.
+    /// The error of serde_json, with line and column.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(text).map_err(|error| error.to_string())
     }
