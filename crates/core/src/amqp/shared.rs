@@ -178,6 +178,11 @@ impl Shared {
         if matches!(&*self.phase.borrow(), Phase::Closed(_)) {
             return;
         }
+        // The status comes first: who is woken below may ask for it at once.
+        self.set_status(Status::Closed {
+            error: error.clone(),
+        });
+        self.advance(Phase::Closed(error.clone()));
         let (publishers, consumers) = {
             let registry = self.registry();
             (registry.publishers.clone(), registry.consumers.clone())
@@ -188,10 +193,6 @@ impl Shared {
         consumers
             .iter()
             .for_each(|consumer| consumer.fail(error.clone()));
-        self.set_status(Status::Closed {
-            error: error.clone(),
-        });
-        self.advance(Phase::Closed(error.clone()));
         self.events.close();
     }
 
