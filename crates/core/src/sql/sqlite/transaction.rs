@@ -351,9 +351,14 @@ impl Drop for Committing<'_> {
         let Some(pending) = self.pending.take() else {
             return;
         };
+        // A commit that has succeeded is unknown as well: its caller never hears of it.
         let phase = match pending.abandon() {
             Abandoned::Withdrawn => Phase::RolledBack,
-            Abandoned::Answered(Answer::Batch(answer)) => after_commit(&answer),
+            Abandoned::Answered(Answer::Batch(answer))
+                if after_commit(&answer) == Phase::RolledBack =>
+            {
+                Phase::RolledBack
+            }
             Abandoned::Answered(_) | Abandoned::Interrupted => Phase::Unknown,
         };
         self.shared.give_up();
