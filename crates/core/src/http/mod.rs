@@ -39,6 +39,8 @@ mod service;
 mod shared;
 mod socket;
 mod static_dir;
+#[cfg(test)]
+mod tests;
 mod timeouts;
 mod tracked_body;
 mod upload;
