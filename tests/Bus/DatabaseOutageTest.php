@@ -25,7 +25,7 @@ use Weft\Tests\Sql\Support\Proxy;
 use function Weft\async;
 use function Weft\delay;
 
-/** A database that goes away while messages are handled: nothing counts, nothing is parked, nothing happens twice. */
+/** A database that goes away while messages are handled: no retry is counted, no message is dead-lettered, no effect happens twice. */
 class DatabaseOutageTest extends BusTestCase
 {
     use Servers;

@@ -23,7 +23,7 @@ final class ConsumeCommand extends BusCommand
             ->addOption('prefetch', null, InputOption::VALUE_REQUIRED, 'Messages taken from the broker at a time; by default twice the concurrency, or 200 without one')
             ->addOption('limit', null, InputOption::VALUE_REQUIRED, 'Return after so many messages')
             ->addOption('stop-when-empty', null, InputOption::VALUE_NONE, 'Return when the queue is empty')
-            ->setHelp('The first SIGTERM or SIGINT finishes and acknowledges what is in flight; a second one cancels it and gives it back to the queue.');
+            ->setHelp('The first SIGTERM or SIGINT finishes and acknowledges the messages in flight; a second one cancels their handlers and requeues them.');
     }
 
     protected function work(Bus $bus, InputInterface $input, OutputInterface $output): int

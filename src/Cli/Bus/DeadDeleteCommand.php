@@ -11,7 +11,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft dead:delete`: deletes dead letters. */
-#[AsCommand(name: 'dead:delete', description: 'Delete dead letters for good')]
+#[AsCommand(name: 'dead:delete', description: 'Delete dead letters permanently')]
 final class DeadDeleteCommand extends DeadCommand
 {
     protected function configure(): void

@@ -10,7 +10,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft dead:list`: the dead letters of a queue, oldest first. */
-#[AsCommand(name: 'dead:list', description: 'List the messages of a queue that could not be handled')]
+#[AsCommand(name: 'dead:list', description: 'List the dead letters of a queue')]
 final class DeadListCommand extends DeadCommand
 {
     protected function configure(): void

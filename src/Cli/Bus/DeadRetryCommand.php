@@ -12,7 +12,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft dead:retry`: gives dead letters back to their queue. */
-#[AsCommand(name: 'dead:retry', description: 'Give dead letters back to their queue, under their old ids')]
+#[AsCommand(name: 'dead:retry', description: 'Move dead letters back to their queue; they keep their ids')]
 final class DeadRetryCommand extends DeadCommand
 {
     protected function configure(): void

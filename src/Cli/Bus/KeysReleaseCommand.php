@@ -11,7 +11,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft keys:release`: goes on with a key without the message that has failed. */
-#[AsCommand(name: 'keys:release', description: 'Handle what waits for a blocked key, without the message that has failed')]
+#[AsCommand(name: 'keys:release', description: 'Resume a blocked key without its failed message')]
 final class KeysReleaseCommand extends BusCommand
 {
     protected function configure(): void

@@ -12,7 +12,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft queues`: what waits where. */
-#[AsCommand(name: 'queues', description: 'Show what waits in queues, in the dead letters and in the database')]
+#[AsCommand(name: 'queues', description: 'Count messages in queues, dead-letter queues and the database')]
 final class QueuesCommand extends BusCommand
 {
     protected function configure(): void

@@ -12,7 +12,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 use Weft\Bus\Bus;
 
 /** `weft setup`: makes queues, bindings and tables. */
-#[AsCommand(name: 'setup', description: 'Make queues, bindings and tables where they are missing')]
+#[AsCommand(name: 'setup', description: 'Create missing queues, bindings and tables')]
 final class SetupCommand extends BusCommand
 {
     protected function configure(): void

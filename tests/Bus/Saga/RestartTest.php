@@ -25,7 +25,7 @@ final class RestartTest extends BusTestCase
     use TemporaryDatabase;
 
     private const SAGAS = 40;
-    /** Below the five crashes after which a message is parked: one that is handled alone may be hit by every one of them. */
+    /** Below the five crashes after which a message is dead-lettered: every crash may hit a message that is handled alone. */
     private const KILLS = 4;
 
     /** @var resource|null */

@@ -163,14 +163,14 @@ final class PostgresTest extends TransportConformance
             $transport->publish(\array_map(fn(int $i): Outgoing => $this->message('a', (string) $i), \range(1, 4)));
             $gone = Postgres::connect($this->databaseDsn('weft-gone'));
             $lost = $gone->consume($this->queue(), 4);
-            [$acked, $parked, $requeued, $enlisted] = $this->take($lost, 4);
+            [$acked, $deadLettered, $requeued, $enlisted] = $this->take($lost, 4);
             $consumer = $transport->consume($this->queue(), 10);
             $this->cut('weft-gone', "state = 'idle in transaction'");
             $again = $this->take($consumer, 4);
 
             \assert($lost instanceof TransactionalConsumer);
             $lost->ack($acked);
-            $lost->deadLetter($parked, []);
+            $lost->deadLetter($deadLettered, []);
             $lost->requeue($requeued);
             try {
                 $database->transaction(static fn($transaction) => $lost->enlist($transaction, $enlisted, []));

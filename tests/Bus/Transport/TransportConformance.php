@@ -382,9 +382,9 @@ abstract class TransportConformance extends TestCase
             $consumer->deadLetter($this->take($consumer, 1)[0], ['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'command']);
 
             self::assertSame(1, $transport->depth("{$this->queue()}.dead"));
-            $parked = $this->take($transport->consume("{$this->queue()}.dead", 1), 1)[0];
-            self::assertSame([$body, $this->type('a')], [$parked->body, $parked->type]);
-            self::assertEquals(['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'command'], $parked->headers);
+            $deadLettered = $this->take($transport->consume("{$this->queue()}.dead", 1), 1)[0];
+            self::assertSame([$body, $this->type('a')], [$deadLettered->body, $deadLettered->type]);
+            self::assertEquals(['message-id' => '1', 'weft-error-message' => 'no', 'weft-kind' => 'command'], $deadLettered->headers);
             $consumer->close();
             self::assertSame(0, $transport->depth($this->queue()));
         });

@@ -42,7 +42,7 @@ final class CrashGuard
     /**
      * @param \Closure(): void $handle
      * @throws \Weft\Bus\CrashedTooOftenException
-     * @throws HandlingInterruptedException when the database that counts is not to be had
+     * @throws HandlingInterruptedException when the database that counts is unavailable
      */
     public function guard(Delivery $delivery, Worker $worker, \Closure $handle): void
     {

@@ -89,7 +89,7 @@ final class Receiver
         return $steps;
     }
 
-    /** @return int how many messages were handled or parked */
+    /** @return int how many messages were handled or dead-lettered */
     public function consume(string $queue, ConsumeOptions $options): int
     {
         $run = fn(): int => $this->work($queue, $options);

@@ -62,7 +62,7 @@ final class RetryPolicy
         return false;
     }
 
-    /** @return Retry|null null when the message is to be parked */
+    /** @return Retry|null null when the message is to be dead-lettered */
     public function of(Handler $handler, \Throwable $thrown): ?Retry
     {
         if (self::isFinal($thrown)) {

@@ -62,7 +62,7 @@ final class Properties
     /**
      * Of a message that goes straight into a queue.
      *
-     * @param array<string, mixed> $extra of the delivery that is parked
+     * @param array<string, mixed> $extra of the delivery that is dead-lettered
      * @return array{array<string, mixed>, array<string, string|int>} headers and properties
      */
     public static function direct(Outgoing $message, array $extra = []): array

@@ -84,7 +84,7 @@ final class Publisher
      * Puts messages into one queue, persistent and confirmed.
      *
      * @param list<Outgoing>       $messages
-     * @param array<string, mixed> $extra    of the delivery that is parked
+     * @param array<string, mixed> $extra    of the delivery that is dead-lettered
      * @throws UndefinedQueueException|PublishException
      */
     public function publishTo(string $queue, array $messages, array $extra = []): void
