@@ -33,7 +33,7 @@ final class Lane
         private readonly ?string $var,
     ) {
         if ($var !== null) {
-            $this->starting = new Process(["$root/scripts/services", 'up'], "$reports/services-$number", ['WEFT_VAR' => $var]);
+            $this->starting = new Process(["$root/scripts/services", 'up'], "$reports/services-$number", ['WEFT_VAR' => $var, 'WEFT_FIRST_PORT' => (string) (20_000 + $number % 12 * 1_000)]);
             $this->servers = new Servers("$var/services/env");
         }
     }
